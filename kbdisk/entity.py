@@ -1,0 +1,239 @@
+"""Entities: an id, classes, and a tree of plain values. Imports nothing of ours.
+
+A tree is a dict; its values are
+
+    int, float, Decimal   a number (a Decimal where a float would lose digits); always finite
+    str, bool             a string, a truth
+    Text                  a string in a language
+    Date, Quantity, Coordinate
+    Link                  another entity, by its id
+    list                  several values
+    dict                  a nested part
+    None                  asked for: a blank cell or a JSON null, the place for a value without one
+    SOMEVALUE, NOVALUE    known to exist but not what it is; known not to exist. Neither is a gap
+
+What is not there takes no space. Keys that begin with "@" are not properties: in a part, "@id" is
+the node it was read from and "@type" its classes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+Path: TypeAlias = tuple[str | int, ...]  # keys from the root to a value; an int counts within a list
+
+Precision: TypeAlias = Literal[
+    "second", "minute", "hour", "day", "month", "season", "year", "decade", "century", "millennium",
+    "10ka", "100ka", "1Ma", "10Ma", "100Ma", "1Ga",
+]  # fmt: skip
+
+
+class Known(Enum):
+    """What is known of a value that has no value."""
+
+    SOMEVALUE = "somevalue"
+    NOVALUE = "novalue"
+
+
+SOMEVALUE, NOVALUE = Known.SOMEVALUE, Known.NOVALUE
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Another entity, by its id: an IRI, a blank node `_:b0`, or any string that names one."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string in a language, such as Text("Albanien", "de")."""
+
+    text: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A day, or as much of one as is known: year 0 is 1 BCE, any number of digits; 21 to 24 are seasons.
+
+    `precision` is empty where the parts say it all; `time` is what follows the day, as it was written
+    (time of day, zone); `calendar` is empty for the (proleptic) Gregorian; `note` is EDTF's ? ~ or %.
+    """
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    precision: Precision | Literal[""] = ""
+    time: str = ""
+    calendar: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number of some unit, spelt as the knowledge base spells it. A part that is not known is None."""
+
+    value: int | float | Decimal | None
+    unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A place in degrees, on the Earth unless `globe` names another. A part that is not known is None."""
+
+    latitude: int | float | Decimal | None
+    longitude: int | float | Decimal | None
+    globe: str = ""
+
+
+Value: TypeAlias = (
+    "int | float | Decimal | str | bool | Text | Date | Quantity | Coordinate | Link | Known | None | list[Value] | dict[str, Value]"
+)
+Tree: TypeAlias = dict[str, Any]  # str -> Value; Any spares every reader a cast
+
+
+@dataclass(slots=True)
+class Entity:
+    """One thing: an id, its classes, and a tree of named values.
+
+    `label` is its name in the wanted language, `graph` the named graph it stands in, `position` its
+    place in the source (a line, a row, a count), `source` what it was read from.
+    """
+
+    id: str
+    tree: Tree = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    label: str = ""
+    graph: str = ""
+    position: int = field(default=0, compare=False)
+    source: Any = field(default=None, compare=False, repr=False)
+
+    def properties(self) -> Iterator[tuple[Path, Any]]:
+        """Every (path, value) with a value, in the tree's order; lists and parts are walked into."""
+        return (pair for pair in walk(self.tree) if pair[1] is not None)
+
+    def asked(self) -> Iterator[Path]:
+        """The paths that have a place for a value, and none in it."""
+        return (path for path, value in walk(self.tree) if value is None)
+
+    def get(self, path: Path) -> Any:
+        """The value at a path; KeyError where there is none."""
+        return at(self.tree, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A value that was not given: what it is, how sure, and the belief it was taken from."""
+
+    value: Any
+    confidence: float | None = None
+    belief: Any = None
+
+
+@dataclass(slots=True)
+class Completion:
+    """An entity as it was read, and what was filled in."""
+
+    entity: Entity
+    filled: dict[Path, Filled] = field(default_factory=dict)
+
+    def tree(self) -> Tree:
+        """The entity's tree with what was filled in it; the entity itself stays as it was."""
+        return with_values(self.entity.tree, {path: one.value for path, one in self.filled.items()})
+
+
+def walk(tree: Tree) -> Iterator[tuple[Path, Any]]:
+    """Every (path, leaf) of a tree in order, None included. Not recursive: a tree may be deep."""
+    stack: list[tuple[Path, Any]] = [((), tree)]
+    while stack:
+        path, value = stack.pop()
+        kind = type(value)
+        if kind is dict:
+            stack.extend(((*path, key), value[key]) for key in reversed(value) if key[:1] != "@")
+        elif kind is list:
+            stack.extend(((*path, i), value[i]) for i in reversed(range(len(value))))
+        else:
+            yield path, value
+
+
+def at(tree: Tree, path: Path) -> Any:
+    """The value at a path; KeyError where there is none."""
+    value: Any = tree
+    for key in path:
+        if isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        elif isinstance(value, dict) and key in value:
+            value = value[key]
+        else:
+            raise KeyError(show(path))
+    return value
+
+
+def with_values(tree: Tree, values: Mapping[Path, Any]) -> Tree:
+    """A copy of a tree with values set at paths; parts and lists on the way are made or extended."""
+    copy = _copied(tree)
+    for path, value in values.items():
+        place: Any = copy
+        for key, following in zip(path, path[1:], strict=False):
+            place = _step(place, key, [] if isinstance(following, int) else {})
+        _put(place, path[-1], value)
+    return copy
+
+
+def _step(place: Any, key: str | int, made: Any) -> Any:
+    """What stands under a key of a part or a list; `made` is put there where nothing does."""
+    here = place[key] if (key < len(place) if isinstance(key, int) else key in place) else None
+    if here is None:
+        _put(place, key, made)
+        return made
+    return here
+
+
+def _put(place: Any, key: str | int, value: Any) -> None:
+    if isinstance(place, list) and isinstance(key, int) and key >= len(place):
+        place.extend([None] * (key + 1 - len(place)))
+    place[key] = value
+
+
+def _copied(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _copied(value) for key, value in tree.items()}
+    return [_copied(value) for value in tree] if isinstance(tree, list) else tree
+
+
+# ---------------------------------------------------------------- paths as text
+
+_PLAIN = re.compile(r'[^.\[\]"\s][^.\[\]"]*')
+_STEP = re.compile(r'\.?(?:\[(\d+)\]|"((?:[^"\\]|\\.)*)"|([^.\[\]"]+))')
+
+
+def show(path: Path) -> str:
+    """A path as text: launch.year, prizes[0].share, translations."a.b"."""
+    text = ""
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            plain = _PLAIN.fullmatch(key)
+            text += ("." if text else "") + (key if plain else '"' + re.sub(r'(["\\])', r"\\\1", key) + '"')
+    return text
+
+
+def read_path(text: str) -> Path:
+    """The path that `show` would show so; ValueError where it is none."""
+    path: list[str | int] = []
+    place = 0
+    while place < len(text):
+        step = _STEP.match(text, place)
+        if step is None or (place == 0 and text[0] == "."):
+            raise ValueError(f"expected a path such as launch.year or prizes[0].share, got {text!r}")
+        index, quoted, plain = step.groups()
+        path.append(int(index) if index is not None else re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain)
+        place = step.end()
+    return tuple(path)

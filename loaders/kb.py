@@ -1,0 +1,133 @@
+"""A knowledge base: entities that can be read again and again, and what was odd on the way."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, BinaryIO
+
+from kbdisk.entity import Completion, Entity, Link, Path, walk
+from kbdisk.errors import KBDiskWarning, LoadError, WriteError
+from kbdisk.loaders.options import Options
+from kbdisk.loaders.source import Source
+
+if TYPE_CHECKING:
+    import networkx
+
+SHOWN = 5  # places kept for each oddity
+
+
+class Oddities:
+    """What was odd in the input and read all the same: how often, and the first places."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.places: dict[str, list[str]] = {}
+
+    def note(self, what: str, where: str) -> None:
+        """Count one; the first of its kind is also a Python warning."""
+        if what not in self.counts:
+            warnings.warn(f"{where}: {what}", KBDiskWarning, stacklevel=3)
+        self.counts[what] = self.counts.get(what, 0) + 1
+        places = self.places.setdefault(what, [])
+        if len(places) < SHOWN:
+            places.append(where)
+
+    def clear(self) -> None:
+        """Forget all: the source is read from its start again."""
+        self.counts.clear()
+        self.places.clear()
+
+
+@dataclass
+class Report:
+    """What a writer did: how many values it wrote, and which had no place in the target, each with the reason."""
+
+    written: int = 0
+    unwritable: list[tuple[str, Path, str]] = field(default_factory=list)  # entity id, path, reason
+
+
+class KB(ABC):
+    """Entities of one source. Iterating reads it from its start; `len` and `kb["id"]` read it too.
+
+    `odd` and `skipped` tell what the last whole reading met; `hierarchy` is the class hierarchy it
+    found (class -> its direct superclasses).
+    """
+
+    appends = False  # whether `splice` is the source's bytes and then `append`
+
+    def __init__(self, origin: Source | str, format: str, options: Options) -> None:
+        self.source = origin if isinstance(origin, Source) else None
+        self.name = self.source.name if self.source else str(origin)
+        self.format = format
+        self.options = options
+        self.odd = Oddities()
+        self.skipped: list[LoadError] = []
+        self.hierarchy: dict[str, set[str]] = {}
+        self._length: int | None = None
+
+    @property
+    def path(self) -> FilePath | None:
+        """The file it is read from, where it is one."""
+        return self.source.path if self.source else None
+
+    def keeps(self, format: str) -> bool:
+        """Whether writing to this format keeps the source's own bytes (or graph)."""
+        return format == self.format
+
+    @abstractmethod
+    def read(self) -> Iterator[Entity]:
+        """The entities in the order of the source, each with `position` and `source` set."""
+
+    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
+        """Write the source's own bytes to the stream, with what was filled in where it belongs."""
+        raise WriteError(self.name, f"{self.format} cannot be written back. Write to another format.")
+
+    def append(self, completions: Iterable[Completion], stream: BinaryIO) -> Report:
+        """Write what stands after the source's own bytes, where that is all there is to add."""
+        raise WriteError(self.name, f"{self.format} cannot be appended to. Write to another format.")
+
+    def __iter__(self) -> Iterator[Entity]:
+        self.odd.clear()
+        self.skipped.clear()
+        count = 0
+        for entity in self.read():
+            count += 1
+            yield entity
+        self._length = count
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = sum(1 for _ in self)
+        return self._length
+
+    def __bool__(self) -> bool:
+        return True  # a knowledge base is not its length, and asking for it would read the file
+
+    def __getitem__(self, id: str) -> Entity:
+        for entity in self:
+            if entity.id == id:
+                return entity
+        raise KeyError(f"{self.name} has no entity {id!r}")
+
+    def skip(self, error: LoadError) -> None:
+        """Carry on after an error where that was asked for; else raise it."""
+        if not self.options.skip_errors:
+            raise error
+        self.skipped.append(error)
+
+    def graph(self) -> networkx.MultiDiGraph[str]:
+        """The links between entities: an edge for each, its key the path as a tuple of names."""
+        import networkx
+
+        graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
+        for entity in self:
+            graph.add_node(entity.id, classes=entity.classes, label=entity.label, entity=True)
+            for path, value in walk(entity.tree):
+                if type(value) is Link:
+                    names = tuple(key for key in path if isinstance(key, str))
+                    graph.add_edge(entity.id, value.id, key=names)
+        return graph

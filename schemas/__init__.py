@@ -1,0 +1,1 @@
+"""What kind of value stands where: the typed schema registry."""

@@ -1,0 +1,37 @@
+"""Shared fixtures: the data folder that not everybody has, and a fixed seed."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    random.seed(0)
+
+
+def shared_data() -> Path | None:
+    """The folder of real knowledge bases: KBDISK_DATA, or beside the checkout."""
+    places = [os.environ.get("KBDISK_DATA"), ROOT.parent / "shared" / "data"]
+    return next((Path(place) for place in places if place and Path(place).is_dir()), None)
+
+
+def pytest_collection_modifyitems(items):
+    if shared_data() is None:
+        reason = "needs the shared data: set KBDISK_DATA, or put it in ../shared/data"
+        for item in items:
+            if item.get_closest_marker("shared"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    folder = shared_data()
+    assert folder is not None, "mark the test as shared"
+    return folder
