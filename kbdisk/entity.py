@@ -103,7 +103,8 @@ class Entity:
     """One thing: an id, its classes, and a tree of named values.
 
     `label` is its name in the wanted language, `graph` the named graph it stands in, `position` its
-    place in the source (a line, a row, a count), `source` what it was read from.
+    place in the source (a line, a row, a count), `source` what it was read from. `made` holds what an
+    earlier completion wrote into the source: not given, so never evidence, and no gap either.
     """
 
     id: str
@@ -113,6 +114,7 @@ class Entity:
     graph: str = ""
     position: int = field(default=0, compare=False)
     source: Any = field(default=None, compare=False, repr=False)
+    made: Mapping[Path, Any] | None = field(default=None, compare=False, repr=False)
 
     def properties(self) -> Iterator[tuple[Path, Any]]:
         """Every (path, value) with a value, in the tree's order; lists and parts are walked into."""

@@ -1,0 +1,35 @@
+"""RDF: files of every syntax, rdflib graphs, and completions back to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, BinaryIO
+
+from kbdisk.entity import Completion, Entity
+from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.options import Options
+from kbdisk.loaders.source import Source
+
+if TYPE_CHECKING:
+    import rdflib
+
+
+def load(source: Source, format: str, options: Options) -> KB:
+    """A knowledge base over an RDF file."""
+    from kbdisk.loaders.rdf.file import RdfFile
+
+    return RdfFile(source, format, options)
+
+
+def load_graph(graph: rdflib.Graph, options: Options) -> KB:
+    """A knowledge base over an rdflib Graph or Dataset."""
+    from kbdisk.loaders.rdf.graphs import RdfGraph
+
+    return RdfGraph(graph, options)
+
+
+def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
+    """Serialise entities, or only what was filled in them."""
+    from kbdisk.loaders.rdf import writer
+
+    return writer.fresh(items, stream, format, only_new)

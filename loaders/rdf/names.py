@@ -1,0 +1,70 @@
+"""Predicates to keys: the last word of the IRI, unless another predicate of this source took it first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote, unquote
+
+from kbdisk.loaders.rdf.vocabulary import ID, KEY, WELL_KNOWN
+
+
+class Names:
+    """What each predicate is called. First come, first served, and the same at every reading of a source.
+
+    `prefixes` are the source's own (prefix -> namespace); they name a predicate whose last word is taken.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[str, str] = {}  # predicate IRI -> key
+        self.iris: dict[str, str] = {}  # key -> predicate IRI
+        self.prefixes: Mapping[str, str] = {}
+
+    def key(self, iri: str) -> str:
+        """The key of a predicate."""
+        known = self.keys.get(iri)
+        return known if known is not None else self._named(iri)
+
+    def _named(self, iri: str) -> str:
+        key = next(name for name in self._candidates(iri) if name not in self.iris)
+        self.keys[iri] = key
+        self.iris[key] = iri
+        return key
+
+    def _candidates(self, iri: str) -> tuple[str, ...]:
+        if iri.startswith(KEY):
+            return (unquote(iri[len(KEY) :]), iri)
+        word = iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :]
+        if not word or word.startswith("@"):
+            return (iri,)
+        space = iri[: -len(word)]
+        prefix = next((prefix for prefix, name in self.prefixes.items() if name == space and prefix), None)
+        prefix = prefix or WELL_KNOWN.get(space)
+        return (word, f"{prefix}:{word}", iri) if prefix else (word, iri)
+
+
+def iri_of_key(key: str) -> str:
+    """The predicate of a key in a source that has no predicates: the key itself where it is an IRI."""
+    return key if is_iri(key) and not key.startswith(KEY) else KEY + quote(key, safe="")
+
+
+def iri_of_id(id: str) -> str:
+    """The IRI of an entity in a source that has no IRIs: the id itself where it is one."""
+    return id if is_iri(id) and not id.startswith(ID) else ID + quote(id, safe="")
+
+
+def id_of_iri(iri: str) -> str:
+    """The id that `iri_of_id` made an IRI of."""
+    return unquote(iri[len(ID) :]) if iri.startswith(ID) else iri
+
+
+def is_iri(text: str) -> bool:
+    """Whether a text can stand as an absolute IRI as it is."""
+    import pyoxigraph
+
+    if ":" not in text:
+        return False
+    try:
+        pyoxigraph.NamedNode(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,35 @@
+"""Entities of quads that are in memory already: the answers of an endpoint, a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyoxigraph import Quad, Triple
+
+from kbdisk.entity import Entity
+from kbdisk.loaders.options import Options
+from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.nodes import Nodes
+
+
+class Quads(RdfKB):
+    """Entities of quads or triples that stand in memory."""
+
+    def __init__(self, quads: Iterable[Any], name: str, options: Options) -> None:
+        super().__init__(name, "quads", options)
+        self.quads = [quad if isinstance(quad, Quad) else Quad(*_terms(quad)) for quad in quads]
+
+    def nodes(self) -> Nodes:
+        nodes = Nodes(self.name, self.odd)
+        nodes.add(self.quads)
+        return nodes
+
+
+def _terms(triple: Triple) -> tuple[Any, Any, Any]:
+    return triple.subject, triple.predicate, triple.object
+
+
+def from_quads(quads: Iterable[Any], name: str, options: Options) -> Iterator[Entity]:
+    """The entities that these quads make."""
+    return iter(Quads(quads, name, options))
