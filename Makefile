@@ -1,0 +1,48 @@
+# The two commands of the README are `make demo` and `make test`. Each makes .venv the first time.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.kbdisk-installed
+# The first Python on the PATH that is 3.11 or newer; say PYTHON=... to choose another.
+PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 python3.11; do \
+	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$one && break; done)
+
+.PHONY: help install demo test test-slow check format bench-io clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
+
+install: $(STAMP)  ## .venv with everything that work on kbdisk needs
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "kbdisk needs Python 3.11 or newer: put one on the PATH, or say make PYTHON=..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV): this takes some minutes, once"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' 'torch>=2.6,<2.14' -e '.[test]'
+	@touch $@
+
+demo: $(STAMP)  ## look into two small knowledge bases, fill a value, write it back
+	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
+
+test: check  ## everything that must hold: check, the fast tests, the README
+	@$(BIN)/python -m pytest -q
+
+test-slow: $(STAMP)  ## the tests that take long
+	@$(BIN)/python -m pytest -q -m slow --timeout 3600
+
+check: $(STAMP)  ## format, lint and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@rm -rf .stage && mkdir -p .stage/kbdisk
+	@ln -s $(addprefix ../../,loaders schemas $(filter-out %/__pycache__,$(wildcard kbdisk/*))) .stage/kbdisk/
+	@cd .stage && $(abspath $(BIN))/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache -p kbdisk
+
+format: $(STAMP)  ## write the format that check wants
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench-io: $(STAMP)  ## how fast sources are read, against the libraries beneath
+	@$(BIN)/python benchmarks/io.py
+
+clean:  ## leave nothing that was built
+	rm -rf build dist .stage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,100 @@
+"""Imports point one way, the ground knows no torch, and `import kbdisk` is cheap."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+LAYERS = [  # a part may import only itself and the parts of the rows above
+    ["entity", "errors"],
+    ["schemas"],
+    ["loaders"],
+    ["inspection"],
+    ["__init__"],
+    ["cli"],
+    ["__main__"],
+]
+GROUND = {"entity", "errors", "schemas", "loaders", "inspection"}
+HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
+
+
+def sources() -> dict[str, Path]:
+    """Every module of kbdisk by its installed name."""
+    found = {}
+    for top, prefix in [("kbdisk", ()), ("loaders", ("loaders",)), ("schemas", ("schemas",))]:
+        for file in sorted((ROOT / top).rglob("*.py")):
+            names = [*prefix, *file.relative_to(ROOT / top).with_suffix("").parts]
+            if names[-1] == "__init__" and len(names) > 1:
+                names.pop()
+            found[".".join(["kbdisk", *names])] = file
+    return found
+
+
+SOURCES = sources()
+
+
+def imports(file: Path) -> set[str]:
+    """Every module that a file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: a relative import"
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def part(module: str) -> str:
+    """The name in LAYERS that a dotted name belongs to: kbdisk.loaders.kb.KB -> loaders, kbdisk.load -> __init__."""
+    names = module.split(".")
+    return names[1] if len(names) > 1 and any(".".join(names[:2]) == one or one.startswith(".".join(names[:2]) + ".") for one in SOURCES) else "__init__"
+
+
+def test_every_module_has_its_place_in_the_layers():
+    assert {part(module) for module in SOURCES} == {name for row in LAYERS for name in row}
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_imports_point_one_way(module):
+    own = part(module)
+    row = next(i for i, names in enumerate(LAYERS) if own in names)
+    allowed = {own, *(name for names in LAYERS[:row] for name in names)}
+    ours = {part(name) for name in imports(SOURCES[module]) if name.split(".")[0] == "kbdisk"}
+    assert ours <= allowed, f"{module} may not import {', '.join(sorted(ours - allowed))}"
+
+
+@pytest.mark.parametrize("module", [module for module in SOURCES if part(module) in GROUND])
+def test_the_ground_never_imports_torch(module):
+    assert not {name for name in imports(SOURCES[module]) if name.split(".")[0] in ("torch", "safetensors")}
+
+
+def loaded_after(code: str) -> set[str]:
+    """The top-level names of all modules that a fresh interpreter has after running some code."""
+    script = f"{code}\nimport sys; print('\\n'.join({{name.split('.')[0] for name in sys.modules}}), file=sys.__stdout__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import kbdisk",
+        "import kbdisk.cli",
+        "from kbdisk.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "from kbdisk.cli import main\ntry: main(['inspect', '--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_starting_up_loads_nothing_heavy(code):
+    assert not loaded_after(code) & set(HEAVY)
+
+
+def test_nothing_in_the_ground_pulls_torch_in_by_a_detour():
+    modules = [module for module in SOURCES if part(module) in GROUND]
+    assert "torch" not in loaded_after("\n".join(f"import {module}" for module in modules))
