@@ -1,0 +1,93 @@
+"""Numbers as text, and back, exactly: the grammars of XSD, no more (no `1_000`, no ` 5 `, no `inf`).
+
+A float where fifteen digits or its own shortest form say it all, a Decimal where a float would lose
+digits. Numbers of any length: the interpreter's limit on digits is stepped around.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from typing import TypeAlias
+
+Number: TypeAlias = int | float | Decimal
+
+SAFE = 16  # characters of a decimal with its point: 15 digits, which a float always keeps
+LIMIT = 4300  # digits that int() reads and str() writes
+
+
+def integer(text: str) -> int:
+    """A whole number: `5`, `-12`, `+007`."""
+    if text.strip("0123456789+-"):  # a stray character stops the strip: what is left is ASCII digits and signs
+        raise _wrong("a whole number", text)
+    try:
+        return int(text) if len(text) < LIMIT else _long(text)
+    except ValueError:
+        raise _wrong("a whole number", text) from None
+
+
+def decimal(text: str) -> Number:
+    """A number without exponent; a whole number where it has no point."""
+    if "." not in text:
+        return integer(text)
+    if text.strip("0123456789+-."):
+        raise _wrong("a number such as 7.48", text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise _wrong("a number such as 7.48", text) from None
+    if len(text) <= SAFE or repr(value) == text:
+        return value + 0.0  # decimals know no negative zero
+    return _exact(text, value)
+
+
+def double(text: str) -> float:
+    """A floating-point number, such as `1.5E3`; finite."""
+    if text.strip("0123456789+-.eE"):
+        raise _wrong("a finite number", text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise _wrong("a finite number", text) from None
+    if not math.isfinite(value):
+        raise _wrong("a finite number", text)
+    return value
+
+
+def number(text: str) -> Number:
+    """A number in any of these spellings."""
+    if "e" not in text and "E" not in text:
+        return decimal(text)
+    if text.strip("0123456789+-.eE"):
+        raise _wrong("a number", text)
+    try:
+        return _exact(text, float(text))
+    except (ValueError, InvalidOperation):
+        raise _wrong("a number", text) from None
+
+
+def show(value: Number) -> str:
+    """A number in full, without exponent: every digit that it has, and `.0` on a float that is whole."""
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < 3 * LIMIT else str(Decimal(value))
+    if isinstance(value, Decimal) and max(abs(value.adjusted()), -int(value.as_tuple().exponent)) > LIMIT:
+        raise ValueError(f"expected a number that can be written without exponent, got {value}")
+    text = format(Decimal(repr(value)) if isinstance(value, float) else value, "f")
+    return text if "." in text or isinstance(value, Decimal) else text + ".0"
+
+
+def _exact(text: str, value: float) -> float | Decimal:
+    exact = Decimal(text)
+    return value if math.isfinite(value) and Decimal(repr(value)) == exact else exact
+
+
+def _long(text: str) -> int:
+    """A Decimal of digits alone is exact, however many they are."""
+    if not text.lstrip("+-").isdigit() or len(text) - len(text.lstrip("+-")) > 1:
+        raise ValueError
+    return int(Decimal(text))
+
+
+def _wrong(expected: str, text: str) -> ValueError:
+    shown = text if len(text) <= 60 else text[:60] + "..."
+    return ValueError(f"expected {expected}, got {shown!r}")
