@@ -83,7 +83,7 @@ class Source:
                 stream = _zstandard(self.name).ZstdDecompressor().stream_reader(raw, read_across_frames=True)
             case _:
                 return cast(BinaryIO, raw)
-        return cast(BinaryIO, io.BufferedReader(_Whole(stream, self.name), BUFFER))
+        return cast(BinaryIO, io.BufferedReader(_Whole(stream, raw, self.name), BUFFER))
 
     def read(self) -> bytes:
         """All of it, uncompressed."""
@@ -105,8 +105,9 @@ class Source:
 class _Whole(io.RawIOBase):
     """A decompressed stream that says plainly when it ends too early or is damaged."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: IO[bytes], raw: IO[bytes], name: str) -> None:
         self.stream = stream
+        self.raw = raw  # which the decompressor leaves open
         self.name = name
 
     def readable(self) -> bool:
@@ -124,6 +125,7 @@ class _Whole(io.RawIOBase):
 
     def close(self) -> None:
         self.stream.close()
+        self.raw.close()
         super().close()
 
 
