@@ -1,0 +1,186 @@
+"""Our own blocks in somebody's file: the comment lines around them, finding them, and reading with or without them.
+
+    # kbdisk: begin - values filled in by kbdisk, not given           an appended block: whole statements
+    # kbdisk: begin inserted - values filled in by kbdisk, not given  within a bracket: properties of its node
+    # kbdisk: end
+
+A delimiter is a comment alone on its line; the same words within a string or an IRI delimit nothing. A block without an
+end goes to the end of the file.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from kbdisk.loaders.rdf import scan
+
+if TYPE_CHECKING:
+    from kbdisk.loaders.source import Source
+
+MARK = b"# kbdisk: begin"
+BEGIN = MARK + b" - values filled in by kbdisk, not given"
+INSERTED = MARK + b" inserted - values filled in by kbdisk, not given"
+END = b"# kbdisk: end"
+_LABEL = re.compile(rb"kbdisk\d++")
+_REACH = 100  # white space before a delimiter
+LINES = frozenset({"ntriples", "nquads"})  # formats where no string goes on over the end of a line
+
+
+class Kind(Enum):
+    """Whose a piece of a document is."""
+
+    GIVEN = auto()
+    DIRECTIVE = auto()  # given, and what follows is to be read by it: a prefix or a base
+    APPENDED = auto()  # ours, whole statements
+    INSERTED = auto()  # ours, within a bracket
+    END = auto()  # the delimiter that ends either
+
+
+_WORD = rb"(?i:prefix|base|version)(?=[\s#<]|\Z)"
+_REST = (
+    scan.BLANK
+    + rb"(?:(?:"
+    + scan.PREFIX_NAME
+    + rb")?+:)?+"
+    + scan.BLANK
+    + rb"(?:"
+    + scan.IRI
+    + rb"|"
+    + scan.STRING
+    + rb")"
+)
+_EVENT = re.compile(
+    rb"(?:%s++|%s|%s|[\[\](){}.;,~^]|%s)*+(?:(?P<comment>%s)|(?P<directive>@%s%s%s\.|%s%s)|(?P<open>\"\"\"|'''|@?%s)|[\s\S]|\Z)"
+    % (scan.SPACE, scan.BOM, scan.VALUE, scan.LABEL, scan.COMMENT, _WORD, _REST, scan.BLANK, _WORD, _REST, _WORD)
+)
+_DELIMITER = re.compile(rb"# kbdisk: (?:begin(?P<inserted> inserted)?|(?P<end>end))(?![^\s])[^\r\n]*+")
+_BEFORE = re.compile(rb"(?:\A|[\r\n])[ \t]*+\Z")
+
+Event = tuple[int, int, Kind]
+
+
+def has_blocks(source: Source) -> bool:
+    """Whether there may be a block of ours: whether the words are there at all, be it in a string."""
+    with source.open() as stream:  # no mmap: its pages would count as our memory
+        return any(MARK in chunk for chunk in scan.overlapping(stream))
+
+
+def without_blocks(stream: BinaryIO, format: str = "turtle") -> BinaryIO:
+    """The document with our blocks blanked: it keeps its length and its lines, so every place in it stays right."""
+    texts = (text if kind in _THEIRS else _SEEN.sub(b" ", text) for kind, text in pieces(stream, format))
+    return cast(BinaryIO, io.BufferedReader(_Texts(stream, texts), scan.CHUNK))
+
+
+def only_blocks(stream: BinaryIO, format: str = "turtle") -> bytes:
+    """The appended blocks alone, as a document of their own: the prefixes and bases around them stay, and the lines."""
+    return b"".join(text if kind in _APART else _SEEN.sub(b"", text) for kind, text in pieces(stream, format))
+
+
+_THEIRS = (Kind.GIVEN, Kind.DIRECTIVE)
+_APART = (Kind.APPENDED, Kind.DIRECTIVE)
+_SEEN = re.compile(rb"[^\r\n]")
+
+
+def pieces(stream: BinaryIO, format: str) -> Iterator[tuple[Kind, bytes]]:
+    """A document cut into pieces that say whose they are; together they are the document."""
+    ours: Kind | None = None
+    for data, events in _read(stream, format):
+        place = 0
+        for start, end, kind in events:
+            if ours is None and kind is not Kind.END:
+                yield Kind.GIVEN, data[place:start]
+                place = start
+                ours = None if kind is Kind.DIRECTIVE else kind
+            if kind is (Kind.END if ours else Kind.DIRECTIVE):
+                yield ours or kind, data[place:end]
+                place, ours = end, None
+        yield ours or Kind.GIVEN, data[place:]
+
+
+def _read(stream: BinaryIO, format: str) -> Iterator[tuple[bytes, list[Event]]]:
+    """The document in chunks that cut no line and no token, each with what happens in it."""
+    look = _events_in_lines if format in LINES else _events
+    kept, size = b"", scan.CHUNK
+    while chunk := stream.read(size):
+        data = kept + chunk
+        end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
+        events, end = look(data[:end], False)
+        kept = data[end:]
+        size = max(scan.CHUNK, len(kept))  # a long token is read twice over at most
+        yield data[:end], events
+    yield kept, look(kept, True)[0]
+
+
+def _events(data: bytes, last: bool) -> tuple[list[Event], int]:
+    """The delimiters and directives of some Turtle or TriG, and where a token begins that is not whole."""
+    events = []
+    for match in _EVENT.finditer(data):
+        found = match.lastgroup
+        if found is None:
+            continue
+        start, end = match.span(found)
+        if found == "open" and not last:
+            return events, start
+        if found == "directive":
+            events.append((start, end, Kind.DIRECTIVE))
+        elif found == "comment" and (kind := _delimiter(data, start)):
+            events.append((start, end, kind))
+    return events, len(data)
+
+
+def _events_in_lines(data: bytes, last: bool) -> tuple[list[Event], int]:  # noqa: ARG001
+    """The delimiters of some N-Triples or N-Quads."""
+    found = ((match.span(), _delimiter(data, match.start())) for match in _DELIMITER.finditer(data))
+    return [(*span, kind) for span, kind in found if kind], len(data)
+
+
+def _delimiter(data: bytes, start: int) -> Kind | None:
+    """What a comment delimits, where it stands alone on its line."""
+    match = _DELIMITER.match(data, start)
+    if match is None or _BEFORE.search(data, max(0, start - _REACH), start) is None:
+        return None
+    return Kind.END if match["end"] else Kind.INSERTED if match["inserted"] else Kind.APPENDED
+
+
+class _Texts(io.RawIOBase):
+    """Pieces of text as a stream; closing it closes what they are read from."""
+
+    def __init__(self, stream: BinaryIO, texts: Iterator[bytes]) -> None:
+        self.stream, self.texts = stream, texts
+        self.rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.rest:
+            text = next(self.texts, None)
+            if text is None:
+                return 0
+            self.rest = memoryview(text)
+        count = min(len(buffer), len(self.rest))
+        buffer[:count], self.rest = self.rest[:count], self.rest[count:]
+        return count
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+class FreshLabels:
+    """Blank node labels that stand nowhere in a document: kbdisk1, kbdisk2, ... without those it has."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.taken = {found for chunk in scan.overlapping(stream) for found in _LABEL.findall(chunk)}
+        self.count = 0
+
+    def mint(self) -> str:
+        """A new label, without its `_:`."""
+        self.count += 1
+        while b"kbdisk%d" % self.count in self.taken:
+            self.count += 1
+        return f"kbdisk{self.count}"
