@@ -1,0 +1,159 @@
+"""What the cells of a column mean, and how a new one is spelt as the others are.
+
+A column is read as numbers, or as truths, only if all of its cells are (but for missing ones): `12` is text
+where `A3` stands below it, and postcodes stay text for the sake of `01067`. A number is -?digits, maybe a
+decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are text. A truth is true or false, also
+True or TRUE. Spaces around a number are nothing; text is kept as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, Literal
+
+from kbdisk.entity import Quantity
+from kbdisk.loaders import numerals
+from kbdisk.loaders.flat import text_of
+
+Kind = Literal["number", "truth", "text", "blank"]
+
+NUMBER = re.compile(r"[ \t]*-?(?:(?:0|[1-9][0-9]*)(?:\.([0-9]*))?|\.([0-9]+))([eE][+-]?[0-9]{1,4})?[ \t]*")
+STYLES: tuple[Callable[[str], str], ...] = (str.lower, str.title, str.upper)
+TRUTHS = {style(word): word == "true" for word in ("true", "false") for style in STYLES}
+MEASURED = re.compile(r"-?[0-9][0-9.,]*([ \u00a0]*)[^\d\s].*")  # a number and a unit in one cell
+EXAMPLES = 20  # texts kept of each column
+KEPT = 10_000  # cells of a column whose values are remembered: columns repeat themselves
+
+
+class Cells(dict[str, Any]):
+    """Cells and the values they say, filled as they are looked up."""
+
+    def __init__(self, missing: frozenset[str], read: Callable[[str], Any]) -> None:
+        super().__init__(dict.fromkeys(missing))
+        self.missing = missing
+        self.read = read
+
+    def __missing__(self, cell: str) -> Any:
+        value = None if cell.strip() in self.missing else self.read(cell)
+        if len(self) < KEPT:
+            self[cell] = value
+        return value
+
+
+@dataclass(slots=True)
+class Column:
+    """What the cells of one column have in common."""
+
+    name: str
+    unit: str | None = None  # of its numbers, where the user has said so
+    filled: int = 0
+    blank: int = 0
+    numbers: int = 0
+    truths: int = 0
+    texts: int = 0
+    quoted: int = 0
+    decimals: tuple[int, int] | None = None  # the fewest and the most
+    exponents: bool = False
+    style: Callable[[str], str] = str.lower  # of its truths
+    examples: list[str] = field(default_factory=list)  # of its texts
+
+    @property
+    def kind(self) -> Kind:
+        """How the column is read."""
+        if not self.filled:
+            return "blank"
+        return "number" if self.numbers == self.filled else "truth" if self.truths == self.filled else "text"
+
+    @property
+    def doubt(self) -> str:
+        """What is odd about a column of numbers with a few words in it, such as `n.a.`; else an empty string."""
+        word = self.examples[0] if self.examples else ""
+        if self.texts * 20 > self.numbers or not word or re.search(r"\d", word):
+            return ""
+        return f"column {self.name!r} holds numbers but for {word!r} and is read as text: say --missing {word!r} if that is no value"
+
+    def see(self, cells: Mapping[str, int], missing: frozenset[str]) -> None:
+        """Take note of cells, and how often each stands there."""
+        for cell, count in cells.items():
+            if cell.strip() in missing:
+                self.blank += count
+                continue
+            self.filled += count
+            if self.texts <= 1000 + self.numbers:  # beyond, it is text for certain
+                self._judge(cell, count)
+
+    def _judge(self, cell: str, count: int) -> None:
+        if number := NUMBER.fullmatch(cell):
+            self.numbers += count
+            if number[3]:
+                self.exponents = True
+                return
+            decimals = len(number[1] or number[2] or "")
+            fewest, most = self.decimals or (decimals, decimals)
+            self.decimals = min(fewest, decimals), max(most, decimals)
+        elif cell in TRUTHS:
+            self.truths += count
+            self.style = next(style for style in STYLES if style(cell) == cell)
+        else:
+            self.texts += count
+            if len(self.examples) < EXAMPLES:
+                self.examples.append(cell)
+
+    def reader(self, missing: frozenset[str]) -> Cells:
+        """What its cells say; a missing one says None."""
+        match self.kind:
+            case "number":
+                return Cells(missing, self._number)
+            case "truth":
+                return Cells(missing, lambda cell: TRUTHS.get(cell, cell))
+            case _:
+                return Cells(missing, lambda cell: cell)
+
+    def _number(self, cell: str) -> Any:
+        try:
+            value = numerals.number(cell.strip())
+        except ValueError:  # the file has changed since the column was judged
+            return cell
+        return value if self.unit is None else Quantity(value, self.unit)
+
+    def spell(self, value: Any) -> str:
+        """A new value as the column would have it; ValueError where it does not go with the others."""
+        if isinstance(value, Quantity):
+            return self._spell_quantity(value)
+        if isinstance(value, bool):
+            if self.kind == "number":
+                raise ValueError(f"expected a number as in the rest of the column, got {value!r}")
+            return self.style(text_of(value))
+        if self.kind == "truth":
+            raise ValueError(f"expected true or false as in the rest of the column, got {text_of(value)!r}")
+        text = text_of(value)
+        if self.kind == "number" and not NUMBER.fullmatch(text):
+            raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
+        if self.kind == "number" and not self.exponents and self.decimals:
+            return rounded(text, *self.decimals)
+        return text
+
+    def _spell_quantity(self, quantity: Quantity) -> str:
+        if quantity.value is None:
+            raise ValueError("expected a number of some unit, got the unit alone")
+        if self.unit is not None and quantity.unit not in (self.unit, None):
+            raise ValueError(f"expected a value in {self.unit!r} as in the rest of the column, got {quantity.unit!r}")
+        if self.kind == "number" or self.unit is not None or quantity.unit is None:
+            return self.spell(quantity.value)
+        apart = next((habit[1] for text in self.examples if (habit := MEASURED.fullmatch(text))), " ")
+        return f"{text_of(quantity.value)}{apart}{quantity.unit}"
+
+
+def rounded(number: str, fewest: int, most: int) -> str:
+    """A number with no fewer and no more decimals than that."""
+    value = Decimal(number)
+    exact = Context(prec=max(len(number), 50) + abs(value.adjusted()) + most)
+    if -int(value.as_tuple().exponent) > most:
+        value = value.quantize(Decimal(1).scaleb(-most), ROUND_HALF_EVEN, exact)
+    whole, _, decimals = format(value, "f").partition(".")
+    decimals = decimals.rstrip("0").ljust(fewest, "0")
+    text = f"{whole}.{decimals}" if decimals else whole
+    return text.removeprefix("-") if not value else text

@@ -1,0 +1,215 @@
+"""CSV and TSV: a row is an entity, a column a path; new values go into the bytes of blank cells.
+
+The file is read twice. A first pass judges each column as a whole (cells.py) and finds every ragged row and
+wrong byte before there is any output; the second makes entities, one at a time. A missing value - an empty
+cell, or any spelling in `Options.missing` - is a gap that is asked for.
+
+The id is the column that was named, else `@id`, `id` or `_id` where it has a value in every row, else the
+row's number from 0. The label is `label`, `name` or `title`; `@type` holds the class. The delimiter is a
+comma; for a .csv whose header has none, a semicolon or a tab.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, BinaryIO
+
+from kbdisk.entity import Completion, Entity, Path, show
+from kbdisk.errors import LoadError, WriteError
+from kbdisk.loaders.cells import Column
+from kbdisk.loaders.columns import Layout
+from kbdisk.loaders.flat import leaves_of, table_of
+from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.options import MISSING, Options
+from kbdisk.loaders.records import Record, Spans, quoted, spans_of
+from kbdisk.loaders.rows import Rows
+from kbdisk.loaders.source import Source
+
+TOGETHER = 1024  # rows judged at once
+
+
+def load(source: Source, format: str, options: Options) -> TableKB:
+    """A knowledge base over a delimited file."""
+    return TableKB(source, format, options)
+
+
+def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
+    """A table of all entities (flat.py), which are gathered: the columns are known only at the end."""
+    table = table_of(items, only_new)
+    delimiter = "\t" if format == "tsv" else ","
+    lines = [table.columns.values()] if table.columns else []
+    for cells in (*lines, *(table.cells(row, _cell) for row in range(len(table.rows)))):
+        line = delimiter.join(quoted(cell, delimiter) for cell in cells)
+        stream.write((line or '""').encode() + b"\n")
+    return table.report
+
+
+class TableKB(KB):
+    """Entities from the rows of a delimited file."""
+
+    def __init__(self, source: Source, format: str, options: Options) -> None:
+        super().__init__(source, format, options)
+        self.rows = Rows(source, format, options.encoding)
+        self.missing = options.missing | {""}
+        self._judged: tuple[list[Column], Layout] | None = None
+
+    def read(self) -> Iterator[Entity]:
+        """One entity for each row."""
+        columns, layout = self.judge()
+        for doubt in filter(None, (column.doubt for column in columns)):
+            self.odd.note(doubt, self.name)
+        readers = [column.reader(self.missing) for column in columns]
+        wanted = set(self.options.classes)
+        for number, record, cells in self.rows.read(self.skip):
+            values = [said[cell] for said, cell in zip(readers, cells, strict=True)]
+            if layout.id is not None and values[layout.id] is None:
+                problem = f"expected an id in column {columns[layout.id].name!r}, got none. Fill it in."
+                self.skip(LoadError(self.name, problem, record.line))
+                continue
+            classes = layout.classes_of(values)
+            if wanted and wanted.isdisjoint(classes):
+                continue
+            id = str(number) if layout.id is None else cells[layout.id]
+            yield Entity(id, layout.tree(values), classes, layout.label_of(values), position=number, source=self)
+
+    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:  # noqa: ARG002
+        """The file as it is, with new values in the blank cells where they belong."""
+        report = Report()
+        due = _in_order(completions, self.name)
+        completion = next(due, None)
+        splicer = Splicer(self, report) if completion else None
+        with self.rows.source.open() as file:
+            records = self.rows.records(file)
+            stream.write(records.bom)
+            for number, record in self.rows.numbered(records):
+                raw = record.raw
+                while splicer and completion and completion.entity.position == number:
+                    record = splicer.fill(record, completion)
+                    raw, completion = record.raw, next(due, None)
+                stream.write(raw)
+        if completion:
+            raise WriteError(self.name, f"has no row {completion.entity.position} any more. Load it again.")
+        return report
+
+    def judge(self) -> tuple[list[Column], Layout]:
+        """What the columns hold, by a first pass over all rows."""
+        if self._judged is None:
+            columns = [Column(show(path), self.options.units.get(path)) for path in self.rows.paths]
+            rows = self.rows.read(_pass_over if self.options.skip_errors else self.skip)
+            while some := list(islice(rows, TOGETHER)):
+                for column, cells in zip(columns, zip(*(cells for *_, cells in some), strict=True), strict=True):
+                    column.see(Counter(cells), self.missing)
+                for _, record, cells in some:
+                    _see_quotes(columns, record, cells)
+            self._judged = columns, self._layout(columns)
+        return self._judged
+
+    def _layout(self, columns: list[Column]) -> Layout:
+        try:
+            layout = Layout.of(self.rows.paths, self.options.id, lambda i: not columns[i].blank)
+        except ValueError as error:
+            raise LoadError(self.name, str(error)) from None
+        if self.options.classes and not layout.classes:
+            raise LoadError(self.name, "expected a column @type to choose classes by, got none. Leave --class out.")
+        return layout
+
+
+class Splicer:
+    """Fills the blank cells of rows, as bytes."""
+
+    def __init__(self, kb: TableKB, report: Report) -> None:
+        self.kb = kb
+        self.report = report
+        self.columns, self.layout = kb.judge()
+        self.readers = [column.reader(kb.missing) for column in self.columns]
+
+    def fill(self, record: Record, completion: Completion) -> Record:
+        """The row with what was filled in it."""
+        entity = completion.entity
+        cells = self.kb.rows.cells(record)
+        if entity.id != (str(entity.position) if self.layout.id is None else cells[self.layout.id]):
+            raise WriteError(
+                self.kb.name,
+                f"expected {entity.id!r} in row {entity.position}, got another. Load it again: it has changed.",
+            )
+        new: dict[int, str] = {}
+        for path, filled in completion.filled.items():
+            try:
+                new |= self._places(path, filled.value, cells, new)
+                self.report.written += 1
+            except ValueError as reason:
+                self.report.unwritable.append((entity.id, path, str(reason)))
+        return self._with(record, new)
+
+    def _places(self, path: Path, value: Any, cells: list[str], taken: Mapping[int, str]) -> dict[int, str]:
+        """The text of each cell that a value takes; ValueError where it has no place."""
+        columns = self.layout.columns
+        parts = [(path, value)] if path in columns else list(leaves_of(path, value))
+        places: dict[int, str] = {}
+        for at, leaf in parts:
+            if at not in columns:
+                raise ValueError(
+                    f"the table has no column {show(at)!r}: add it to the header, with a blank cell in each row"
+                )
+            i = columns[at]
+            given = self.readers[i][cells[i]]
+            if leaf is None or (len(parts) > 1 and given == leaf):
+                continue
+            if given is not None or i in taken:
+                raise ValueError(f"the cell has the value {taken.get(i, cells[i])!r} already")
+            places[i] = _cell(self.columns[i].spell(leaf), self.kb.missing, self.kb.rows.encoding)
+        if not places:
+            raise ValueError("there is nothing to write")
+        return places
+
+    def _with(self, record: Record, new: Mapping[int, str]) -> Record:
+        """The record with cells replaced; the others keep their bytes."""
+        raw, spans, at = bytearray(), Spans(), 0
+        delimiter = self.kb.rows.delimiter.decode()
+        for i, (start, end) in enumerate(spans_of(record, self.kb.rows.delimiter)):
+            cell = record.raw[start:end]
+            if i in new:
+                column = self.columns[i]
+                always = cell[:1] == b'"' or column.quoted * 2 > column.filled
+                cell = quoted(new[i], delimiter, always).encode(self.kb.rows.encoding)
+            raw += record.raw[at:start] + cell
+            spans.append((len(raw) - len(cell), len(raw)))
+            at = end
+        return Record(record.line, bytes(raw + record.raw[at:]), spans)
+
+
+def _in_order(completions: Iterable[Completion], name: str) -> Iterator[Completion]:
+    """Those with something filled, as they come; the source is read beside them, so they must come in its order."""
+    last = -1
+    for completion in completions:
+        if completion.entity.position < last:
+            raise WriteError(
+                name, "completions came in another order than the file's. Pass them as a list, which is sorted."
+            )
+        last = completion.entity.position
+        if completion.filled:
+            yield completion
+
+
+def _see_quotes(columns: list[Column], record: Record, cells: list[str]) -> None:
+    for column, (start, _), cell in zip(columns, record.spans or (), cells, strict=False):
+        column.quoted += bool(cell) and record.raw[start] == ord('"')
+
+
+def _cell(text: str, missing: frozenset[str] = MISSING, encoding: str = "utf-8") -> str:
+    """The text as it is; ValueError where it could not be read back."""
+    if text.strip() in missing:
+        raise ValueError(f"{text!r} would be read as a missing value")
+    if "\0" in text:
+        raise ValueError("a NUL character has no place in a table")
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{text[error.start]!r} cannot be written in {encoding}") from None
+    return text
+
+
+def _pass_over(error: LoadError) -> None:
+    """Errors are counted when the rows are read."""
