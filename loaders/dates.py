@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 from kbdisk.entity import Date
 from kbdisk.loaders import edtf
-from kbdisk.loaders.edtf import Interval, date_of
+from kbdisk.loaders.calendars import date_of
+from kbdisk.loaders.edtf import Interval
 from kbdisk.loaders.numerals import integer, show
 
 Dated: TypeAlias = Date | Interval | str  # a time of day alone stays a string

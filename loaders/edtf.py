@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from kbdisk.entity import Date, Precision
+from kbdisk.loaders.calendars import date_of
 from kbdisk.loaders.numerals import integer, show
 
 Interval: TypeAlias = dict[str, Date]
@@ -22,7 +23,6 @@ CACHED = 1 << 14
 SPANS: dict[int, Precision] = {1: "decade", 2: "century", 3: "millennium"}  # unspecified digits
 DIGITS = {precision: digits for digits, precision in SPANS.items()}
 OPEN = ("", "..")  # unknown; open
-DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _DATE = re.compile(
@@ -31,17 +31,6 @@ _DATE = re.compile(
     f"(?P<time>T{_CLOCK}(?:Z|[+-][0-9]{{2}}(?::[0-5][0-9])?)?)?)?)?"
     "(?P<note>[?~%]?)"
 )
-
-
-def date_of(
-    year: int | None, month: int | None, day: int | None, precision: str = "", time: str = "", note: str = ""
-) -> Date:
-    """A Gregorian date; ValueError where no year has such a day."""
-    if day is not None and month is not None:
-        leap = year is None or (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
-        if day > DAYS[month - 1] or (month == 2 and day == 29 and not leap):
-            raise ValueError(f"expected a day that exists, got day {day} of month {month}")
-    return Date(year, month, day, precision, time, "", note)  # type: ignore[arg-type]
 
 
 def read(text: str) -> Date | Interval:
