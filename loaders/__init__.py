@@ -54,7 +54,7 @@ FORMATS: dict[str, Format] = {
     "wikibase-json": Format((), "kbdisk.loaders.wikibase_json"),
     "sparql": Format((), "kbdisk.loaders.sparql"),
     "sparql-update": Format((".ru",), "kbdisk.loaders.rdf"),
-    "quickstatements": Format((".qs",), "kbdisk.loaders.wikibase_json"),
+    "quickstatements": Format((".qs",), "kbdisk.loaders.quickstatements"),
 }
 
 
