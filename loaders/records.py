@@ -121,8 +121,7 @@ def _lines(stream: BinaryIO, rest: bytes) -> Iterator[bytes]:
         pieces = (rest + chunk).splitlines(keepends=True)
         rest = pieces.pop()  # not whole yet; or its CR is half of a CRLF
         yield from pieces
-    if rest:
-        yield rest
+    yield from rest.splitlines(keepends=True)  # several only where the file is as short as what was read first
 
 
 def cells_of(record: Record, delimiter: bytes, encoding: str) -> list[str]:
