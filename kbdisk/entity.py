@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]  # keys from the root to a value; an int counts within a list
@@ -92,9 +93,7 @@ class Coordinate:
     globe: str = ""
 
 
-Value: TypeAlias = (
-    "int | float | Decimal | str | bool | Text | Date | Quantity | Coordinate | Link | Known | None | list[Value] | dict[str, Value]"
-)
+Value: TypeAlias = "int | float | Decimal | str | bool | Text | Date | Quantity | Coordinate | Link | Known | list[Value] | dict[str, Value] | None"
 Tree: TypeAlias = dict[str, Any]  # str -> Value; Any spares every reader a cast
 
 
@@ -168,12 +167,10 @@ def at(tree: Tree, path: Path) -> Any:
     """The value at a path; KeyError where there is none."""
     value: Any = tree
     for key in path:
-        if isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        elif isinstance(value, dict) and key in value:
-            value = value[key]
-        else:
+        listed = isinstance(value, list) and isinstance(key, int) and key < len(value)
+        if not listed and not (isinstance(value, dict) and key in value):
             raise KeyError(show(path))
+        value = value[key]
     return value
 
 
@@ -182,7 +179,7 @@ def with_values(tree: Tree, values: Mapping[Path, Any]) -> Tree:
     copy = _copied(tree)
     for path, value in values.items():
         place: Any = copy
-        for key, following in zip(path, path[1:], strict=False):
+        for key, following in pairwise(path):
             place = _step(place, key, [] if isinstance(following, int) else {})
         _put(place, path[-1], value)
     return copy

@@ -1,28 +1,25 @@
-"""Where bytes come from: a file, standard input, memory; and what compresses them, by magic bytes.
+"""Where bytes come from: a file, standard input, a pipe, memory; uncompressed on the way.
 
-A source can be opened again and again: standard input is kept in a temporary file. Every fault of the
-file system or of a compressed stream comes out as one LoadError, whoever reads.
+A source can be opened again and again: standard input, and whatever else is no file, is kept in a
+temporary one. Every fault of the file system comes out as one LoadError, whoever reads.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
+import atexit
 import io
 import os
 import shutil
+import stat
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from kbdisk.errors import LoadError
-
-MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst"}
-BUFFER = 1 << 18
+from kbdisk.loaders.decompress import BUFFER, compression_of_bytes, decompressed
 
 Progress = Callable[[int, int], None]  # bytes read as stored, bytes in all
 
@@ -33,26 +30,24 @@ class Source:
     def __init__(self, origin: str | os.PathLike[str] | bytes, name: str | None = None) -> None:
         self.progress: Progress | None = None
         self._bytes = origin if isinstance(origin, bytes) else None
-        self.path: Path | None = None
-        if not isinstance(origin, bytes):
-            self.path = _standard_input() if origin == "-" else Path(origin)
         self.name = name or ("<memory>" if isinstance(origin, bytes) else "<stdin>" if origin == "-" else str(origin))
+        self.path = None if isinstance(origin, bytes) else _file(origin, self.name)
         self.check()
 
     def check(self) -> None:
-        """Fail now, not at the first entity, where the file cannot be read at all."""
-        if self.path is not None and self.path.is_dir():
+        """Fail now, not at the first entity, where the source cannot be read at all."""
+        if self.path is not None and os.path.isdir(self.path):  # noqa: PTH112 - Path.is_dir raises for odd names
             raise LoadError(self.name, "expected a file, got a directory. Name the files in it.")
-        with self._raw() as stream:
+        with self.open() as stream:
             if not stream.read(1):
-                raise LoadError(self.name, "expected some data, got an empty file.")
+                what = f"nothing inside its {self.compression}" if self.compression else "an empty file"
+                raise LoadError(self.name, f"expected some data, got {what}.")
 
     @cached_property
     def compression(self) -> str | None:
         """gz, bz2, zst, or None, told by the first bytes and not by the name."""
-        with self._raw() as stream:
-            start = stream.read(4)
-        return next((name for magic, name in MAGIC.items() if start.startswith(magic)), None)
+        with decompressed(self._raw(), None, self.name) as stream:
+            return compression_of_bytes(stream.read(10))
 
     @property
     def plain_path(self) -> Path | None:
@@ -66,24 +61,15 @@ class Source:
 
     def stored(self) -> BinaryIO:
         """The bytes as stored, compressed or not."""
-        return self._raw()
+        return decompressed(self._raw(), None, self.name)
 
     def open(self) -> BinaryIO:
         """The bytes uncompressed, buffered."""
+        kind = self.compression
         raw: IO[bytes] = self._raw()
         if self.progress is not None:
             raw = io.BufferedReader(_Counted(raw, self.size, self.progress), BUFFER)
-        stream: IO[bytes]
-        match self.compression:
-            case "gz":
-                stream = cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-            case "bz2":
-                stream = bz2.BZ2File(raw)
-            case "zst":
-                stream = _zstandard(self.name).ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-            case _:
-                return cast(BinaryIO, raw)
-        return cast(BinaryIO, io.BufferedReader(_Whole(stream, raw, self.name), BUFFER))
+        return decompressed(raw, kind, self.name)
 
     def read(self) -> bytes:
         """All of it, uncompressed."""
@@ -94,39 +80,7 @@ class Source:
         if self._bytes is not None:
             return io.BytesIO(self._bytes)
         assert self.path is not None
-        try:
-            return self.path.open("rb", buffering=BUFFER)
-        except FileNotFoundError:
-            raise LoadError(self.name, "no such file.") from None
-        except OSError as error:
-            raise LoadError(self.name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from error
-
-
-class _Whole(io.RawIOBase):
-    """A decompressed stream that says plainly when it ends too early or is damaged."""
-
-    def __init__(self, stream: IO[bytes], raw: IO[bytes], name: str) -> None:
-        self.stream = stream
-        self.raw = raw  # which the decompressor leaves open
-        self.name = name
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self.stream.read(len(buffer))
-        except EOFError:
-            raise LoadError(self.name, "the compressed file ends in the middle. Get all of it again.") from None
-        except (OSError, zlib.error, ValueError, *_zstandard_errors()) as error:
-            raise LoadError(self.name, f"the compressed file is damaged: {error}. Get it again.") from error
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self.stream.close()
-        self.raw.close()
-        super().close()
+        return _opened(self.path, self.name)
 
 
 class _Counted(io.RawIOBase):
@@ -148,24 +102,47 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-def _standard_input() -> Path:
-    """Standard input as a file that is there until the program ends."""
-    with tempfile.NamedTemporaryFile(prefix="kbdisk-", suffix=".stdin", delete=False) as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    import atexit
-
-    atexit.register(Path(file.name).unlink, missing_ok=True)
-    return Path(file.name)
-
-
-def _zstandard(name: str) -> Any:
+def _opened(path: Path, name: str) -> BinaryIO:
     try:
-        import zstandard
-    except ImportError:
-        raise LoadError(name, "is zstd-compressed. Run: pip install 'kbdisk[zstd]'") from None
-    return zstandard
+        return path.open("rb", buffering=BUFFER)
+    except FileNotFoundError:
+        raise LoadError(name, "no such file.") from None
+    except OSError as error:
+        raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    except ValueError as error:  # a NUL in the name
+        raise LoadError(repr(name), f"is no name of a file: {error}.") from None
 
 
-def _zstandard_errors() -> tuple[type[Exception], ...]:
-    module = sys.modules.get("zstandard")
-    return (module.ZstdError,) if module else ()
+def _file(origin: str | os.PathLike[str], name: str) -> Path:
+    """A file that can be read again: the one named, or what comes from a pipe or a device kept in one."""
+    if origin == "-":
+        if sys.stdin is None:
+            raise LoadError(name, "expected some data, got a closed standard input.")
+        return _kept(sys.stdin.buffer, name)
+    path = Path(origin)
+    if not _is_stream(path):
+        return path
+    with _opened(path, name) as stream:
+        return _kept(stream, name)
+
+
+def _is_stream(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False  # said when it is opened
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _kept(stream: IO[bytes], name: str) -> Path:
+    """A stream's bytes as a file that is there until the program ends."""
+    try:
+        with tempfile.NamedTemporaryFile(prefix="kbdisk-", delete=False) as file:
+            path = Path(file.name)
+            atexit.register(path.unlink, missing_ok=True)
+            shutil.copyfileobj(stream, file, BUFFER)
+    except OSError as error:
+        raise LoadError(
+            name, f"cannot be kept in a temporary file: {(error.strerror or str(error)).lower()}."
+        ) from error
+    return path

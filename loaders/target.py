@@ -1,6 +1,7 @@
 """Where bytes go: a temporary file beside the target that takes its name only once it is whole.
 
-Nothing half-written ever stands under the target's name. `-` is standard output, streamed.
+Nothing half-written ever stands under the target's name. `-` is standard output, streamed; so is a
+target that is a pipe or a device.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import gzip
 import io
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,30 +27,70 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 def writing(target: str | os.PathLike[str], *, replace: bool = True) -> Iterator[BinaryIO]:
     """A stream whose bytes become `target`, all of them or none."""
     if str(target) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with standard_output() as stream:
+            yield stream
         return
-    path = Path(target)
-    if path.is_dir():
-        raise WriteError(str(path), "expected a file to write, got a directory.")
-    if path.exists() and not replace:
-        raise WriteError(str(path), "exists already. Say --force to replace it.")
-    place = path.resolve()  # a symbolic link stays one: what it points to is replaced
-    part: Path | None = None
+    name = str(target)
+    mode = _mode(Path(target), name)
+    if mode is not None and stat.S_ISDIR(mode):
+        raise WriteError(name, "expected a file to write, got a directory.")
+    if mode is not None and stat.S_ISREG(mode) and not replace:
+        raise WriteError(name, "exists already. Say --force to replace it.")
+    with _faults(name):
+        if mode is not None and not stat.S_ISREG(mode):
+            with Path(target).open("wb") as file:
+                yield file
+            return
+        with _replacing(Path(target), mode) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def standard_output() -> Iterator[BinaryIO]:
+    """Standard output, flushed at the end. A reader who has had enough is no fault: BrokenPipeError passes."""
+    if sys.stdout is None:
+        raise WriteError("<stdout>", "standard output is closed.")
+    with _faults("<stdout>"):
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _faults(name: str) -> Iterator[None]:
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=place.parent)
-        part = Path(name)
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise WriteError(name, f"cannot be written: {(error.strerror or str(error)).lower()}.") from error
+
+
+def _mode(path: Path, name: str) -> int | None:
+    """What stands at the path: its mode; None where nothing does."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WriteError(name, f"cannot be written: {(error.strerror or str(error)).lower()}.") from error
+    except ValueError as error:  # a NUL in the name
+        raise WriteError(repr(name), f"is no name of a file: {error}.") from None
+
+
+@contextlib.contextmanager
+def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
+    place = path.resolve()  # a symbolic link stays one: what it points to is replaced
+    descriptor, made = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=place.parent)
+    part = Path(made)
+    try:
         with os.fdopen(descriptor, "wb", buffering=1 << 18) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        part.chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+        part.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
         part.replace(place)
-    except OSError as error:
-        raise WriteError(str(path), f"cannot be written: {(error.strerror or str(error)).lower()}.") from error
     finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 
 def compression_of(name: str) -> str | None:
@@ -88,7 +130,7 @@ def _compressor(file: BinaryIO, kind: str) -> Any:
         import zstandard
     except ImportError:
         raise WriteError("zstd", "is not installed. Run: pip install 'kbdisk[zstd]'") from None
-    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return zstandard.ZstdCompressor(write_checksum=True).stream_writer(file, closefd=False)
 
 
 def _umask() -> int:

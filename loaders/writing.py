@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from kbdisk import loaders
@@ -23,6 +22,7 @@ class Plan:
 
     items: Iterable[Entity | Completion]
     target: str
+    origin: KB | None  # what the items were read from, where that is known
     kb: KB | None  # whose bytes are kept; None: everything is written anew
     format: str
     only_new: bool
@@ -39,7 +39,7 @@ class Plan:
         insert: bool,
     ) -> Plan:
         """Decide, and refuse what makes no sense."""
-        kb, items = _origin(items)
+        kb, completions, items = _origin(items)
         told = format or loaders.format_of(without_compression(str(target)))
         if told is None and (kb is None or str(target) != "-"):
             raise ConfigError(str(target), "the name does not tell the format. Say --format.")
@@ -47,24 +47,40 @@ class Plan:
         if name not in loaders.FORMATS:
             known = ", ".join(sorted(loaders.FORMATS))
             raise ConfigError("--format", f"unknown format {name!r}. Known formats: {known}.")
-        if insert and (kb is None or only_new or not kb.keeps(name)):
+        keeps = kb is not None and completions and not only_new and kb.keeps(name)
+        if insert and not keeps:
             raise ConfigError("--insert", "needs the format of the source, and all of it. Leave --insert out.")
-        keeps = kb is not None and not only_new and kb.keeps(name)
-        return cls(items, str(target), kb if keeps else None, name, only_new, insert)
+        if items is kb and keeps:
+            items = ()  # nothing is new
+        return cls(items, str(target), kb, kb if keeps else None, name, only_new, insert)
 
     def run(self, *, force: bool, in_place: bool) -> Report:
         """Write, all or nothing."""
-        source = self.kb.path if self.kb else _source_path(self.items)
-        same = source is not None and Path(self.target).exists() and os.path.samefile(source, self.target)
+        same = self._is_source()
         if same and not in_place:
             raise WriteError(self.target, "is the source itself. Say --in-place to change it.")
         with writing(self.target, replace=force or same) as file:
             return self._write(file)
 
+    def _is_source(self) -> bool:
+        source = self.origin.path if self.origin else None
+        if source is None or self.target == "-":
+            return False
+        try:
+            return source.samefile(self.target)
+        except (OSError, ValueError):  # no such target yet; anything worse is said when it is opened
+            return False
+
     def _write(self, file: BinaryIO) -> Report:
         kind = compression_of(self.target)
         stored = self.kb.source if self.kb else None
-        if self.kb is not None and stored is not None and self.kb.appends and not self.insert and stored.compression == kind:
+        if (
+            self.kb is not None
+            and stored is not None
+            and self.kb.appends
+            and not self.insert
+            and stored.compression == kind
+        ):
             with stored.stored() as bytes_in:  # compressed or not, what was there stays to the byte
                 shutil.copyfileobj(bytes_in, file, 1 << 20)
             with compressing(file, kind, lazily=True) as stream:
@@ -75,23 +91,21 @@ class Plan:
             return loaders.module_of(self.format).write(self.items, stream, self.format, self.only_new)
 
 
-def _origin(items: KB | Iterable[Entity | Completion]) -> tuple[KB | None, Iterable[Entity | Completion]]:
-    """The knowledge base that is to be kept, if one is, and what is filled in it."""
+def _origin(
+    items: KB | Iterable[Entity | Completion],
+) -> tuple[KB | None, bool, Iterable[Entity | Completion]]:
+    """What the items were read from, whether they are that with something filled in, and the items."""
     if isinstance(items, KB):
-        return items, ()
-    if isinstance(items, list | tuple):
-        items = sorted(items, key=_position) if all(isinstance(item, Completion) for item in items) else items
+        return items, True, items
+    if isinstance(items, list | tuple) and all(isinstance(item, Completion) for item in items):
+        items = sorted(items, key=_position)
     rest = iter(items)
     first = next(rest, None)
     if first is None:
-        return None, ()
-    kb = first.entity.source if isinstance(first, Completion) else None
-    return kb, itertools.chain([first], rest)
+        return None, False, ()
+    entity = first.entity if isinstance(first, Completion) else first
+    return entity.source, isinstance(first, Completion), itertools.chain([first], rest)
 
 
 def _position(item: Entity | Completion) -> int:
     return item.entity.position if isinstance(item, Completion) else item.position
-
-
-def _source_path(items: Iterable[Entity | Completion]) -> Path | None:
-    return items.path if isinstance(items, KB) else None

@@ -54,7 +54,12 @@ def imports(file: Path) -> set[str]:
 def part(module: str) -> str:
     """The name in LAYERS that a dotted name belongs to: kbdisk.loaders.kb.KB -> loaders, kbdisk.load -> __init__."""
     names = module.split(".")
-    return names[1] if len(names) > 1 and any(".".join(names[:2]) == one or one.startswith(".".join(names[:2]) + ".") for one in SOURCES) else "__init__"
+    return (
+        names[1]
+        if len(names) > 1
+        and any(".".join(names[:2]) == one or one.startswith(".".join(names[:2]) + ".") for one in SOURCES)
+        else "__init__"
+    )
 
 
 def test_every_module_has_its_place_in_the_layers():
@@ -77,7 +82,9 @@ def test_the_ground_never_imports_torch(module):
 
 def loaded_after(code: str) -> set[str]:
     """The top-level names of all modules that a fresh interpreter has after running some code."""
-    script = f"{code}\nimport sys; print('\\n'.join({{name.split('.')[0] for name in sys.modules}}), file=sys.__stdout__)"
+    script = (
+        f"{code}\nimport sys; print('\\n'.join({{name.split('.')[0] for name in sys.modules}}), file=sys.__stdout__)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

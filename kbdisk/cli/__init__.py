@@ -1,0 +1,62 @@
+"""The command line. A command parses, calls the library, prints; heavy imports wait inside the commands.
+
+One place shows errors: a KBDiskError is a user's mistake and becomes one line and exit status 2. Any other
+exception is our own mistake and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+import rich_click as click
+
+from kbdisk.cli.inspect import inspect
+from kbdisk.cli.write import write
+from kbdisk.errors import KBDiskError, KBDiskWarning
+
+INTERRUPTED, BROKEN_PIPE = 130, 141  # what a shell says of SIGINT and SIGPIPE
+
+
+class Commands(click.RichGroup):
+    """The group of all commands."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run a command; its warnings and its errors are one line each on standard error."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", KBDiskWarning)
+            warnings.showwarning = _show_warning
+            try:
+                super().invoke(context)
+                sys.stdout.flush()
+            except KBDiskError as error:
+                click.echo(f"error: {error}", err=True)
+                context.exit(2)
+            except KeyboardInterrupt:
+                click.echo("interrupted", err=True)
+                context.exit(INTERRUPTED)
+            except BrokenPipeError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the last flush must not fail again
+                context.exit(BROKEN_PIPE)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    name = "warning" if issubclass(category, KBDiskWarning) else category.__name__
+    click.echo(f"{name}: {message}", err=True)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kbdisk", message="kbdisk %(version)s")
+def main() -> None:
+    """Completes knowledge bases: RDF or nested JSON.
+
+    \b
+    kbdisk inspect kb.ttl                    what is in it, and what is missing
+    kbdisk write kb.ttl --out kb.jsonl       the same in another format
+    """
+
+
+main.add_command(inspect)
+main.add_command(write)

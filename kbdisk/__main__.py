@@ -1,0 +1,7 @@
+"""`python -m kbdisk` is `kbdisk`."""
+
+from __future__ import annotations
+
+from kbdisk.cli import main
+
+main()

@@ -1,0 +1,85 @@
+"""The file that `kbdisk write --values` takes: one new value a line, checked against the source before it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kbdisk.entity import Completion, Entity, Filled, Path, read_path, show
+from kbdisk.errors import LoadError
+
+if TYPE_CHECKING:
+    from kbdisk.loaders import KB
+
+FORM = '{"id": "...", "path": "launch.year", "value": 1999}'
+
+New = dict[Path, tuple[int, Any]]  # a path -> the line it stands in, its value
+
+
+def new_values(name: str, kb: KB) -> list[Completion]:
+    """A completion for each entity that gets new values, in the order of the source."""
+    news = _read(name)
+    found: dict[str, Completion] = {}
+    for entity in kb:
+        new = news.get(entity.id)
+        if new is None:
+            continue
+        if entity.id in found:
+            line = next(iter(new.values()))[0]
+            raise LoadError(
+                name, f"{kb.name} has more than one entity {entity.id!r}. Say --id to tell them apart.", line
+            )
+        found[entity.id] = _completion(name, entity, new)
+    for id in news.keys() - found.keys():
+        line = next(iter(news[id].values()))[0]
+        raise LoadError(
+            name, f"expected the id of an entity of {kb.name}, got {id!r}. See how ids look with: kbdisk inspect.", line
+        )
+    return list(found.values())
+
+
+def _read(name: str) -> dict[str, New]:
+    from kbdisk import loaders
+
+    news: dict[str, New] = {}
+    for entity in loaders.load(name, format="jsonl"):
+        line = entity.position
+        tree = entity.tree
+        if tree.keys() != {"id", "path", "value"} or type(tree["id"]) is not str or type(tree["path"]) is not str:
+            raise LoadError(name, f"expected {FORM}, got the keys {', '.join(tree)}.", line)
+        try:
+            path = read_path(tree["path"])
+        except ValueError as error:
+            raise LoadError(name, f"{error}.", line) from None
+        new = news.setdefault(tree["id"], {})
+        if path in new:
+            raise LoadError(
+                name, f"{show(path)} of {tree['id']!r} has a value in line {new[path][0]} already. Leave one out.", line
+            )
+        if tree["value"] is None or not path:
+            raise LoadError(name, f"expected a {'path' if not path else 'value'}, got none. Leave the line out.", line)
+        new[path] = (line, tree["value"])
+    return news
+
+
+def _completion(name: str, entity: Entity, new: New) -> Completion:
+    completion = Completion(entity)
+    for path, (line, value) in new.items():
+        _fits(name, entity, path, line)
+        completion.filled[path] = Filled(value)
+    return completion
+
+
+def _fits(name: str, entity: Entity, path: Path, line: int) -> None:
+    """Refuse a path that leads through something that is neither a part nor a list."""
+    place: Any = entity.tree
+    for count, key in enumerate(path):
+        wanted = list if isinstance(key, int) else dict
+        if not isinstance(place, wanted):
+            kind = "a list" if wanted is list else "a part"
+            here = show(path[:count]) or "the entity"
+            raise LoadError(
+                name, f"{show(path)}: expected {kind} at {here} of {entity.id!r}, got {place!r}. Mend the path.", line
+            )
+        place = (place[key] if key < len(place) else None) if isinstance(key, int) else place.get(key)  # type: ignore[attr-defined]
+        if place is None:
+            return

@@ -1,0 +1,131 @@
+"""How every command names its source: one set of options, and a progress bar where reading takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import rich_click as click
+
+from kbdisk.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kbdisk.loaders import KB
+    from kbdisk.loaders.source import Progress
+
+PATIENCE = 1.5  # seconds before a progress bar shows
+STEP = 0.1  # seconds between its steps
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OPTIONS = [
+    click.option("--id", "id", metavar="PATH", help="Where an entity's id stands, such as meta.id."),
+    click.option("--base", metavar="IRI", help="Resolves relative IRIs in RDF."),
+    click.option(
+        "--class", "classes", metavar="CLASS", multiple=True, help="Only entities of this class, by its IRI or its last word. Repeat it for more."
+    ),
+    click.option("--language", metavar="TAG", default="en", show_default=True, help="Language of the labels."),
+    click.option(
+        "--context", "contexts", metavar="IRI=FILE", multiple=True, help="A JSON-LD context as a file: contexts are never fetched."
+    ),
+    click.option("--encoding", metavar="NAME", default="utf-8", show_default=True, help="Encoding of CSV and TSV."),
+    click.option("--query", metavar="SELECT", help="For an endpoint: a SELECT whose first variable names the entities. @FILE reads it."),
+    click.option("--skip-errors", is_flag=True, help="Carry on after what cannot be read, count it, and exit with status 1."),
+]  # fmt: skip
+
+
+def source_options(command: Command) -> Command:
+    """The options that say how SOURCE is read."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def open_source(source: str, format: str | None, options: dict[str, Any], progress: Progress | None = None) -> KB:
+    """The knowledge base that a command's source and `source_options` name."""
+    import kbdisk
+
+    remote = source.startswith(("http://", "https://"))
+    if options["query"] and not remote:
+        raise ConfigError("--query", "expected an endpoint, http:// or https://, as SOURCE. Leave --query out.")
+    return kbdisk.load(
+        source,
+        format=format,
+        id=options["id"],
+        base=options["base"],
+        language=options["language"],
+        context=dict(_context(text) for text in options["contexts"]),
+        encoding=options["encoding"],
+        classes=options["classes"] if remote else (),
+        query=_query(options["query"]),
+        skip_errors=options["skip_errors"],
+        progress=progress,
+    )
+
+
+def _context(text: str) -> tuple[str, bytes]:
+    iri, sign, name = text.rpartition("=")
+    if not sign:
+        raise ConfigError("--context", f"expected IRI=FILE, got {text!r}.")
+    return iri, _bytes("--context", name)
+
+
+def _query(text: str | None) -> str | None:
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return _bytes("--query", text[1:]).decode()
+    except UnicodeDecodeError:
+        raise ConfigError("--query", f"expected UTF-8 text in {text[1:]}.") from None
+
+
+def _bytes(option: str, name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise ConfigError(option, f"{name} cannot be read: {(error.strerror or str(error)).lower()}.") from None
+
+
+@contextlib.contextmanager
+def watching(quiet: bool, doing: str) -> Iterator[Progress | None]:
+    """A progress callback that shows a bar once reading takes long; None where nobody watches."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(doing)
+    try:
+        yield bar.step
+    finally:
+        bar.stop()
+
+
+class _Bar:
+    """A progress bar that comes up only after a while. Imports rich's only then."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+        self.begun = self.last = time.monotonic()
+        self.shown: Any = None
+
+    def step(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self.last < STEP or now - self.begun < PATIENCE:
+            return
+        self.last = now
+        if self.shown is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+            self.shown = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.task = self.shown.add_task(self.doing)
+            self.shown.start()
+        self.shown.update(self.task, completed=done, total=total)
+
+    def stop(self) -> None:
+        if self.shown is not None:
+            self.shown.stop()

@@ -1,0 +1,170 @@
+"""An inspection as tables that read well at 80 columns and use 120."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kbdisk.cli.values import shown, shown_number
+from kbdisk.inspection import DISTINCT, last_word, shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kbdisk.inspection import ClassFacts, Edge, Inspection, PathFacts
+
+CLASSES, PATHS, EDGES, GRAPHS = 12, 40, 20, 10  # rows shown without --all
+NARROW = 80  # columns where nothing tells
+UNNAMED, OUTSIDE = "(no class)", "(not in the source)"
+
+
+def show(found: Inspection, everything: bool) -> None:
+    """Print an inspection on standard output."""
+    console = Console(highlight=False, soft_wrap=False)
+    names = short_names(found.classes)
+    _head(console, found)
+    classes = sorted(found.classes.values(), key=lambda facts: -facts.entities)
+    for facts in classes[: None if everything else CLASSES]:
+        _class(console, facts, names[facts.name], found, everything)
+    _rest(console, len(classes) - CLASSES, "classes", everything)
+    _edges(console, found.edges, names, everything)
+    _graphs(console, found, everything)
+    _troubles(console, found)
+
+
+def short_names(classes: Iterable[str]) -> dict[str | None, str]:
+    """Each class by the last word of its IRI, or whole where two share it."""
+    words: dict[str, list[str]] = {}
+    for name in classes:
+        words.setdefault(last_word(name), []).append(name)
+    short: dict[str | None, str] = {
+        name: word if len(same) == 1 else name for word, same in words.items() for name in same
+    }
+    return short | {"": UNNAMED, None: OUTSIDE}
+
+
+def _head(console: Console, found: Inspection) -> None:
+    line = Text.assemble((found.name, "bold"), f"  {found.format}, {_count(found.entities, 'entity', 'entities')}")
+    if found.labelled:
+        line.append(f", {_share(found.labelled, found.entities)} labelled")
+    if len(found.classes) > 1:
+        line.append(f", {len(found.classes)} classes")
+    console.print(line)
+
+
+def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, everything: bool) -> None:
+    console.print()
+    if len(found.classes) > 1 or facts.name:
+        line = Text.assemble((name, "bold cyan"), f"  {_count(facts.entities, 'entity', 'entities')}")
+        if facts.labelled != facts.entities and found.labelled:
+            line.append(f", {_share(facts.labelled, facts.entities)} labelled")
+        console.print(line)
+    table = _table("path", ">filled", "kind", ">different", "values")
+    table.columns[0].overflow = "fold"
+    table.columns[0].max_width = 34
+    paths = list(facts.paths.items())
+    for names, path in paths[: None if everything else PATHS]:
+        many = f", up to {path.most}" if path.most > 1 else ""
+        kind = Text(_kinds(path) + many)
+        table.add_row(
+            Text(shown_path(names, path), "green"),
+            _filled(path, facts.entities),
+            kind,
+            f"{DISTINCT}+" if path.distinct is None else f"{path.distinct:,}" if path.values else "",
+            Text(_values(path), overflow="ellipsis", no_wrap=True),
+        )
+    console.print(table)
+    _rest(console, len(paths) - PATHS, "paths", everything)
+
+
+def _filled(path: PathFacts, entities: int) -> str:
+    asked = f" +{path.asked:,}?" if path.asked else ""
+    return _share(path.filled, entities) + asked
+
+
+def _kinds(path: PathFacts) -> str:
+    """The kinds of value, the most frequent first, those that are few with their count."""
+    kinds = path.kinds.most_common()
+    if not kinds:
+        return "nothing yet"
+    return ", ".join([kinds[0][0], *(f"{kind} ({count:,})" for kind, count in kinds[1:])])
+
+
+def _values(path: PathFacts) -> str:
+    """Range, then examples: what a reader wants to see of the values."""
+    units = list(path.units)
+    if path.low is not None and path.high is not None and len(units) <= 1 and path.low != path.high:
+        unit = f" {units[0]}" if units else ""
+        return f"{shown_number(path.low)} … {shown_number(path.high)}{unit}"
+    if path.years and path.years[0] != path.years[1]:
+        return f"{path.years[0]} … {path.years[1]}"
+    links = path.kinds.keys() == {"link"}
+    return ", ".join(_word(shown(value)) if links else shown(value) for value in path.examples)
+
+
+def _word(id: str) -> str:
+    from kbdisk.inspection import last_word
+
+    return last_word(id) if "/" in id or "#" in id else id
+
+
+def _edges(console: Console, edges: list[Edge], names: dict[str | None, str], everything: bool) -> None:
+    if not edges:
+        return
+    console.print()
+    table = _table("from", "path", "to", ">links")
+    for edge in edges[: None if everything else EDGES]:
+        to = Text(names.get(edge.target, edge.target or OUTSIDE))
+        table.add_row(Text(names[edge.origin], "cyan"), Text(edge.path, "green"), to, f"{edge.links:,}")
+    console.print(table)
+    _rest(console, len(edges) - EDGES, "kinds of link", everything)
+
+
+def _graphs(console: Console, found: Inspection, everything: bool) -> None:
+    if not found.graphs:
+        return
+    console.print()
+    table = _table("named graph", ">entities")
+    for name, count in found.graphs.most_common(None if everything else GRAPHS):
+        table.add_row(Text(name), f"{count:,}")
+    console.print(table)
+    _rest(console, len(found.graphs) - GRAPHS, "named graphs", everything)
+
+
+def _troubles(console: Console, found: Inspection) -> None:
+    for what, (count, places) in found.odd.items():
+        more = ", …" if count > len(places) else ""
+        console.print(Text.assemble("\n", ("odd", "yellow"), f"  {what}: {count:,} ({', '.join(places)}{more})"))
+    if found.skips:
+        console.print(Text.assemble("\n", ("skipped", "red"), f"  {found.skips:,}"))
+        for error in found.skipped:
+            console.print(Text(f"  {error}"))
+
+
+def _rest(console: Console, more: int, what: str, everything: bool) -> None:
+    if more > 0 and not everything:
+        console.print(Text(f"and {more:,} more {what}: --all shows them, --json has them", "dim"))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in columns:
+        table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
+    return table
+
+
+def _share(part: int, whole: int) -> str:
+    """A share in percent that says 100 % only of all and 0 % only of none."""
+    if not whole:
+        return "0 %"
+    percent = 100 * part / whole
+    if 0 < percent < 1:
+        return "<1 %"
+    return f"{min(round(percent), 99) if part < whole else 100} %"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
