@@ -111,7 +111,7 @@ class Reader:
             return read(value) if read else _spelt(value)
         except (KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, ValueError) else "it lacks a part"
-            self.odd.note(f"a {type} that cannot be, kept as text ({what})", where)
+            self.odd.note(f"a {type} that cannot be, kept as text", f"{where}: {what}")
             return _spelt(value)
 
 

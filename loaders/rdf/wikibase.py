@@ -236,7 +236,7 @@ class Wikibase:
         if isinstance(value, Date) and value.time == MIDNIGHT:  # of a day, a Wikibase tells no time
             return Date(value.year, value.month, value.day)
         if isinstance(value, str) and wikibase.is_time(value):
-            self.odd.note("a date that cannot be, kept as text", where)
+            self.odd.note("a date that cannot be, kept as text", f"{where}: {value}")
         return value
 
     def _read(self, node: Node, where: str) -> Any:
@@ -260,7 +260,7 @@ class Wikibase:
                 return of_wikibase(value, precision, calendar, zone)
             return wikibase.time(value, precision, calendar, zone)  # not converted: as it was entered
         except (TypeError, ValueError) as error:
-            self.odd.note(f"a date that cannot be, kept as text ({error})", where)
+            self.odd.note("a date that cannot be, kept as text", f"{where}: {error}")
             return str(value)
 
 

@@ -1,0 +1,242 @@
+"""Entities of a SPARQL endpoint: first which there are, page by page, then their triples in batches.
+
+    --query    a SELECT whose first variable names the entities; asked once, as it is
+    --class    everything of a class (of a Wikibase: by its "instance of"); without either, all that has a type
+
+Blank nodes are reached from the entity they hang on, as deep as they go; statements and value nodes of a
+Wikibase likewise. Nothing is ever written to an endpoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, BinaryIO, NoReturn
+
+import pyoxigraph
+from pyoxigraph import BlankNode, NamedNode, Quad, QueryResultsFormat, RdfFormat
+
+from kbdisk.entity import Completion, Entity
+from kbdisk.errors import ConfigError, LoadError, WriteError
+from kbdisk.loaders import web
+from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.options import Options
+from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.trees import Trees
+from kbdisk.loaders.source import Source
+
+PAGE = 5000  # entities named in one answer
+BATCH = 100  # entities whose triples come in one answer
+DEPTHS = (0, 2, 4, 8, 16, 32)  # levels of blank nodes asked for, until there are no deeper ones
+
+RESULTS = "application/sparql-results+json, application/sparql-results+xml;q=0.8"
+TRIPLES = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.5"
+
+_SAFE = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*""")
+_ITEM = re.compile(r"(.+)/entity/Q[1-9][0-9]*")
+_CLAIM, _VALUE = re.compile(r".+/prop/P[1-9][0-9]*"), re.compile(r".+/prop/statement/value/P[1-9][0-9]*")
+
+
+def load_endpoint(url: str, options: Options) -> KB:
+    """A knowledge base over an endpoint."""
+    if options.query is not None and not re.search(r"\bselect\b", options.query, re.IGNORECASE):
+        raise ConfigError("--query", "expected a SELECT whose first variable names the entities.")
+    return Endpoint(url, "sparql", options)
+
+
+def load(source: Source, format: str, options: Options) -> KB:
+    """Refused: an endpoint is no file."""
+    raise LoadError(
+        source.name, f"expected a file, but {format} reads an endpoint. Name one, such as https://example.org/sparql."
+    )
+
+
+def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
+    """Refused: what is new leaves as an update."""
+    raise WriteError(format, "an endpoint is not written to. Write sparql-update (.ru), and send that to it.")
+
+
+class Endpoint(RdfKB):
+    """Entities of a SPARQL endpoint."""
+
+    def read(self) -> Iterator[Entity]:
+        return self.finish(self._entities())
+
+    def _entities(self) -> Iterator[Entity]:
+        names = self._named() if self.options.query is not None else self._listed()
+        answers = 0
+        while batch := list(islice(names, BATCH)):
+            try:
+                found, answers = self._batch(batch, answers)
+            except LoadError as error:
+                self.skip(error)
+                continue
+            yield from found
+
+    # ------------------------------------------------------------ which entities there are
+
+    def _named(self) -> Iterator[str]:
+        """Those that the user's query names."""
+        return iter(dict.fromkeys(self._iris(self.options.query or "")))
+
+    def _listed(self) -> Iterator[str]:
+        """All of the wanted classes in the order of their IRIs; a page begins where the one before ended."""
+        last = ""
+        while page := list(self._iris(_listing(self.options.classes, last))):
+            if page[-1] <= last:
+                raise LoadError(self.name, "gives the same page again and again. Name the entities with --query.")
+            yield from page
+            last = page[-1]
+
+    def _iris(self, query: str) -> Iterator[str]:
+        """The IRIs among the values of a query's first variable."""
+        for one in self._select(query):
+            if isinstance(one, NamedNode) and _is_safe(one.value):
+                yield one.value
+            elif one is not None:
+                self.odd.note("something that is named by no IRI, left out", f"{self.name}: {one}")
+
+    def _select(self, query: str) -> Iterator[Any]:
+        """The values of a query's first variable."""
+        answer = web.post(self.name, {"query": query}, RESULTS)
+        format = QueryResultsFormat.from_media_type(answer.type)
+        if format is None:
+            self._no_endpoint("results of a SELECT", answer.type)
+        try:
+            results = pyoxigraph.parse_query_results(answer.body, format)
+            if not isinstance(results, pyoxigraph.QuerySolutions) or not results.variables:
+                raise ConfigError("--query", "expected a SELECT whose first variable names the entities.")
+            yield from (solution[0] for solution in results)
+        except SyntaxError as error:
+            raise LoadError(self.name, f"expected results of a SELECT: {error}. Try again later.") from None
+
+    # ------------------------------------------------------------ what they are
+
+    def _batch(self, batch: list[str], answers: int) -> tuple[list[Entity], int]:
+        """The entities of some IRIs in their order; those that lead deeper are asked again, deeper."""
+        found: dict[str, Entity] = {}
+        wanted = batch
+        for depth in DEPTHS:
+            quads = self._triples(wanted, depth, answers)
+            answers += 1
+            deeper = _unfinished(quads, wanted, depth)
+            if depth == DEPTHS[-1] and deeper:
+                self.odd.note(f"blank nodes nested deeper than {depth} levels, left out", f"{self.name}: {min(deeper)}")
+                deeper = set()
+            trees = Trees(self.name, self.odd, self.names)
+            trees.add(_of(quads, [iri for iri in wanted if iri not in deeper], depth))
+            found |= {entity.id: entity for entity in self.fold(trees)}
+            wanted = [iri for iri in wanted if iri in deeper]
+            if not wanted:
+                break
+        apart = [one for id, one in found.items() if id.startswith("_:")]  # shared or on a circle
+        return [found[iri] for iri in batch if iri in found] + apart, answers
+
+    def _triples(self, iris: list[str], depth: int, answers: int) -> list[Quad]:
+        """The triples of some entities. Blank nodes are named anew: two answers may use one name for two."""
+        answer = web.post(self.name, {"query": _fetching(iris, depth)}, TRIPLES)
+        format = RdfFormat.N_TRIPLES if answer.type == "text/plain" else RdfFormat.from_media_type(answer.type)
+        if format is None:
+            self._no_endpoint("triples", answer.type)
+        try:
+            quads = list(pyoxigraph.parse(answer.body, format, base_iri=self.name))
+        except SyntaxError as error:
+            raise LoadError(self.name, f"expected triples: {error}. Try again later.") from None
+        return [Quad(_renamed(quad.subject, answers), quad.predicate, _renamed(quad.object, answers)) for quad in quads]
+
+    def _no_endpoint(self, expected: str, type: str) -> NoReturn:
+        raise LoadError(self.name, f"expected {expected}, got {type}. Is this the address of a SPARQL endpoint?")
+
+
+def _renamed(term: Any, answers: int) -> Any:
+    return BlankNode(f"r{answers}_{term.value}") if isinstance(term, BlankNode) else term
+
+
+def _leads_on(quad: Quad) -> bool:
+    """Whether what a triple ends in belongs to the entity it begins with."""
+    if isinstance(quad.object, BlankNode):
+        return True
+    predicate = quad.predicate.value
+    return isinstance(quad.object, NamedNode) and bool(_CLAIM.fullmatch(predicate) or _VALUE.fullmatch(predicate))
+
+
+def _unfinished(quads: list[Quad], iris: list[str], depth: int) -> set[str]:
+    """The entities that lead to nodes deeper than was asked for."""
+    ends = _ends(quads)
+    return {iri for iri in iris if _levels(ends, iri, depth + 1)[-1]}
+
+
+def _of(quads: list[Quad], iris: list[str], depth: int) -> list[Quad]:
+    """The triples of some entities and of what belongs to them."""
+    ends = _ends(quads)
+    owned = set().union(*(level for iri in iris for level in _levels(ends, iri, depth)))
+    return [quad for quad in quads if quad.subject in owned]
+
+
+def _ends(quads: list[Quad]) -> dict[Any, list[Any]]:
+    """What leads on from each node."""
+    ends: dict[Any, list[Any]] = {}
+    for quad in quads:
+        if _leads_on(quad):
+            ends.setdefault(quad.subject, []).append(quad.object)
+    return ends
+
+
+def _levels(ends: dict[Any, list[Any]], iri: str, depth: int) -> list[set[Any]]:
+    """The entity itself, what belongs to it, what belongs to that, and so on; each node where it is nearest."""
+    levels: list[set[Any]] = [{NamedNode(iri)}]
+    seen = set(levels[0])
+    for _ in range(depth):
+        following = {end for node in levels[-1] for end in ends.get(node, ())} - seen
+        seen |= following
+        levels.append(following)
+    return levels
+
+
+# ---------------------------------------------------------------- queries
+
+
+def _listing(classes: tuple[str, ...], last: str) -> str:
+    """The next page of all entities of some classes, or of all that have a type."""
+    of_class = " UNION ".join(pattern for one in classes for pattern in _patterns(one)) or "{ ?s a ?class }"
+    after = f" && STR(?s) > {_string(last)}" if last else ""
+    return f"SELECT DISTINCT ?s WHERE {{ {of_class} FILTER(isIRI(?s){after}) }} ORDER BY STR(?s) LIMIT {PAGE}"
+
+
+def _patterns(name: str) -> Iterator[str]:
+    """How something is of a class, told by its IRI or by the last word of that."""
+    if ":" not in name:
+        yield f"{{ ?s a ?class FILTER(REGEX(STR(?class), {_string(f'[#/:]{re.escape(name)}$')})) }}"
+        return
+    if not _is_safe(name):
+        raise ConfigError("--class", f"expected an IRI, got {name!r}.")
+    yield f"{{ ?s a <{name}> }}"
+    if item := _ITEM.fullmatch(name):
+        yield f"{{ ?s <{item[1]}/prop/direct/P31> <{name}> }}"
+
+
+def _fetching(iris: list[str], depth: int) -> str:
+    """The triples of some entities and, so many levels deep, of what belongs to them."""
+    these = " ".join(f"<{iri}>" for iri in iris)
+    branches = [f"{{ VALUES ?n {{ {these} }} ?n ?p ?o }}"]
+    way = f"VALUES ?n0 {{ {these} }}"
+    for level in range(1, depth + 1):
+        node = "?n" if level == depth else f"?n{level}"
+        step = "?n{} ?p{} {} FILTER(isBlank({}) || REGEX(STR(?p{}), {}))"
+        shape = _string("/prop/P[1-9][0-9]*$" if level == 1 else "/prop/statement/value/P[1-9][0-9]*$")
+        ending = step.format(level - 1, level, "?n", "?n", level, shape)
+        branches.append(f"{{ {way} {ending} ?n ?p ?o }}")
+        if node != "?n":
+            way = f"{way} {step.format(level - 1, level, node, node, level, shape)}"
+    return f"CONSTRUCT {{ ?n ?p ?o }} WHERE {{ {' UNION '.join(branches)} }}"
+
+
+def _string(text: str) -> str:
+    """A text as a SPARQL string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _is_safe(iri: str) -> bool:
+    """Whether an IRI can stand in a query; what is stored is not always one."""
+    return _SAFE.fullmatch(iri) is not None
