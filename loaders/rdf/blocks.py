@@ -14,19 +14,14 @@ import io
 import re
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from kbdisk.loaders.rdf import scan
-
-if TYPE_CHECKING:
-    from kbdisk.loaders.source import Source
 
 MARK = b"# kbdisk: begin"
 BEGIN = MARK + b" - values filled in by kbdisk, not given"
 INSERTED = MARK + b" inserted - values filled in by kbdisk, not given"
 END = b"# kbdisk: end"
-_LABEL = re.compile(rb"kbdisk\d++")
-_REACH = 100  # white space before a delimiter
 LINES = frozenset({"ntriples", "nquads"})  # formats where no string goes on over the end of a line
 
 
@@ -40,49 +35,42 @@ class Kind(Enum):
     END = auto()  # the delimiter that ends either
 
 
+_SUBJECT = rb"(?:(?:%s)?+:)?+" % scan.PREFIX_NAME  # what is declared: nothing for a base
 _WORD = rb"(?i:prefix|base|version)(?=[\s#<]|\Z)"
-_REST = (
-    scan.BLANK
-    + rb"(?:(?:"
-    + scan.PREFIX_NAME
-    + rb")?+:)?+"
-    + scan.BLANK
-    + rb"(?:"
-    + scan.IRI
-    + rb"|"
-    + scan.STRING
-    + rb")"
-)
+_REST = rb"%s%s%s(?:%s|%s)" % (scan.BLANK, _SUBJECT, scan.BLANK, scan.IRI, scan.STRING)
 _EVENT = re.compile(
-    rb"(?:%s++|%s|%s|[\[\](){}.;,~^]|%s)*+(?:(?P<comment>%s)|(?P<directive>@%s%s%s\.|%s%s)|(?P<open>\"\"\"|'''|@?%s)|[\s\S]|\Z)"
-    % (scan.SPACE, scan.BOM, scan.VALUE, scan.LABEL, scan.COMMENT, _WORD, _REST, scan.BLANK, _WORD, _REST, _WORD)
+    rb"(?:%s++|%s|%s|%s|[\[\](){}.;,~^])*+" % (scan.SPACE, scan.BOM, scan.VALUE, scan.LABEL)
+    + rb"(?:(?P<comment>%s)|(?P<directive>@%s%s%s\.|%s%s)" % (scan.COMMENT, _WORD, _REST, scan.BLANK, _WORD, _REST)
+    + rb"|(?P<open>\"\"\"|'''|@?%s)|[\s\S]|\Z)" % _WORD
 )
 _DELIMITER = re.compile(rb"# kbdisk: (?:begin(?P<inserted> inserted)?|(?P<end>end))(?![^\s])[^\r\n]*+")
 _BEFORE = re.compile(rb"(?:\A|[\r\n])[ \t]*+\Z")
+_REACH = 100  # white space before a delimiter
+_SEEN = re.compile(rb"[^\r\n]")
+_LABEL = re.compile(rb"kbdisk\d++")
 
 Event = tuple[int, int, Kind]
 
 
-def has_blocks(source: Source) -> bool:
+def has_blocks(stream: BinaryIO) -> bool:
     """Whether there may be a block of ours: whether the words are there at all, be it in a string."""
-    with source.open() as stream:  # no mmap: its pages would count as our memory
-        return any(MARK in chunk for chunk in scan.overlapping(stream))
+    return any(MARK in chunk for chunk in scan.overlapping(stream))
 
 
 def without_blocks(stream: BinaryIO, format: str = "turtle") -> BinaryIO:
     """The document with our blocks blanked: it keeps its length and its lines, so every place in it stays right."""
-    texts = (text if kind in _THEIRS else _SEEN.sub(b" ", text) for kind, text in pieces(stream, format))
+    texts = (
+        text if kind in (Kind.GIVEN, Kind.DIRECTIVE) else _SEEN.sub(b" ", text) for kind, text in pieces(stream, format)
+    )
     return cast(BinaryIO, io.BufferedReader(_Texts(stream, texts), scan.CHUNK))
 
 
 def only_blocks(stream: BinaryIO, format: str = "turtle") -> bytes:
     """The appended blocks alone, as a document of their own: the prefixes and bases around them stay, and the lines."""
-    return b"".join(text if kind in _APART else _SEEN.sub(b"", text) for kind, text in pieces(stream, format))
-
-
-_THEIRS = (Kind.GIVEN, Kind.DIRECTIVE)
-_APART = (Kind.APPENDED, Kind.DIRECTIVE)
-_SEEN = re.compile(rb"[^\r\n]")
+    return b"".join(
+        text if kind in (Kind.APPENDED, Kind.DIRECTIVE) else _SEEN.sub(b"", text)
+        for kind, text in pieces(stream, format)
+    )
 
 
 def pieces(stream: BinaryIO, format: str) -> Iterator[tuple[Kind, bytes]]:

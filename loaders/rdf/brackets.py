@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -61,6 +62,8 @@ def locate(data: bytes, format: str, base: str | None = None) -> dict[int, Place
     """
     if format not in ("turtle", "trig", "n3"):
         return {}
+    if data.startswith(BOM_UTF8):
+        data = b"   " + data[3:]
     if blocks.MARK in data:
         data = blocks.without_blocks(io.BytesIO(data), format).read()
     found = list(_brackets(data))

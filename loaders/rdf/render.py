@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 from pyoxigraph import BlankNode, DefaultGraph
 
 from kbdisk.loaders.rdf import blocks
-from kbdisk.loaders.rdf.terms import Terms
+from kbdisk.loaders.rdf.spelling import Terms
 
 LINES = ("ntriples", "nquads")
 GRAPHS = ("nquads", "trig", "sparql-update")
