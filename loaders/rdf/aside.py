@@ -112,6 +112,6 @@ class Aside:
         yield from self._folded(lines, shared)
 
     def _folded(self, lines: Iterable[bytes], shared: set[str]) -> Iterator[Entity]:
-        nodes = self.kb.new_nodes()
-        self.kb.parse_text(b"\n".join(lines), nodes.add, None)
-        yield from self.kb.fold(nodes, shared.__contains__)
+        trees = self.kb.new_trees()
+        self.kb.parse_text(b"\n".join(lines), trees.add, None)
+        yield from self.kb.fold(trees, shared.__contains__)

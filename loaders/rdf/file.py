@@ -17,7 +17,7 @@ from kbdisk.loaders.kb import Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import blocks, brackets, graphs, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.nodes import Nodes
+from kbdisk.loaders.rdf.trees import Trees, without_collection
 from kbdisk.loaders.source import Source
 
 
@@ -38,7 +38,10 @@ class RdfFile(RdfKB):
     @cached_property
     def has_blocks(self) -> bool:
         """Whether an earlier completion wrote into it."""
-        return self.appends and blocks.has_blocks(self.source)
+        if not self.appends:
+            return False
+        with self.source.open() as bytes_in:
+            return blocks.has_blocks(bytes_in)
 
     @cached_property
     def hex_labels(self) -> set[str]:
@@ -48,20 +51,21 @@ class RdfFile(RdfKB):
         with self.source.open() as bytes_in:
             return brackets.hex_labels(bytes_in)
 
-    def new_nodes(self) -> Nodes:
+    def new_trees(self) -> Trees:
         """Nothing yet, ready to take in quads of this file."""
         anonymous = self.format not in syntax.LINES
-        return Nodes(self.name, self.odd, anonymous=anonymous, labels=self.hex_labels if anonymous else ())
+        return Trees(self.name, self.odd, self.names, anonymous=anonymous, labels=self.hex_labels if anonymous else ())
 
     def read(self) -> Iterator[Entity]:
         if stream.wanted(self):
             return self.finish(stream.entities(self))
         return super().read()
 
-    def nodes(self) -> Nodes:
-        nodes = self.new_nodes()
-        self.parse(nodes.add)
-        return nodes
+    def trees(self) -> Trees:
+        trees = self.new_trees()
+        with without_collection():
+            self.parse(trees.add)
+        return trees
 
     def parse(self, take: Callable[[Iterable[Any]], None], given_only: bool = True) -> None:
         """Hand all quads to `take`, faults turned into ours or skipped; then tell prefixes and base."""
@@ -73,7 +77,7 @@ class RdfFile(RdfKB):
             self._parse_from(str(plain), take)
         else:
             with self.source.open() as bytes_in:
-                self._parse_from(blocks.without_blocks(bytes_in) if left_out else bytes_in, take)
+                self._parse_from(blocks.without_blocks(bytes_in, self.format) if left_out else bytes_in, take)
 
     def _parse_from(self, origin: str | bytes | BinaryIO, take: Callable[[Iterable[Any]], None]) -> None:
         parser = syntax.parser(origin, self.format, self.options.base)
@@ -109,20 +113,12 @@ class RdfFile(RdfKB):
                     self.parse(deque(maxlen=0).extend)  # meets the same fault where it stands
                 self.skip(problem)
 
-    def made(self) -> Nodes | None:
+    def whole(self) -> Trees | None:
         if not self.has_blocks:
             return None
-        with self.source.open() as bytes_in:
-            text = blocks.only_blocks(bytes_in)
-        nodes = Nodes(self.name, self.odd)
-        nodes.add(syntax.parser(self._header() + text, self.format, self.base))
-        return nodes
-
-    def _header(self) -> bytes:
-        """The prefixes in force, for what is parsed apart."""
-        if self.format in syntax.LINES:
-            return b""
-        return "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in self.prefixes.items()).encode()
+        trees = self.new_trees()
+        self.parse(trees.add, given_only=False)
+        return trees
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         from kbdisk.loaders.rdf import writer

@@ -16,7 +16,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 from kbdisk.errors import LoadError
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.nodes import Nodes
+from kbdisk.loaders.rdf.trees import Trees
 
 if TYPE_CHECKING:
     import rdflib
@@ -33,11 +33,11 @@ class RdfGraph(RdfKB):
         super().__init__("<graph>", "graph", options)
         self.graph_in = graph
 
-    def nodes(self) -> Nodes:
+    def trees(self) -> Trees:
         self.prefixes = {prefix: str(iri) for prefix, iri in self.graph_in.namespaces()}
-        nodes = Nodes(self.name, self.odd)
-        nodes.add(quads_of(self.graph_in, self.name))
-        return nodes
+        trees = Trees(self.name, self.odd, self.names)
+        trees.add(quads_of(self.graph_in, self.name))
+        return trees
 
 
 def quads_of(graph: rdflib.Graph, name: str) -> Iterator[Quad]:

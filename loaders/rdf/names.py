@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from kbdisk.loaders.rdf.vocabulary import ID, KEY, WELL_KNOWN
+from kbdisk.loaders.rdf.vocabulary import FIRST, ID, KEY, REST, WELL_KNOWN
 
 
 class Names:
@@ -15,18 +15,31 @@ class Names:
     """
 
     def __init__(self) -> None:
-        self.keys: dict[str, str] = {}  # predicate IRI -> key
-        self.iris: dict[str, str] = {}  # key -> predicate IRI
+        self.keys: dict[str, str] = {FIRST: "@first", REST: "@rest"}  # predicate IRI -> key
+        self.iris: dict[str, str] = {key: iri for iri, key in self.keys.items()}
         self.prefixes: Mapping[str, str] = {}
+        self._special: dict[str, str] = {}  # predicates that a reader must look at, kept out of `keys`
 
     def key(self, iri: str) -> str:
         """The key of a predicate."""
-        known = self.keys.get(iri)
-        return known if known is not None else self._named(iri)
+        known = self.keys.get(iri) or self._special.get(iri)
+        if known is None:
+            known = self.keys[iri] = self._named(iri)
+        return known
+
+    def special(self, iri: str) -> str:
+        """The key of a predicate that shall be asked for each time."""
+        known = self._special.get(iri)
+        if known is None:
+            known = self._special[iri] = self._named(iri)
+        return known
+
+    def known(self, iri: str) -> str | None:
+        """The key of a predicate that was met."""
+        return self.keys.get(iri) or self._special.get(iri)
 
     def _named(self, iri: str) -> str:
         key = next(name for name in self._candidates(iri) if name not in self.iris)
-        self.keys[iri] = key
         self.iris[key] = iri
         return key
 

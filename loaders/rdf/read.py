@@ -10,7 +10,7 @@ from pyoxigraph import Quad, Triple
 from kbdisk.entity import Entity
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.nodes import Nodes
+from kbdisk.loaders.rdf.trees import Trees
 
 
 class Quads(RdfKB):
@@ -20,10 +20,10 @@ class Quads(RdfKB):
         super().__init__(name, "quads", options)
         self.quads = [quad if isinstance(quad, Quad) else Quad(*_terms(quad)) for quad in quads]
 
-    def nodes(self) -> Nodes:
-        nodes = Nodes(self.name, self.odd)
-        nodes.add(self.quads)
-        return nodes
+    def trees(self) -> Trees:
+        trees = Trees(self.name, self.odd, self.names)
+        trees.add(self.quads)
+        return trees
 
 
 def _terms(triple: Triple) -> tuple[Any, Any, Any]:

@@ -5,9 +5,7 @@
     aside   what was set aside, grouped on disk (aside.py)
 
 A unit is the lines of one IRI subject with the blank nodes around them. A subject or blank node that is met
-in two units is scattered, and every unit it touches is set aside; so what is left is whole. Which are
-scattered is kept as a table of hashes: two that collide are set aside together, which costs a little time
-and changes nothing.
+in two units is scattered, and every unit it touches is set aside; so what is left is whole.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.aside import Aside
+from kbdisk.loaders.rdf.trees import without_collection
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
@@ -27,11 +26,14 @@ if TYPE_CHECKING:
 
 LARGE = 12 << 20  # bytes of text; a smaller file is grouped in memory
 BLOCK = 2 << 20
-SLOTS = 1 << 23
+SLOTS = 1 << 18  # of the scan's table, at first
 
+IRI = ord("<")
 ESCAPE = re.compile(rb"\\u([0-9A-Fa-f]{4})|\\U(00[01][0-9A-Fa-f]{5})")
 SUBJECT = re.compile(rb"\s*(<[^>]*>|_:[^\s<]+)")
-BLANK = re.compile(rb'^\s*(?:<[^>]*>|_:[^\s<]+)\s*<[^>]*>\s*_:([^\s<>"]+?)\.?(?=[\s<]|$)')
+BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*<[^>]*>[ \t]*(_:[^\s<>"]+?)\.?(?=[\s<]|\Z)')
+RUN = re.compile(rb"((<[^>\\\n]*>|_:[^\s<]+)(?:(?<=>)|[ \t]).*(?:\n\2(?:(?<=>)|[ \t]).*)*\n*|.+\n*|\n+)")  # of one subject
+OBJECT = re.compile(rb'>[ \t]*(_:[^\s<>"]+?)\.?(?=[\s<])')  # in a literal, too: that does no harm here
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Plan:
     """Where the file may be cut (sizes of the stretches, in bytes), and which subjects are scattered."""
 
     stretches: list[int] = field(default_factory=list)
-    scattered: bytearray | None = None
+    scattered: set[int] = field(default_factory=set)
 
 
 def wanted(kb: RdfFile) -> bool:
@@ -56,23 +58,25 @@ def entities(kb: RdfFile) -> Iterator[Entity]:
         for size in plan.stretches:
             text = bytes_in.read(size)
             lines = text.count(b"\n")
-            if plan.scattered is not None:
+            if plan.scattered:
                 text = _kept(text, plan.scattered, aside)
-            nodes = kb.new_nodes()
-            kb.parse_text(text, nodes.add, line)
+            trees = kb.new_trees()
+            with without_collection():
+                kb.parse_text(text, trees.add, line)
             line += lines
-            yield from kb.fold(nodes)
+            yield from kb.fold(trees)
         yield from aside.entities()
 
 
 def scan(kb: RdfFile) -> Plan:
     """The first look."""
     plan = Plan()
-    look = _Look()
+    look = _Look(SLOTS)
     with kb.source.open() as bytes_in:
         carried = 0
         while text := bytes_in.read(BLOCK):
             text += bytes_in.readline()
+            look.grow()
             cut = look.over(text)
             if cut is None:
                 carried += len(text)
@@ -80,48 +84,69 @@ def scan(kb: RdfFile) -> Plan:
             plan.stretches.append(carried + cut)
             carried = len(text) - cut
     plan.stretches.append(carried)
-    plan.scattered = look.scattered if look.found else None
+    plan.scattered = look.scattered
     return plan
 
 
 class _Look:
-    """What the scan remembers: for each hash of a subject or blank node the unit it was met in."""
+    """What the scan remembers: the hash of every subject and blank node, and the unit it was met in."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int) -> None:
         self.unit = 1
         self.owner = b""
-        self.slots = array("I", bytes(4 * SLOTS))
-        self.scattered = bytearray(SLOTS)
-        self.found = False
+        self.mask = slots - 1
+        self.hashes = array("q", bytes(8 * slots))
+        self.units = array("I", bytes(4 * slots))
+        self.count = 0
+        self.scattered: set[int] = set()
 
     def over(self, text: bytes) -> int | None:
         """Look over whole lines; returns where the last unit begins, if one does."""
-        last: bytes = b"\0"
-        begin: int | None = None
-        place = 0
-        for line in text.split(b"\n"):
-            if not line.startswith(last):
-                subject = subject_of(line)
-                if subject is not None:
-                    last = subject if subject[:1] == b"<" else b"\0"  # _:b1 begins _:b10 too
-                    if subject != self.owner and subject[:1] == b"<":
-                        self.owner = subject
-                        self.unit += 1
-                        begin = place
-                    self._met(subject)
-            if b"_:" in line and (found := BLANK.match(line)):
-                self._met(b"_:" + found[1])
-            place += len(line) + 1
-        return begin
+        tail, begun = 0, False
+        owner, note = self.owner, self._note
+        for run, subject in RUN.findall(text):
+            subject = subject or subject_of(run)
+            if subject is None:
+                tail += len(run)
+                continue
+            if subject[0] == IRI and subject != owner:
+                owner = subject
+                self.unit += 1
+                tail, begun = 0, True
+            tail += len(run)
+            note(subject)
+            if b"_:" in run:
+                for blank in OBJECT.findall(run):
+                    note(blank)
+        self.owner = owner
+        return len(text) - tail if begun else None
 
-    def _met(self, name: bytes) -> None:
-        slot = hash(name) & (SLOTS - 1)
-        unit = self.slots[slot]
-        if unit == 0:
-            self.slots[slot] = self.unit
-        elif unit != self.unit:
-            self.scattered[slot] = 1
-            self.found = True
+    def _note(self, name: bytes) -> None:
+        """Note the unit that a name was met in."""
+        digest = hash(name) or 1
+        hashes, mask = self.hashes, self.mask
+        slot = digest & mask
+        while (known := hashes[slot]) != digest:
+            if known == 0:
+                hashes[slot] = digest
+                self.units[slot] = self.unit
+                self.count += 1
+                return
+            slot = (slot + 1) & mask
+        if self.units[slot] != self.unit:
+            self.scattered.add(digest)
+
+    def grow(self) -> None:
+        """Make room before the table is full."""
+        if self.count * 3 > self.mask * 2:
+            known = [(digest, unit) for digest, unit in zip(self.hashes, self.units, strict=True) if digest]
+            larger = _Look(2 * (self.mask + 1))
+            for digest, unit in known:
+                slot = digest & larger.mask
+                while larger.hashes[slot]:
+                    slot = (slot + 1) & larger.mask
+                larger.hashes[slot], larger.units[slot] = digest, unit
+            self.mask, self.hashes, self.units = larger.mask, larger.hashes, larger.units
 
 
 def subject_of(line: bytes) -> bytes | None:
@@ -140,7 +165,7 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return chr(int(found[1] or found[2], 16)).encode("utf-8", "surrogatepass")
 
 
-def _kept(text: bytes, scattered: bytearray, aside: Aside) -> bytes:
+def _kept(text: bytes, scattered: set[int], aside: Aside) -> bytes:
     """The text with its scattered units set aside; their lines stay, empty, so that line numbers hold."""
     kept: list[bytes] = []
     unit: list[bytes] = []
@@ -155,15 +180,15 @@ def _kept(text: bytes, scattered: bytearray, aside: Aside) -> bytes:
         unit.append(line)
         if subject is not None:
             found = BLANK.match(line) if b"_:" in line else None
-            object = b"_:" + found[1] if found else None
+            object = found[1] if found else None
             rows.append((subject, object, line))
             away = away or _among(subject, scattered) or (object is not None and _among(object, scattered))
     _settle(kept, unit, rows, away, aside)
     return b"\n".join(kept)
 
 
-def _among(name: bytes, scattered: bytearray) -> bool:
-    return scattered[hash(name) & (SLOTS - 1)] == 1
+def _among(name: bytes, scattered: set[int]) -> bool:
+    return (hash(name) or 1) in scattered
 
 
 def _settle(

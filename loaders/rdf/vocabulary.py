@@ -7,6 +7,7 @@ RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
+WIKIBASE = "http://wikiba.se/ontology#"
 OURS = "urn:kbdisk:"  # what a tree says that RDF has no word for
 KEY = OURS + "key:"  # a key that was no IRI
 ID = OURS + "id:"  # an id that was no IRI

@@ -1,0 +1,204 @@
+"""Quads to trees: one for every subject, before blank nodes are folded into their owners.
+
+    {key: value}    values as in an entity; IRIs and blank nodes are Links, several values a Several
+
+Metadata of a tree stands under "@id" (of a blank node), "@type" (its classes), "@first" and "@rest" (of a
+collection). Anonymous blank nodes, whose ids differ from one parse to the next, are numbered `_:[0]`,
+`_:[1]`, ... as they appear, subject before object; labelled ones keep `_:label`.
+
+`add` is the hot loop of all RDF reading: what is rare is done out of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+from collections.abc import Container, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyoxigraph
+
+from kbdisk.entity import Link, Text, Tree
+from kbdisk.loaders.kb import Oddities
+from kbdisk.loaders.rdf import composites
+from kbdisk.loaders.rdf.literals import CONVERTERS, NAMED
+from kbdisk.loaders.rdf.names import Names, id_of_iri
+from kbdisk.loaders.rdf.nodes import Node
+from kbdisk.loaders.rdf.vocabulary import ID, NIL, OURS, STRING, TYPE, WIKIBASE
+
+HEX = re.compile(r"[0-9a-f]{1,32}")  # what pyoxigraph calls an anonymous blank node
+
+
+class Several(list[Any]):
+    """The values of a property that has more than one; a plain list is a collection."""
+
+
+class Mention(NamedTuple):
+    """Where a blank node is a value."""
+
+    owner: str
+    key: str
+    blank: str
+
+
+class Trees:
+    """The trees of a stretch of quads, in the order in which their subjects came."""
+
+    def __init__(self, name: str, odd: Oddities, names: Names, *, anonymous: bool = False, labels: Container[str] = ()) -> None:
+        self.name = name
+        self.odd = odd
+        self.names = names
+        self.anonymous = anonymous  # whether blank nodes may be anonymous at all
+        self.labels = labels  # of labelled ones that look like anonymous ones
+        self.trees: dict[str, Tree] = {}
+        self.graphs: dict[str, str] = {}  # subject -> the named graph its first quad stands in
+        self.several: set[str] = set()  # subjects with a Several among their values
+        self.mentions: list[Mention] = []
+        self.composite: set[str] = set()  # subjects that may be a quantity, a date or a coordinate as a whole
+        self.wikibase = False
+        self._blank: dict[str, str] = {}  # pyoxigraph's id -> ours
+        self._count = 0
+        self._links = _Links()
+        self._quads: Iterable[Any] = ()
+
+    def add(self, quads: Iterable[Any]) -> None:
+        """Take in quads."""
+        keys, convert, links = self.names.keys, CONVERTERS.__getitem__, self._links
+        literal, named = pyoxigraph.Literal, pyoxigraph.NamedNode
+        self._quads = quads
+        last: Any = None
+        tree: Tree = {}
+        id = ""
+        for quad in quads:
+            subject = quad.subject
+            if subject != last:
+                last = subject
+                id, tree = self._subject(subject, quad)
+            object = quad.object
+            kind = type(object)
+            predicate = quad.predicate.value
+            key = keys.get(predicate)
+            if key is None:
+                key = self._unusual(predicate, object, id, tree)
+                if key is None:
+                    continue
+            if kind is literal:
+                datatype = object.datatype.value
+                if datatype == STRING:
+                    value = object.value
+                else:
+                    read = convert(datatype)
+                    try:
+                        value = self._other_literal(object) if read is None else read(object.value)
+                    except ValueError as error:
+                        value = self._odd_literal(object, id, error)
+            elif kind is named:
+                value = links[object.value]
+            else:
+                value = self._other_object(object, id, key)
+            if key not in tree:
+                tree[key] = value
+            elif type(before := tree[key]) is Several:
+                before.append(value)
+            else:
+                tree[key] = Several((before, value))
+                self.several.add(id)
+
+    def node(self, id: str) -> Node | None:
+        """A tree by its predicates' IRIs, each with a list of values."""
+        tree = self.trees.get(id)
+        if tree is None:
+            return None
+        iris = self.names.iris
+        node: Node = {TYPE: [Link(name) for name in tree["@type"]]} if "@type" in tree else {}
+        for key, value in tree.items():
+            if key in iris:
+                node[iris[key]] = list(value) if type(value) is Several else [value]
+        return node
+
+    def _subject(self, subject: Any, quad: Any) -> tuple[str, Tree]:
+        blank = type(subject) is not pyoxigraph.NamedNode
+        id = self._id_of_blank(subject.value) if blank else subject.value
+        if id.startswith(ID):
+            id = id_of_iri(id)
+        tree = self.trees.get(id)
+        if tree is None:
+            tree = self.trees[id] = {"@id": id} if blank else {}
+            graph = quad.graph_name
+            if type(graph) is not pyoxigraph.DefaultGraph:
+                self.graphs[id] = graph.value if type(graph) is pyoxigraph.NamedNode else "_:" + graph.value
+        return id, tree
+
+    def _unusual(self, predicate: str, object: Any, id: str, tree: Tree) -> str | None:
+        """The key of a predicate that is met first, or that means something; None where there is nothing to put."""
+        if predicate == TYPE:
+            name = object.value if type(object) is pyoxigraph.NamedNode else ""
+            classes = tree.setdefault("@type", [])
+            if name and name not in classes:
+                classes.append(name)
+            if name in composites.BY_CLASS:
+                self.composite.add(id)
+            return None
+        if predicate in composites.BY_PREDICATE:
+            self.composite.add(id)
+            return self.names.special(predicate)
+        if predicate.startswith(WIKIBASE) or "/prop/direct/P" in predicate:
+            self.wikibase = True
+            return self.names.special(predicate)
+        self.names.prefixes = getattr(self._quads, "prefixes", {})
+        return self.names.key(predicate)
+
+    def _other_literal(self, literal: Any) -> Any:
+        language = literal.language
+        return literal.value if language is None else Text(literal.value, language)
+
+    def _odd_literal(self, literal: Any, subject: str, error: ValueError) -> str:
+        datatype = literal.datatype.value
+        kind = datatype[max(datatype.rfind("#"), datatype.rfind("/")) + 1 :]
+        self.odd.note(f"a value that is no {kind}, kept as text", f"{self.name}: {subject}: {error}")
+        return str(literal.value)
+
+    def _other_object(self, object: Any, subject: str, key: str) -> Any:
+        if type(object) is pyoxigraph.BlankNode:
+            blank = self._id_of_blank(object.value)
+            self.mentions.append(Mention(subject, key, blank))
+            return Link(blank)
+        self.odd.note("a triple within a triple, kept as text", f"{self.name}: {subject}")
+        return str(object)
+
+    def _id_of_blank(self, raw: str) -> str:
+        id = self._blank.get(raw)
+        if id is None:
+            if self.anonymous and HEX.fullmatch(raw) and raw not in self.labels:
+                id = f"_:[{self._count}]"
+                self._count += 1
+            else:
+                id = "_:" + raw
+            self._blank[raw] = id
+        return id
+
+
+class _Links(dict[str, Any]):
+    """What IRIs mean: most are links, and many are met often."""
+
+    def __missing__(self, iri: str) -> Any:
+        if iri == NIL:
+            value: Any = []
+        elif iri.startswith(OURS):
+            value = NAMED[iri] if iri in NAMED else Link(id_of_iri(iri))
+        else:
+            value = self[iri] = Link(iri)
+        return value
+
+
+@contextlib.contextmanager
+def without_collection() -> Iterator[None]:
+    """Trees hold no circles: looking for some again and again while they grow takes a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
