@@ -42,9 +42,9 @@ def recognise(id: str, node: Node, resolve: Resolve | None = None) -> Any:
         values = node.get(predicate)
         if values is None:
             continue
-        if len(values) != 1 or (part in parts and part != "unit"):
-            return None
         value = values[0]
+        if any(other != value for other in values) or (part in parts and part != "unit"):
+            return None
         parts.setdefault(part, _within(value, resolve) if predicate == INSIDE else value)
     try:
         return form.join(parts)

@@ -6,7 +6,7 @@ To add a form: one row, and an example in tests/loaders/test_composites.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -29,11 +29,11 @@ LOCN = "http://www.w3.org/ns/locn#"
 NUMBERS = (int, float, Decimal)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Form:
     """How an ontology spells one kind of value: the classes and predicates of its node."""
 
-    kind: type[Any]
+    kinds: tuple[type[Any], ...]  # of values
     classes: tuple[str, ...]  # the first is the usual one
     parts: Mapping[str, str]  # predicate -> what it is for; of several for one part, the first wins
     join: Callable[[Parts], Any]  # ValueError where the parts make no value
@@ -41,6 +41,7 @@ class Form:
     needed: frozenset[str]  # parts that tell the form where no class does
     extra: frozenset[str] = frozenset()  # predicates that add nothing we know
     wide: frozenset[str] = frozenset()  # classes that things of any kind have too
+    implied: Mapping[str, Any] = field(default_factory=dict)  # what a part is that nothing tells
 
 
 # ---------------------------------------------------------------- parts to values, and back
@@ -169,7 +170,7 @@ _INSTANT = "inXSDDate inXSDDateTimeStamp inXSDDateTime inXSDgYearMonth inXSDgYea
 FORMS: tuple[Form, ...] = (
     *(
         Form(
-            Quantity,
+            (Quantity,),
             _names("QuantityValue", space),
             _all("numericValue value", "value", space) | _all("unit hasUnit", "unit", space),
             *_QUANTITY,
@@ -178,7 +179,7 @@ FORMS: tuple[Form, ...] = (
     ),
     *(
         Form(
-            Quantity,
+            (Quantity,),
             _names("QuantitativeValue MonetaryAmount", space),
             _all("value", "value", space) | _all("unitCode unitText currency", "unit", space),
             *_QUANTITY,
@@ -187,7 +188,7 @@ FORMS: tuple[Form, ...] = (
     ),
     *(
         Form(
-            Quantity,
+            (Quantity,),
             _names("PriceSpecification UnitPriceSpecification", space),
             _all("price", "value", space) | _all("priceCurrency", "unit", space),
             *_QUANTITY,
@@ -195,13 +196,13 @@ FORMS: tuple[Form, ...] = (
         for space in SCHEMA
     ),
     Form(
-        Quantity,
+        (Quantity,),
         (OM + "Measure",),
         {OM + "hasNumericalValue": "value", OM + "hasUnit": "unit"},
         *_QUANTITY,
     ),
     Form(
-        Quantity,
+        (Quantity, *NUMBERS),
         (WIKIBASE + "QuantityValue",),
         {WIKIBASE + "quantityAmount": "value", WIKIBASE + "quantityUnit": "unit"},
         _measured,
@@ -210,7 +211,7 @@ FORMS: tuple[Form, ...] = (
         frozenset(_names("quantityLowerBound quantityUpperBound quantityNormalized", WIKIBASE)),
     ),
     Form(
-        Date,
+        (Date,),
         (WIKIBASE + "TimeValue",),
         {
             WIKIBASE + "timeValue": "moment",
@@ -221,18 +222,20 @@ FORMS: tuple[Form, ...] = (
         _told,
         _of_told,
         frozenset({"moment", "precision"}),
+        implied={"zone": 0, "calendar": calendars.GREGORIAN},
     ),
     Form(
-        Coordinate,
+        (Coordinate,),
         (WIKIBASE + "GlobecoordinateValue",),
         {WIKIBASE + "geoLatitude": "latitude", WIKIBASE + "geoLongitude": "longitude", WIKIBASE + "geoGlobe": "globe"},
         _place,
         _of_place_on,
         _BOTH,
         frozenset({WIKIBASE + "geoPrecision"}),
+        implied={"globe": places.EARTH},
     ),
     Form(
-        Date,
+        (Date,),
         (TIME + "Instant",),
         _all(_INSTANT, "date", TIME),
         _instant,
@@ -240,7 +243,7 @@ FORMS: tuple[Form, ...] = (
         frozenset({"date"}),
     ),
     Form(
-        Date,
+        (Date,),
         _names("DateTimeDescription GeneralDateTimeDescription", TIME),
         {TIME + name: name for name in ("year", "month", "day")},
         _described,
@@ -250,7 +253,7 @@ FORMS: tuple[Form, ...] = (
     ),
     *(
         Form(
-            Coordinate,
+            (Coordinate,),
             _names("GeoCoordinates", space),
             {space + "latitude": "latitude", space + "longitude": "longitude"},
             _place,
@@ -260,7 +263,7 @@ FORMS: tuple[Form, ...] = (
         for space in SCHEMA
     ),
     Form(
-        Coordinate,
+        (Coordinate,),
         (GEO + "Point",),
         {LATITUDE: "latitude", LONGITUDE: "longitude"},
         _place,
@@ -269,7 +272,7 @@ FORMS: tuple[Form, ...] = (
         wide=frozenset({GEO + "SpatialThing", LOCN + "Geometry"}),
     ),
     Form(
-        Coordinate,
+        (Coordinate,),
         (GEOSPARQL + "Geometry", SIMPLE_FEATURES + "Point", SIMPLE_FEATURES + "Geometry"),
         {GEOSPARQL + "asWKT": "point"},
         _geometry,
