@@ -105,7 +105,7 @@ def _read(stream: BinaryIO, format: str) -> Iterator[tuple[bytes, list[Event]]]:
 
 def _events(data: bytes, last: bool) -> tuple[list[Event], int]:
     """The delimiters and directives of some Turtle or TriG, and where a token begins that is not whole."""
-    events = []
+    events: list[Event] = []
     for match in _EVENT.finditer(data):
         found = match.lastgroup
         if found is None:

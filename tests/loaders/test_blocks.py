@@ -92,8 +92,9 @@ def test_the_end_in_a_long_string_within_a_block_is_not_its_end(chunks):
 
 def test_values_inserted_within_a_bracket_are_left_out_and_leave_it_whole(chunks):
     data = PREFIX + b"ex:a ex:p [ ex:q 1 " + INSERTED + b"] .\n" + BLOCK
-    assert [line.split(" ", 1)[1] for line in triples(without(data))][0] == triples(PREFIX + b"_:x ex:q 1 .")[0][4:]
-    assert len(triples(without(data))) == 2
+    values = [line.split(" ", 1)[1] for line in triples(without(data))]
+    assert values[0] == triples(PREFIX + b"_:x ex:q 1 .")[0][4:]
+    assert len(values) == 2
     assert triples(only(data)) == triples(PREFIX + b"ex:a ex:new 1 .")
 
 

@@ -36,7 +36,7 @@ PREFIXES = {"ex": "http://e/", "": "http://e/x#", "mid": "http://e/na", "xsd": X
         ("http://e/a'b", "<http://e/a'b>"),
         ("http://e/a,b;c", "<http://e/a,b;c>"),
         ("http://e/a#b", "<http://e/a#b>"),
-        ("http://e/×", "<http://e/×>"),  # noqa: RUF001
+        ("http://e/×", "<http://e/×>"),
         ("http://f/a", "<http://f/a>"),
         ("urn:x", "<urn:x>"),
     ],
