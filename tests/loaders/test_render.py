@@ -240,9 +240,6 @@ def test_other_parsers_read_the_same(judge, format):
     assert canonical(pyoxigraph.parse(read, RdfFormat.N_QUADS)) == canonical(quads)
 
 
-# ---------------------------------------------------------------- documents and updates
-
-
 def test_nothing_to_write_writes_nothing():
     stream = io.BytesIO()
     with render.block(stream, "turtle", NAMES) as writer:
