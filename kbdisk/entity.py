@@ -209,7 +209,9 @@ def _copied(tree: Any) -> Any:
 # ---------------------------------------------------------------- paths as text
 
 _PLAIN = re.compile(r'[^.\[\]"\s][^.\[\]"]*')
-_STEP = re.compile(r'\.?(?:\[(\d+)\]|"((?:[^"\\]|\\.)*)"|([^.\[\]"]+))')
+_NAME = r'(?:"((?:[^"\\]|\\.)*)"|([^.\[\]"]+))'
+_FIRST = re.compile("()" + _NAME)
+_NEXT = re.compile(r"\[(\d+)\]|\." + _NAME)
 
 
 def show(path: Path) -> str:
@@ -228,11 +230,11 @@ def read_path(text: str) -> Path:
     """The path that `show` would show so; ValueError where it is none."""
     path: list[str | int] = []
     place = 0
-    while place < len(text):
-        step = _STEP.match(text, place)
-        if step is None or (place == 0 and text[0] == "."):
+    while place < len(text) or not path:
+        step = (_NEXT if path else _FIRST).match(text, place)
+        if step is None:
             raise ValueError(f"expected a path such as launch.year or prizes[0].share, got {text!r}")
         index, quoted, plain = step.groups()
-        path.append(int(index) if index is not None else re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain)
+        path.append(int(index) if index else re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain)
         place = step.end()
     return tuple(path)

@@ -131,6 +131,8 @@ def inspect(kb: KB, *, examples: int = 3, classes: Iterable[str] = ()) -> Inspec
     for entity in kb:
         reader.take(entity)
     found.edges = reader.edges()
+    for facts in found.classes.values():
+        facts.paths = grouped(facts.paths)
     found.odd = {what: (count, list(kb.odd.places[what])) for what, count in kb.odd.counts.items()}
     found.skips = len(kb.skipped)
     found.skipped = [str(error) for error in kb.skipped[:5]]
@@ -245,6 +247,16 @@ def shown_path(names: Names, facts: PathFacts) -> str:
     for count, name in enumerate(names, 1):
         text += ("." if text else "") + show((name,)) + "[]" * facts.lists.get(count, 0)
     return text
+
+
+def grouped(paths: dict[Names, PathFacts]) -> dict[Names, PathFacts]:
+    """The paths in the order they came up, those of one part together."""
+    first: dict[Names, int] = {}
+    for names in paths:
+        for length in range(1, len(names) + 1):
+            first.setdefault(names[:length], len(first))
+    order = {names: [first[names[:length]] for length in range(1, len(names) + 1)] for names in paths}
+    return {names: paths[names] for names in sorted(paths, key=order.__getitem__)}
 
 
 def is_class(name: str, wanted: str) -> bool:

@@ -30,16 +30,24 @@ class Commands(click.RichGroup):
             warnings.showwarning = _show_warning
             try:
                 super().invoke(context)
-                sys.stdout.flush()
             except KBDiskError as error:
+                _quieted()
                 click.echo(f"error: {error}", err=True)
                 context.exit(2)
             except KeyboardInterrupt:
                 click.echo("interrupted", err=True)
                 context.exit(INTERRUPTED)
             except BrokenPipeError:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the last flush must not fail again
+                _quieted()
                 context.exit(BROKEN_PIPE)
+
+
+def _quieted() -> None:
+    """Let the flush at the end of Python not fail again, where standard output already has."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

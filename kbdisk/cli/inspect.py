@@ -10,6 +10,7 @@ import rich_click as click
 
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import KBDiskWarning
+from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.inspection import ClassFacts, Inspection, Names, PathFacts
@@ -53,15 +54,21 @@ def inspect(
         warnings.simplefilter("ignore", KBDiskWarning)  # each is in the result, counted and with its places
         kb = open_source(source, format, options, progress)
         found = inspected(kb, examples=examples, classes=options["classes"])
-    if as_json:
-        import orjson
-
-        sys.stdout.buffer.write(orjson.dumps(as_data(found), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    else:
-        from kbdisk.cli.tables import show
-
-        show(found, everything)
+    with standard_output() as stream:
+        stream.write(_json(found) if as_json else _tables(found, everything))
     context.exit(1 if found.skips else 0)
+
+
+def _json(found: Inspection) -> bytes:
+    import orjson
+
+    return orjson.dumps(as_data(found), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _tables(found: Inspection, everything: bool) -> bytes:
+    from kbdisk.cli.tables import rendered
+
+    return rendered(found, everything).encode(sys.stdout.encoding, "replace")
 
 
 def as_data(found: Inspection) -> dict[str, Any]:

@@ -44,16 +44,16 @@ def _read(name: str) -> dict[str, New]:
     for entity in loaders.load(name, format="jsonl"):
         line = entity.position
         tree = entity.tree
-        if tree.keys() != {"id", "path", "value"} or type(tree["id"]) is not str or type(tree["path"]) is not str:
+        if tree.keys() != {"id", "path", "value"} or type(tree["path"]) is not str:
             raise LoadError(name, f"expected {FORM}, got the keys {', '.join(tree)}.", line)
         try:
             path = read_path(tree["path"])
         except ValueError as error:
             raise LoadError(name, f"{error}.", line) from None
-        new = news.setdefault(tree["id"], {})
+        new = news.setdefault(entity.id, {})
         if path in new:
             raise LoadError(
-                name, f"{show(path)} of {tree['id']!r} has a value in line {new[path][0]} already. Leave one out.", line
+                name, f"{show(path)} of {entity.id!r} has a value in line {new[path][0]} already. Leave one out.", line
             )
         if tree["value"] is None or not path:
             raise LoadError(name, f"expected a {'path' if not path else 'value'}, got none. Leave the line out.", line)

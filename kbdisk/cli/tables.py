@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from kbdisk.inspection import ClassFacts, Edge, Inspection, PathFacts
 
 CLASSES, PATHS, EDGES, GRAPHS = 12, 40, 20, 10  # rows shown without --all
-NARROW = 80  # columns where nothing tells
 UNNAMED, OUTSIDE = "(no class)", "(not in the source)"
 
 
-def show(found: Inspection, everything: bool) -> None:
-    """Print an inspection on standard output."""
-    console = Console(highlight=False, soft_wrap=False)
+def rendered(found: Inspection, everything: bool) -> str:
+    """An inspection as text for standard output."""
+    console = Console(highlight=False)
+    with console.capture() as captured:
+        _show(console, found, everything)
+    return "\n".join(line.rstrip() for line in captured.get().split("\n"))
+
+
+def _show(console: Console, found: Inspection, everything: bool) -> None:
     names = short_names(found.classes)
     _head(console, found)
     classes = sorted(found.classes.values(), key=lambda facts: -facts.entities)
@@ -52,7 +57,7 @@ def _head(console: Console, found: Inspection) -> None:
         line.append(f", {_share(found.labelled, found.entities)} labelled")
     if len(found.classes) > 1:
         line.append(f", {len(found.classes)} classes")
-    console.print(line)
+    console.print(line, soft_wrap=True)
 
 
 def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, everything: bool) -> None:
@@ -62,35 +67,32 @@ def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, ev
         if facts.labelled != facts.entities and found.labelled:
             line.append(f", {_share(facts.labelled, facts.entities)} labelled")
         console.print(line)
-    table = _table("path", ">filled", "kind", ">different", "values")
-    table.columns[0].overflow = "fold"
-    table.columns[0].max_width = 34
-    paths = list(facts.paths.items())
-    for names, path in paths[: None if everything else PATHS]:
-        many = f", up to {path.most}" if path.most > 1 else ""
-        kind = Text(_kinds(path) + many)
-        table.add_row(
-            Text(shown_path(names, path), "green"),
-            _filled(path, facts.entities),
-            kind,
-            f"{DISTINCT}+" if path.distinct is None else f"{path.distinct:,}" if path.values else "",
-            Text(_values(path), overflow="ellipsis", no_wrap=True),
-        )
-    console.print(table)
+    paths = [(shown_path(names, path), path) for names, path in facts.paths.items()]
+    console.print(_paths(paths[: None if everything else PATHS], facts.entities, console.width))
     _rest(console, len(paths) - PATHS, "paths", everything)
 
 
-def _filled(path: PathFacts, entities: int) -> str:
-    asked = f" +{path.asked:,}?" if path.asked else ""
-    return _share(path.filled, entities) + asked
+def _paths(paths: list[tuple[str, PathFacts]], entities: int, width: int) -> Table:
+    asked = any(path.asked for _, path in paths)
+    table = _table("path", ">filled", *[">asked"] * asked, "kind", ">distinct", "values")
+    kinds = [_kinds(path) for _, path in paths]
+    table.columns[0].width = min(max([4, *(len(text) for text, _ in paths)]), width * 2 // 5)
+    table.columns[-3].width = min(max([4, *map(len, kinds)]), width // 4)
+    for (text, path), kind in zip(paths, kinds, strict=True):
+        cells = [Text(text, "green"), _share(path.filled, entities)]
+        cells += [f"{path.asked:,}" if path.asked else ""] * asked
+        distinct = f"{DISTINCT:,}+" if path.distinct is None else f"{path.distinct:,}" if path.values else ""
+        table.add_row(*cells, Text(kind), distinct, Text(_values(path), overflow="ellipsis", no_wrap=True))
+    return table
 
 
 def _kinds(path: PathFacts) -> str:
     """The kinds of value, the most frequent first, those that are few with their count."""
     kinds = path.kinds.most_common()
     if not kinds:
-        return "nothing yet"
-    return ", ".join([kinds[0][0], *(f"{kind} ({count:,})" for kind, count in kinds[1:])])
+        return "no value"
+    text = ", ".join([kinds[0][0], *(f"{kind} ({count:,})" for kind, count in kinds[1:])])
+    return f"{text}, up to {path.most:,}" if path.most > 1 else text
 
 
 def _values(path: PathFacts) -> str:
@@ -106,8 +108,6 @@ def _values(path: PathFacts) -> str:
 
 
 def _word(id: str) -> str:
-    from kbdisk.inspection import last_word
-
     return last_word(id) if "/" in id or "#" in id else id
 
 
@@ -137,11 +137,13 @@ def _graphs(console: Console, found: Inspection, everything: bool) -> None:
 def _troubles(console: Console, found: Inspection) -> None:
     for what, (count, places) in found.odd.items():
         more = ", …" if count > len(places) else ""
-        console.print(Text.assemble("\n", ("odd", "yellow"), f"  {what}: {count:,} ({', '.join(places)}{more})"))
+        console.print(
+            Text.assemble("\n", ("odd", "yellow"), f"  {what}: {count:,} ({', '.join(places)}{more})"), soft_wrap=True
+        )
     if found.skips:
         console.print(Text.assemble("\n", ("skipped", "red"), f"  {found.skips:,}"))
         for error in found.skipped:
-            console.print(Text(f"  {error}"))
+            console.print(Text(f"  {error}"), soft_wrap=True)
 
 
 def _rest(console: Console, more: int, what: str, everything: bool) -> None:
@@ -152,7 +154,8 @@ def _rest(console: Console, more: int, what: str, everything: bool) -> None:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in columns:
-        table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
+        right = name[0] == ">"
+        table.add_column(name.lstrip(">"), justify="right" if right else "left", overflow="fold", no_wrap=right)
     return table
 
 

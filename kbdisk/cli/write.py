@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import rich_click as click
 
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import ConfigError
+from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.entity import Completion, Entity
@@ -48,29 +48,32 @@ def write(context: click.Context, source: str, as_json: bool, quiet: bool, **opt
     kbdisk write phones.csv --out - --format jsonl | head
     """
     import kbdisk
+    from kbdisk.cli.newvalues import new_values
 
     target = options["out"]
     if as_json and target == "-":
         raise click.UsageError("--json and --out - both want standard output.")
     with watching(quiet, f"reading {source}") as progress:
         kb = open_source(source, options["origin"], options, progress)
-        items = _items(kb, target, options)
+        values = new_values(options["values"], kb) if options["values"] else []
+        items = _items(kb, target, values, options)
         settings = {name: options[name] for name in ("format", "only_new", "insert", "force", "in_place")}
         report = kbdisk.write(items, target, **settings)
+    new = sum(len(one.filled) for one in values) - len(report.unwritable)
     if as_json:
-        _print_json(kb, target, report)
+        _print_json(kb, target, new, report)
     elif not quiet or report.unwritable or kb.skipped:
-        _print(kb, target, report)
+        _print(kb, target, new, report)
     context.exit(1 if report.unwritable or kb.skipped else 0)
 
 
-def _items(kb: KB, target: str, options: dict[str, Any]) -> KB | Iterable[Entity | Completion]:
+def _items(
+    kb: KB, target: str, values: list[Completion], options: dict[str, Any]
+) -> KB | Iterable[Entity | Completion]:
     """What is to be written: in the source's own format its completions alone, else every entity."""
-    from kbdisk.cli.newvalues import new_values
     from kbdisk.loaders import format_of
 
     format = options["format"] or format_of(target) or (kb.format if target == "-" else "")
-    values = new_values(options["values"], kb) if options["values"] else []
     if options["only_new"] and not values:
         raise ConfigError("--only-new", "there are no new values. Say --values FILE.")
     if options["only_new"]:
@@ -100,7 +103,7 @@ def _of_classes(kb: KB, values: list[Completion], classes: tuple[str, ...]) -> I
             yield entity
 
 
-def _print_json(kb: KB, target: str, report: Report) -> None:
+def _print_json(kb: KB, target: str, new: int, report: Report) -> None:
     import orjson
 
     from kbdisk.entity import show
@@ -109,19 +112,20 @@ def _print_json(kb: KB, target: str, report: Report) -> None:
     data = {
         "source": kb.name,
         "target": target,
-        "written": report.written,
+        "written": new,
         "unwritable": unwritable,
         "skipped": len(kb.skipped),
     }
-    sys.stdout.buffer.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    with standard_output() as stream:
+        stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def _print(kb: KB, target: str, report: Report) -> None:
+def _print(kb: KB, target: str, new: int, report: Report) -> None:
     """The summary, on standard error: standard output may be the target."""
     from kbdisk.entity import show
 
-    new = f", {report.written:,} new {'value' if report.written == 1 else 'values'}" if report.written else ""
-    click.echo(f"wrote {'standard output' if target == '-' else target}{new}", err=True)
+    values = f", {new:,} new {'value' if new == 1 else 'values'}" if new else ""
+    click.echo(f"wrote {'standard output' if target == '-' else target}{values}", err=True)
     if report.unwritable:
         click.echo(f"{len(report.unwritable):,} without a place in it:", err=True)
     for id, path, reason in report.unwritable[:SHOWN]:

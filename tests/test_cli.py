@@ -1,0 +1,401 @@
+"""The command line as a user meets it: results on standard output, everything else one line on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kbdisk.cli import main
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PHONES = str(EXAMPLES / "phones.jsonl")
+COMMANDS = sorted(main.commands)
+KBDISK = [sys.executable, "-m", "kbdisk"]
+
+
+@pytest.fixture
+def run(capfd, monkeypatch):
+    """Run a command; returns its exit status, standard output and standard error."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([str(one) for one in arguments], prog_name="kbdisk")
+        out, err = capfd.readouterr()
+        return ended.value.code, out, err
+
+    return run
+
+
+@pytest.fixture
+def kb(tmp_path) -> Path:
+    """Three small entities, one of them with a gap."""
+    file = tmp_path / "kb.jsonl"
+    file.write_text('{"id": "a", "n": 1.50, "at": {"x": null}}\n{"id": "b", "n": 2}\n{"id": 3, "n": [4]}\n')
+    return file
+
+
+def values(tmp_path, *lines) -> Path:
+    file = tmp_path / "new.jsonl"
+    file.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+# ---------------------------------------------------------------- every command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_has_help_with_an_example(command, run):
+    for parameter in main.commands[command].params:
+        assert parameter.param_type_name == "argument" or parameter.help, parameter.name
+    status, out, _ = run(command, "--help")
+    assert status == 0
+    assert re.search(rf"^ *kbdisk {command} \S+", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_the_terminal(command, columns, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    _, out, _ = run(command, "--help")
+    assert max(len(line) for line in out.splitlines()) <= int(columns)
+
+
+def test_the_version_is_that_of_the_package(run):
+    status, out, _ = run("--version")
+    assert (status, out) == (0, "kbdisk 0.1.0\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["inspekt"], ["inspect"], ["inspect", PHONES, "--exampels", "3"], ["write", PHONES]]
+)
+def test_a_wrong_call_exits_with_2_and_says_so_on_standard_error(arguments, run):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert "Error" in err
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["write", "--out", "out.json"]])
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("none.jsonl", None, "none.jsonl: no such file."),
+        ("empty.jsonl", b"", "empty.jsonl: expected some data, got an empty file."),
+        ("broken.jsonl", b'{"a": 1}\n{"a": \n', "broken.jsonl:2: expected "),
+        ("noname", b"x", "noname: the name does not tell the format. Say --format, one of: "),
+        (
+            "cut.jsonl",
+            b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03",
+            "the compressed file ends in the middle. Get all of it again.",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(command, name, content, complaint, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    status, out, err = run(command[0], tmp_path / name, *command[1:])
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith("error: ")
+    assert complaint in line
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--format", "yaml"], "--format: unknown format 'yaml'. Known formats: "),
+        (["--id", "a..b"], "--id: expected a path such as launch.year"),
+        (["--context", "http://ex.org/c"], "--context: expected IRI=FILE"),
+        (["--context", "http://ex.org/c=none.json"], "--context: none.json cannot be read: no such file or directory."),
+        (["--query", "SELECT ?x {}"], "--query: expected an endpoint"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_one_line(options, complaint, run):
+    status, out, err = run("inspect", PHONES, *options)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"error: {complaint}")
+    assert err.count("\n") == 1
+
+
+def test_a_warning_is_one_line_on_standard_error(tmp_path, run):
+    (tmp_path / "a.jsonl").write_text('{"a": 1, "a": 2}\n')
+    status, out, err = run("write", tmp_path / "a.jsonl", "--out", "-", "--format", "json", "-q")
+    assert status == 0
+    assert json.loads(out) == [{"@id": "1", "a": 2}] or json.loads(out) == [{"a": 2}]
+    (line,) = err.splitlines()
+    assert line.startswith(f"warning: {tmp_path}/a.jsonl:1: ")
+
+
+def test_a_reader_who_has_had_enough_is_no_fault():
+    shell = f"{sys.executable} -m kbdisk inspect {PHONES} --json --examples 100 | head -c 10; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert done.stderr == ""
+    shell = f"{sys.executable} -m kbdisk write {PHONES} --out - --format json -q | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout in ("141\n", "0\n")
+
+
+def test_a_full_disk_is_one_line():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*KBDISK, "inspect", PHONES], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "error: <stdout>: cannot be written: no space left on device.\n")
+
+
+def test_an_interrupt_is_one_word_and_status_130(tmp_path):
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    child = subprocess.Popen([*KBDISK, "inspect", str(pipe)], stderr=subprocess.PIPE, text=True)
+    with pipe.open("w"):  # it waits for more
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.communicate()[1] == "interrupted\n"
+    assert child.returncode == 130
+
+
+def test_our_own_mistakes_keep_their_traceback(monkeypatch):
+    monkeypatch.setattr("kbdisk.load", lambda *_, **__: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["inspect", PHONES])
+
+
+# ---------------------------------------------------------------- inspect
+
+
+def test_inspect_shows_paths_their_fill_and_their_values(run):
+    status, out, err = run("inspect", PHONES)
+    assert (status, err) == (0, "")
+    assert "jsonl, 63 entities, 100 % labelled" in out
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line}
+    assert rows["launch.year"] == ["launch.year", "100", "%", "number", "26", "1983", "…", "2023"]
+    assert rows["weight.value"][:5] == ["weight.value", "98", "%", "1", "number"]
+    assert rows["networks[]"][3:7] == ["string,", "up", "to", "4"]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_tables_fit_the_terminal(columns, run, monkeypatch, tmp_path):
+    (tmp_path / "long.jsonl").write_text(
+        json.dumps({"a" * 50: {"b" * 50: "c" * 500}, "d": [{"@id": "http://x.org/" + "e" * 200}]})
+    )
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for source in (PHONES, tmp_path / "long.jsonl"):
+        _, out, _ = run("inspect", source)
+        lines = out.splitlines()[1:]  # the first has the source's whole name
+        assert max(map(len, lines)) <= columns
+        assert not any(line.endswith(" ") for line in lines)
+
+
+def test_long_lists_of_paths_are_cut_and_say_so(tmp_path, run):
+    (tmp_path / "wide.jsonl").write_text(json.dumps({f"p{n}": n for n in range(50)}))
+    _, out, _ = run("inspect", tmp_path / "wide.jsonl")
+    assert "and 10 more paths: --all shows them, --json has them" in out
+    assert "p49" not in out
+    assert "p49" in run("inspect", tmp_path / "wide.jsonl", "--all")[1]
+    assert "p49" in run("inspect", tmp_path / "wide.jsonl", "--json")[1]
+
+
+def test_inspect_as_json_is_one_object_with_its_documented_keys(run):
+    status, out, err = run("inspect", PHONES, "--json", "--examples", "1")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert list(found) == ["source", "format", "entities", "labelled", "classes", "links", "graphs", "odd", "skipped"]
+    (only,) = found["classes"]
+    assert (only["class"], only["entities"], only["labelled"]) == (None, 63, 63)
+    year = next(path for path in only["paths"] if path["path"] == "launch.year")
+    assert year == {
+        "path": "launch.year",
+        "filled": 63,
+        "fill_rate": 1.0,
+        "asked": 0,
+        "values": 63,
+        "many": 0,
+        "most": 1,
+        "kinds": {"number": 63},
+        "distinct": 26,
+        "units": {},
+        "languages": {},
+        "min": 1983,
+        "max": 2023,
+        "years": None,
+        "examples": [1983],
+    }
+
+
+def test_numbers_beyond_a_float_come_out_of_inspect_whole(tmp_path, run):
+    (tmp_path / "a.jsonl").write_text('{"n": 123456789012345678901234567890}\n{"n": 0.1234567890123456789012345}\n')
+    _, out, _ = run("inspect", tmp_path / "a.jsonl", "--json")
+    assert '"max": 123456789012345678901234567890' in out
+    assert "0.1234567890123456789012345" in out
+
+
+def test_what_is_skipped_is_named_and_the_status_is_1(tmp_path, run):
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": \n{"a": 2}\n')
+    status, out, err = run("inspect", tmp_path / "a.jsonl", "--skip-errors")
+    assert (status, err) == (1, "")
+    assert "2 entities" in out
+    assert re.search(r"^skipped  1$", out, re.MULTILINE)
+    status, out, _ = run("inspect", tmp_path / "a.jsonl", "--skip-errors", "--json")
+    assert status == 1
+    assert json.loads(out)["skipped"]["count"] == 1
+
+
+def test_standard_input_is_a_source():
+    done = subprocess.run(
+        [*KBDISK, "inspect", "-", "--format", "csv"], input="id,n\na,1\nb,\n", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("<stdin>  csv, 2 entities")
+
+
+def test_a_terminal_gets_a_progress_bar_only_where_reading_takes_long(tmp_path):
+    """A real terminal; the patience is cut short so that any reading takes long."""
+    code = "import sys; from kbdisk.cli import main, sources; sources.PATIENCE = sources.STEP = float(sys.argv.pop(1)); main(sys.argv[1:])"
+    (tmp_path / "big.jsonl").write_text("".join(f'{{"id": "{n}", "n": {n}}}\n' for n in range(60_000)))
+
+    def watched(patience: str, *options: str) -> str:
+        mine, its = pty.openpty()
+        command = [sys.executable, "-c", code, patience, "inspect", str(tmp_path / "big.jsonl"), *options]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=its, check=True, env=os.environ | {"TERM": "xterm"})
+        os.close(its)
+        seen = b""
+        try:
+            while piece := os.read(mine, 4096):
+                seen += piece
+        except OSError:  # the terminal is gone
+            os.close(mine)
+        return seen.decode()
+
+    assert "reading" in watched("0")
+    assert watched("0", "-q") == ""
+    assert watched("60") == ""
+
+
+# ---------------------------------------------------------------- write
+
+
+def test_writing_the_same_format_gives_the_same_bytes(tmp_path, run):
+    status, out, err = run("write", PHONES, "--out", tmp_path / "out.jsonl")
+    assert (status, out, err) == (0, "", f"wrote {tmp_path}/out.jsonl\n")
+    assert (tmp_path / "out.jsonl").read_bytes() == Path(PHONES).read_bytes()
+
+
+def test_new_values_are_put_in_and_nothing_else_changes(kb, tmp_path, run):
+    new = values(
+        tmp_path, {"id": "a", "path": "at.x", "value": 7}, {"id": "b", "path": "n2", "value": {"@date": "1999-05"}}
+    )
+    status, out, err = run("write", kb, "--values", new, "--out", tmp_path / "out.jsonl")
+    assert (status, out, err) == (0, "", f"wrote {tmp_path}/out.jsonl, 2 new values\n")
+    before, after = kb.read_text().splitlines(), (tmp_path / "out.jsonl").read_text().splitlines()
+    assert after[0] == before[0].replace("null", "7")
+    assert '"n2"' in after[1]
+    assert after[1].startswith(before[1][:-1])
+    assert after[2] == before[2]
+
+
+def test_another_format_gets_all_entities_with_the_new_values_in_them(kb, tmp_path, run):
+    new = values(tmp_path, {"id": 3, "path": "at.x", "value": 7})
+    status, _, err = run("write", kb, "--values", new, "--out", tmp_path / "out.json")
+    assert (status, err) == (0, f"wrote {tmp_path}/out.json, 1 new value\n")
+    entities = json.loads((tmp_path / "out.json").read_text())
+    assert [entity["id"] for entity in entities] == ["a", "b", 3]
+    assert entities[2]["at"] == {"x": 7}
+
+
+def test_only_new_writes_the_new_values_alone(kb, tmp_path, run):
+    new = values(tmp_path, {"id": "a", "path": "at.x", "value": 7})
+    status, out, _ = run("write", kb, "--values", new, "--only-new", "--out", "-")
+    assert (status, json.loads(out)) == (0, {"@id": "a", "at": {"x": 7}})
+    assert run("write", kb, "--only-new", "--out", "-")[2].startswith("error: --only-new: there are no new values.")
+
+
+def test_a_given_value_is_never_changed(kb, tmp_path, run):
+    new = values(tmp_path, {"id": "a", "path": "n", "value": 9}, {"id": "a", "path": "at.x", "value": 7})
+    status, _, err = run("write", kb, "--values", new, "--out", tmp_path / "out.jsonl")
+    assert status == 1
+    assert "a n: " in err
+    assert '"n": 1.50, "at": {"x": 7}' in (tmp_path / "out.jsonl").read_text()
+    status, out, _ = run("write", kb, "--values", new, "--out", tmp_path / "out.jsonl", "--force", "--json")
+    summary = json.loads(out)
+    assert (status, summary["written"], summary["skipped"]) == (1, 1, 0)
+    assert [(one["id"], one["path"]) for one in summary["unwritable"]] == [("a", "n")]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ({"id": "z", "path": "n", "value": 1}, "new.jsonl:2: expected the id of an entity of "),
+        ({"id": "a", "path": "n..m", "value": 1}, "new.jsonl:2: expected a path such as launch.year"),
+        ({"id": "a", "path": "", "value": 1}, "new.jsonl:2: expected a path such as launch.year"),
+        ({"id": "a", "path": "n.m", "value": 1}, "new.jsonl:2: n.m: expected a part at n of 'a', got 1.5"),
+        ({"id": "a", "path": "at[0]", "value": 1}, "new.jsonl:2: at[0]: expected a list at at of 'a'"),
+        ({"id": "a", "path": "at.x", "value": None}, "new.jsonl:2: expected a value, got none."),
+        ({"id": "b", "path": "m", "value": 2}, "new.jsonl:2: m of 'b' has a value in line 1 already."),
+        ({"id": "a", "value": 1}, 'new.jsonl:2: expected {"id": "...", "path"'),
+        ({"id": "a", "path": "m", "value": 1, "unit": "g"}, 'new.jsonl:2: expected {"id": "...", "path"'),
+        ('{"id": "a", "path": \n', "new.jsonl:2: expected "),
+        ("[1]\n", "new.jsonl:2: expected "),
+    ],
+)
+def test_a_new_value_without_a_place_is_one_line_and_nothing_is_written(line, complaint, kb, tmp_path, run):
+    new = values(tmp_path, {"id": "b", "path": "m", "value": 1}, line)
+    for target in (tmp_path / "out.jsonl", "-"):
+        status, out, err = run("write", kb, "--values", new, "--out", target)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"error: {tmp_path}/{complaint}")
+        assert err.count("\n") == 1
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_an_id_that_two_entities_have_takes_no_new_value(tmp_path, run):
+    (tmp_path / "kb.jsonl").write_text('{"id": "a"}\n{"id": "a"}\n')
+    new = values(tmp_path, {"id": "a", "path": "n", "value": 1})
+    status, _, err = run("write", tmp_path / "kb.jsonl", "--values", new, "--out", "-")
+    assert status == 2
+    assert "has more than one entity 'a'" in err
+
+
+def test_targets_are_replaced_only_on_request(kb, run):
+    before = kb.read_bytes()
+    assert "is the source itself. Say --in-place to change it." in run("write", kb, "--out", kb, "--force")[2]
+    status, _, err = run("write", kb, "--out", kb, "--in-place")
+    assert (status, kb.read_bytes()) == (0, before), err
+    other = kb.with_name("other.jsonl")
+    other.write_text("old")
+    status, _, err = run("write", kb, "--out", other)
+    assert (status, err) == (2, f"error: {other}: exists already. Say --force to replace it.\n")
+    assert other.read_text() == "old"
+    assert run("write", kb, "--out", other, "--force")[0] == 0
+    assert other.read_bytes() == before
+
+
+def test_the_source_is_not_replaced_by_its_new_values_alone(kb, tmp_path, run):
+    new = values(tmp_path, {"id": "a", "path": "at.x", "value": 7})
+    before = kb.read_bytes()
+    status, _, err = run("write", kb, "--values", new, "--only-new", "--out", kb, "--force")
+    assert (status, kb.read_bytes()) == (2, before)
+    assert "is the source itself" in err
+
+
+def test_one_class_can_be_written(tmp_path, run):
+    (tmp_path / "kb.jsonl").write_text(
+        '{"@id": "a", "@type": "http://ex.org/City"}\n{"@id": "b", "@type": "http://ex.org/River"}\n'
+    )
+    status, out, _ = run("write", tmp_path / "kb.jsonl", "--class", "City", "--out", "-", "-q")
+    assert (status, json.loads(out)["@id"]) == (0, "a")
+
+
+def test_the_summary_and_the_target_do_not_share_standard_output(kb, run):
+    status, out, err = run("write", kb, "--out", "-", "--json")
+    assert (status, out) == (2, "")
+    assert "standard output" in err

@@ -1,0 +1,215 @@
+"""What `inspect` tells is what plain counting tells."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kbdisk
+from kbdisk import KBDiskWarning, Link, Quantity, inspection
+from kbdisk.inspection import Edge, Inspection, PathFacts, inspect, shown_path
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+WORLD = [
+    {"@id": "al", "@type": "Country", "name": "Albania", "capital": {"@id": "tirana"}, "neighbours": [{"@id": "gr"}, {"@id": "xk"}]},
+    {"@id": "gr", "@type": "Country", "name": "Greece", "capital": {"@id": "athens"}, "neighbours": {"@id": "al"}, "area": None},
+    {"@id": "tirana", "@type": "City", "name": "Tirana", "population": {"@quantity": 418495, "@unit": "people"}},
+    {"@id": "athens", "@type": ["City", "Port"], "founded": {"@date": "-1399"}, "in": {"@id": "gr"}},
+    {"@id": "note", "about": {"@id": "al"}, "parts": [{"n": 1, "tags": ["a", "b"]}, {"n": "two", "tags": ["a"]}]},
+]  # fmt: skip
+
+
+def lines(entities) -> bytes:
+    return b"\n".join(json.dumps(one).encode() for one in entities)
+
+
+def inspected(entities, **settings) -> Inspection:
+    return inspect(kbdisk.load(lines(entities), format="jsonl"), **settings)
+
+
+def paths(found: Inspection, name: str = "") -> dict[str, PathFacts]:
+    return {shown_path(names, facts): facts for names, facts in found.classes[name].paths.items()}
+
+
+@pytest.fixture
+def world() -> Inspection:
+    return inspected(WORLD)
+
+
+def test_entities_are_counted_once_and_under_each_of_their_classes(world):
+    assert world.entities == 5
+    assert world.labelled == 3
+    assert {name: facts.entities for name, facts in world.classes.items()} == {
+        "Country": 2,
+        "City": 2,
+        "Port": 1,
+        "": 1,
+    }
+
+
+def test_a_path_is_the_same_whether_it_holds_one_value_or_a_list(world):
+    facts = paths(world, "Country")["neighbours[]"]
+    assert (facts.filled, facts.values, facts.many, facts.most) == (2, 3, 1, 2)
+    assert facts.kinds == {"link": 3}
+
+
+def test_a_gap_is_asked_and_not_filled(world):
+    facts = paths(world, "Country")["area"]
+    assert (facts.filled, facts.asked, facts.values, facts.distinct) == (0, 1, 0, 0)
+
+
+def test_lists_inside_lists_are_shown_where_they_stand(world):
+    found = paths(world)
+    assert found.keys() == {"about", "parts[].n", "parts[].tags[]"}
+    assert found["parts[].n"].kinds == {"number": 1, "string": 1}
+    assert (found["parts[].tags[]"].most, found["parts[].tags[]"].distinct) == (3, 2)
+
+
+def test_quantities_have_units_and_dates_have_years(world):
+    population = paths(world, "City")["population"]
+    assert (population.low, population.high, population.units) == (418495, 418495, {"people": 1})
+    assert population.examples == [Quantity(418495, "people")]
+    assert paths(world, "Port")["founded"].years == (-1399, -1399)
+
+
+def test_links_are_counted_between_classes_wherever_their_targets_stand(world):
+    assert sorted(world.edges, key=str) == sorted(
+        [
+            Edge("Country", "neighbours[]", "Country", 2),
+            Edge("Country", "neighbours[]", None, 1),
+            Edge("Country", "capital", "City", 2),
+            Edge("Country", "capital", "Port", 1),
+            Edge("City", "in", "Country", 1),
+            Edge("Port", "in", "Country", 1),
+            Edge("", "about", "Country", 1),
+        ],
+        key=str,
+    )
+
+
+def test_one_class_can_be_asked_for_and_its_links_keep_their_targets():
+    found = inspected(WORLD, classes=["Country"])
+    assert (found.entities, list(found.classes)) == (2, ["Country"])
+    assert Edge("Country", "capital", "City", 2) in found.edges
+
+
+def test_a_class_is_meant_by_the_last_word_of_its_iri():
+    assert inspected([{"@type": "http://ex.org/a#City"}], classes=["City"]).entities == 1
+    assert inspected([{"@type": "http://ex.org/a#City"}], classes=["ity"]).entities == 0
+
+
+def test_paths_of_one_part_stand_together():
+    found = inspected([{"a": {"x": 1}, "b": 1}, {"a": {"y": 1}, "c": 1}])
+    assert list(paths(found)) == ["a.x", "a.y", "b", "c"]
+
+
+def test_examples_are_the_first_different_values():
+    facts = paths(inspected([{"a": value} for value in [1, 1, True, 2, 3, 4]], examples=3))["a"]
+    assert facts.examples == [1, 2, 3]
+    assert not paths(inspected([{"a": 1}], examples=0))["a"].examples
+
+
+def test_true_and_one_are_different_values_of_different_kinds():
+    facts = paths(inspected([{"a": True}, {"a": 1}]))["a"]
+    assert (facts.distinct, facts.kinds) == (2, {"boolean": 1, "number": 1})
+    assert (facts.low, facts.high) == (1, 1)
+
+
+def test_many_different_values_are_not_all_kept(monkeypatch):
+    facts = paths(inspected([{"a": n} for n in range(inspection.DISTINCT)]))["a"]
+    assert facts.distinct == inspection.DISTINCT
+    facts = paths(inspected([{"a": n} for n in range(inspection.DISTINCT + 1)]))["a"]
+    assert facts.distinct is None
+    assert facts.seen is None
+    monkeypatch.setattr(inspection, "TRACKED", 100)
+    found = paths(inspected([{"a": n, "b": n % 3} for n in range(200)]))
+    assert (found["a"].distinct, found["b"].distinct) == (None, 3)
+
+
+def test_oddities_and_what_was_skipped_are_told_with_their_places():
+    kb = kbdisk.load(b'{"a": 1, "a": 2}\n{"a":\n{"a": 3}\n', format="jsonl", skip_errors=True)
+    with pytest.warns(KBDiskWarning):
+        found = inspect(kb)
+    assert found.entities == 2
+    assert found.skips == len(found.skipped) == 1
+    assert found.skipped[0].startswith("<memory>:2: ")
+    ((count, places),) = found.odd.values()
+    assert (count, places) == (1, ["<memory>:1"])
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=3)
+    | st.builds(lambda id: {"@id": id}, st.sampled_from("abcxyz")),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["p", "q", "[]", "a.b"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+ENTITIES = st.lists(st.dictionaries(st.sampled_from(["x", "y", "z"]), VALUES, max_size=3), min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ENTITIES)
+def test_counts_are_those_of_plain_counting(trees):
+    entities = [{"@id": "abcdef"[n], **tree} for n, tree in enumerate(trees)]
+    filled, values, asked = Counter(), Counter(), Counter()
+    for tree in trees:
+        here = [(tuple(key for key in path if isinstance(key, str)), leaf) for path, leaf in plain_walk(tree)]
+        filled.update({names for names, leaf in here if leaf is not None})
+        values.update(names for names, leaf in here if leaf is not None)
+        asked.update(names for names, leaf in here if leaf is None)
+    found = inspected(entities)
+    facts = found.classes[""].paths if found.classes else {}
+    assert {names: (one.filled, one.values, one.asked) for names, one in facts.items()} == {
+        names: (filled[names], values[names], asked[names]) for names in values | asked
+    }
+    assert sum(edge.links for edge in found.edges) == sum(one.kinds["link"] for one in facts.values())
+
+
+def plain_walk(value, path=()):
+    """The leaves of a JSON value, `{"@id": ...}` being one."""
+    if isinstance(value, dict) and not (value.keys() == {"@id"} and path):
+        for key, inner in value.items():
+            yield from plain_walk(inner, (*path, key))
+    elif isinstance(value, list):
+        for n, inner in enumerate(value):
+            yield from plain_walk(inner, (*path, n))
+    else:
+        yield path, Link(value["@id"]) if isinstance(value, dict) else value
+
+
+def test_the_phones_are_told_as_they_are():
+    phones = [json.loads(line) for line in (EXAMPLES / "phones.jsonl").read_text().splitlines()]
+    found = inspect(kbdisk.load(EXAMPLES / "phones.jsonl"))
+    facts = paths(found)
+    assert found.entities == found.labelled == len(phones)
+    assert facts["launch.year"].years is None
+    assert (facts["launch.year"].low, facts["launch.year"].high) == (1983, 2023)
+    assert facts["networks[]"].most == max(len(phone["networks"]) for phone in phones)
+    assert facts["networks[]"].distinct == len({name for phone in phones for name in phone["networks"]})
+    assert facts["battery.value"].asked == sum(phone.get("battery", {}).get("value", 0) is None for phone in phones)
+
+
+@pytest.mark.shared
+def test_countries_are_told_as_they_are(data):
+    countries = json.loads((data / "json" / "countries.json").read_text())
+    found = inspect(kbdisk.load(data / "json" / "countries.json"))
+    counts: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for number, country in enumerate(countries):
+        for path, leaf in plain_walk(country):
+            if leaf is not None:
+                counts[tuple(key for key in path if isinstance(key, str))].add(number)
+    assert found.entities == len(countries) == 250
+    told = {names: facts.filled for facts_of in found.classes.values() for names, facts in facts_of.paths.items()}
+    assert {names: count for names, count in told.items() if count} == {
+        names: len(ones) for names, ones in counts.items()
+    }
