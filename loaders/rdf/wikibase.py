@@ -22,10 +22,11 @@ from kbdisk.loaders.rdf.nodes import Node
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.vocabulary import LABELS, SKOS, TYPE
 
-__all__ = ["entities", "is_wikibase", "rest", "truthy_predicate", "truthy_term"]
+__all__ = ["entities", "truthy_predicate", "truthy_term"]
 
 ONTOLOGY = "http://wikiba.se/ontology#"
 SCHEMA = "http://schema.org/"
+OWL = "http://www.w3.org/2002/07/owl#"
 ONTOLEX = "http://www.w3.org/ns/lemon/ontolex#"
 
 THINGS = {ONTOLOGY + name for name in ("Item", "Lexeme", "Form", "Sense", "MediaInfo")}
@@ -54,23 +55,9 @@ _SHAPE = re.compile(r"(.+)/prop/((?:[a-z-]+/)*)(P[1-9]\d*)")
 _GENID = "/.well-known/genid/"
 
 
-def is_wikibase(nodes: Mapping[str, Node]) -> bool:
-    """Whether this is a Wikibase: something of its ontology, or a truthy statement."""
-    predicates: set[str] = set()
-    for node in nodes.values():
-        predicates.update(node)
-    return any(one.startswith(ONTOLOGY) or _role_of(one)[0] in ("", "direct") for one in predicates)
-
-
 def entities(nodes: Mapping[str, Node], language: str, odd: Oddities) -> Iterator[Entity]:
-    """The items, properties, lexemes and so on, in the order of their nodes."""
+    """The items, properties, lexemes and so on, and whatever else is no part of the Wikibase, in order."""
     return Wikibase(nodes, language, odd).entities()
-
-
-def rest(nodes: Mapping[str, Node]) -> dict[str, Node]:
-    """The nodes that have nothing to do with the Wikibase: of an ontology in the same file, say."""
-    found = Wikibase(nodes, "", Oddities())
-    return {id: node for id, node in nodes.items() if not found.is_thing(id, node) and not found.is_machinery(id, node)}
 
 
 def _role_of(predicate: str) -> tuple[str | None, str, str]:
@@ -140,10 +127,15 @@ class Wikibase:
         return bool(types & PARTS) or (not self.paged and bool(types & THINGS))
 
     def is_machinery(self, id: str, node: Node) -> bool:
-        """Whether a node is a statement, value, reference, page or declaration."""
-        if id.startswith(ONTOLOGY) or self.role(id)[0] is not None or self._is_page(node):
+        """Whether a node is a statement, value, reference, page, declaration, redirect or only mentioned."""
+        if (
+            id.startswith(ONTOLOGY)
+            or self.role(id)[0] is not None
+            or self._is_page(node)
+            or node.keys() == {OWL + "sameAs"}
+        ):
             return True
-        restricted = node.get("http://www.w3.org/2002/07/owl#onProperty", ())
+        restricted = node.get(OWL + "onProperty", ())
         if any(isinstance(value, Link) and self.role(value.id)[0] is not None for value in restricted):
             return True
         told = any(one.startswith(ONTOLOGY) or self.role(one)[0] is not None for one in node)
@@ -158,9 +150,9 @@ class Wikibase:
     # ------------------------------------------------------------ folding
 
     def entities(self) -> Iterator[Entity]:
-        """Every thing, folded."""
+        """Every thing, folded; and what else the source tells of, by its last words."""
         for id, node in self.nodes.items():
-            if self.is_thing(id, node):
+            if self.is_thing(id, node) or not self.is_machinery(id, node):
                 yield self._entity(id, node)
 
     def _entity(self, id: str, node: Node) -> Entity:
