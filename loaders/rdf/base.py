@@ -9,6 +9,7 @@ from kbdisk.entity import Entity, Link, Path
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import fold, wikibase
+from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.names import Names
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.rdf.vocabulary import SUBCLASS
@@ -31,6 +32,14 @@ class RdfKB(KB):
     def trees(self) -> Trees:
         """All of it, grouped by subject."""
         raise NotImplementedError
+
+    def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
+        """Hand all quads to `take`."""
+        raise NotImplementedError
+
+    def blanks(self) -> Blanks:
+        """The blank nodes of one parse."""
+        return Blanks()
 
     def whole(self) -> Trees | None:
         """The same with what our own blocks say, if there are any."""

@@ -6,6 +6,7 @@ streamed (stream.py). What stands in our own blocks of an earlier completion is 
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -17,6 +18,7 @@ from kbdisk.loaders.kb import Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import blocks, brackets, graphs, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.trees import Trees, without_collection
 from kbdisk.loaders.source import Source
 
@@ -36,6 +38,19 @@ class RdfFile(RdfKB):
         return format == self.format or {format, self.format} == turtle
 
     @cached_property
+    def has_mark(self) -> bool:
+        """Whether it begins with a byte order mark, which the parser would refuse."""
+        with self.source.open() as bytes_in:
+            return bytes_in.read(3) == BOM_UTF8
+
+    def open(self) -> BinaryIO:
+        """The text, after a byte order mark if there is one."""
+        bytes_in = self.source.open()
+        if self.has_mark:
+            bytes_in.read(3)
+        return bytes_in
+
+    @cached_property
     def has_blocks(self) -> bool:
         """Whether an earlier completion wrote into it."""
         if not self.appends:
@@ -51,10 +66,14 @@ class RdfFile(RdfKB):
         with self.source.open() as bytes_in:
             return brackets.hex_labels(bytes_in)
 
+    def blanks(self) -> Blanks:
+        """The blank nodes of one parse of this file."""
+        anonymous = self.format not in syntax.LINES
+        return Blanks(anonymous=anonymous, labels=self.hex_labels if anonymous else ())
+
     def new_trees(self) -> Trees:
         """Nothing yet, ready to take in quads of this file."""
-        anonymous = self.format not in syntax.LINES
-        return Trees(self.name, self.odd, self.names, anonymous=anonymous, labels=self.hex_labels if anonymous else ())
+        return Trees(self.name, self.odd, self.names, self.blanks())
 
     def read(self) -> Iterator[Entity]:
         if stream.wanted(self):
@@ -69,14 +88,14 @@ class RdfFile(RdfKB):
 
     def parse(self, take: Callable[[Iterable[Any]], None], given_only: bool = True) -> None:
         """Hand all quads to `take`, faults turned into ours or skipped; then tell prefixes and base."""
-        plain = self.source.plain_path
+        plain = None if self.has_mark else self.source.plain_path
         left_out = given_only and self.has_blocks
         if self.format == "jsonld":
             self._parse_from(syntax.with_contexts(self.source.read(), self.options.context, self.name), take)
         elif plain is not None and not left_out:
             self._parse_from(str(plain), take)
         else:
-            with self.source.open() as bytes_in:
+            with self.open() as bytes_in:
                 self._parse_from(blocks.without_blocks(bytes_in, self.format) if left_out else bytes_in, take)
 
     def _parse_from(self, origin: str | bytes | BinaryIO, take: Callable[[Iterable[Any]], None]) -> None:
@@ -97,6 +116,9 @@ class RdfFile(RdfKB):
                 raise LoadError(self.name, f"cannot be read: {error}.") from error
         self.prefixes = dict(parser.prefixes)
         self.base = parser.base_iri or self.options.base
+
+    def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
+        self.parse(take)
 
     def parse_text(self, text: bytes, take: Callable[[Iterable[Any]], None], first_line: int | None) -> None:
         """Hand the quads of some whole lines of this file to `take`."""

@@ -14,7 +14,7 @@ from kbdisk.loaders.rdf import composites
 from kbdisk.loaders.rdf.trees import Mention, Several, Trees
 from kbdisk.loaders.rdf.vocabulary import LABELS, LATITUDE, LIST, LONGITUDE
 
-DEEP = 50  # levels of nesting; deeper blank nodes are entities of their own
+DEEP = 200  # levels of nesting; deeper blank nodes are entities of their own
 PLACE = "coordinate"  # the key of a pair of geo:lat and geo:long
 OUTSIDE: Callable[[str], bool] = lambda blank: False  # noqa: E731
 
@@ -52,6 +52,8 @@ def fold(trees: Trees, shared: Callable[[str], bool] = OUTSIDE) -> set[str]:
     if trees.mentions:
         mentions = [mention for mention in trees.mentions if mention.blank not in folded]
         folded |= _fold_blanks(trees.trees, mentions, shared)
+    for id in trees.several:
+        _settle_plain(trees.trees[id])
     return folded
 
 
@@ -78,6 +80,12 @@ def _settle_several(tree: Tree) -> None:
         if type(value) is Several:
             once = distinct(value)
             tree[key] = Several(once) if len(once) > 1 else once[0]
+
+
+def _settle_plain(tree: Tree) -> None:
+    for key, value in tree.items():
+        if type(value) is Several:
+            tree[key] = list(value)
 
 
 def _pair(trees: Trees, id: str, tree: Tree, latitude: str | None, longitude: str | None) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyoxigraph
@@ -36,8 +36,11 @@ class RdfGraph(RdfKB):
     def trees(self) -> Trees:
         self.prefixes = {prefix: str(iri) for prefix, iri in self.graph_in.namespaces()}
         trees = Trees(self.name, self.odd, self.names)
-        trees.add(quads_of(self.graph_in, self.name))
+        self.observe(trees.add)
         return trees
+
+    def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
+        take(quads_of(self.graph_in, self.name))
 
 
 def quads_of(graph: rdflib.Graph, name: str) -> Iterator[Quad]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyoxigraph import Quad, Triple
@@ -24,6 +24,9 @@ class Quads(RdfKB):
         trees = Trees(self.name, self.odd, self.names)
         trees.add(self.quads)
         return trees
+
+    def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
+        take(self.quads)
 
 
 def _terms(triple: Triple) -> tuple[Any, Any, Any]:

@@ -23,6 +23,7 @@ from kbdisk.loaders.rdf.trees import without_collection
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
     from kbdisk.loaders.rdf.file import RdfFile
+    from kbdisk.loaders.source import Source
 
 LARGE = 12 << 20  # bytes of text; a smaller file is grouped in memory
 BLOCK = 2 << 20
@@ -46,15 +47,19 @@ class Plan:
 
 def wanted(kb: RdfFile) -> bool:
     """Whether a file is better streamed than grouped in memory."""
-    grows = 8 if kb.source.compression else 1
-    return kb.format in syntax.LINES and kb.source.size * grows > LARGE and not kb.has_blocks
+    return kb.format in syntax.LINES and is_large(kb.source) and not kb.has_blocks
+
+
+def is_large(source: Source) -> bool:
+    """Whether there is more text than memory should hold."""
+    return source.size * (8 if source.compression else 1) > LARGE
 
 
 def entities(kb: RdfFile) -> Iterator[Entity]:
     """The entities of the file: first those that stand together, in order, then the scattered ones."""
     plan = kb.plan = kb.plan or scan(kb)
     line = 0
-    with kb.source.open() as bytes_in, Aside(kb) as aside:
+    with kb.open() as bytes_in, Aside(kb) as aside:
         for size in plan.stretches:
             text = bytes_in.read(size)
             lines = text.count(b"\n")
@@ -72,7 +77,7 @@ def scan(kb: RdfFile) -> Plan:
     """The first look."""
     plan = Plan()
     look = _Look(SLOTS)
-    with kb.source.open() as bytes_in:
+    with kb.open() as bytes_in:
         carried = 0
         while text := bytes_in.read(BLOCK):
             text += bytes_in.readline()

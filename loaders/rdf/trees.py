@@ -3,8 +3,7 @@
     {key: value}    values as in an entity; IRIs and blank nodes are Links, several values a Several
 
 Metadata of a tree stands under "@id" (of a blank node), "@type" (its classes), "@first" and "@rest" (of a
-collection). Anonymous blank nodes, whose ids differ from one parse to the next, are numbered `_:[0]`,
-`_:[1]`, ... as they appear, subject before object; labelled ones keep `_:label`.
+collection).
 
 `add` is the hot loop of all RDF reading: what is rare is done out of it.
 """
@@ -13,8 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyoxigraph
@@ -22,13 +20,11 @@ import pyoxigraph
 from kbdisk.entity import Link, Text, Tree
 from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf import composites
+from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.literals import CONVERTERS, NAMED
 from kbdisk.loaders.rdf.names import Names, id_of_iri
 from kbdisk.loaders.rdf.nodes import Node
-from kbdisk.loaders.rdf.vocabulary import ID, NIL, OURS, STRING, TYPE, WIKIBASE
-
-HEX = re.compile(r"[0-9a-f]{1,32}")  # what pyoxigraph calls an anonymous blank node
-
+from kbdisk.loaders.rdf.vocabulary import ID, NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
 
 class Several(list[Any]):
     """The values of a property that has more than one; a plain list is a collection."""
@@ -45,20 +41,17 @@ class Mention(NamedTuple):
 class Trees:
     """The trees of a stretch of quads, in the order in which their subjects came."""
 
-    def __init__(self, name: str, odd: Oddities, names: Names, *, anonymous: bool = False, labels: Container[str] = ()) -> None:
+    def __init__(self, name: str, odd: Oddities, names: Names, blanks: Blanks | None = None) -> None:
         self.name = name
         self.odd = odd
         self.names = names
-        self.anonymous = anonymous  # whether blank nodes may be anonymous at all
-        self.labels = labels  # of labelled ones that look like anonymous ones
+        self.blanks = blanks or Blanks()
         self.trees: dict[str, Tree] = {}
         self.graphs: dict[str, str] = {}  # subject -> the named graph its first quad stands in
         self.several: set[str] = set()  # subjects with a Several among their values
         self.mentions: list[Mention] = []
         self.composite: set[str] = set()  # subjects that may be a quantity, a date or a coordinate as a whole
         self.wikibase = False
-        self._blank: dict[str, str] = {}  # pyoxigraph's id -> ours
-        self._count = 0
         self._links = _Links()
         self._quads: Iterable[Any] = ()
 
@@ -119,7 +112,7 @@ class Trees:
 
     def _subject(self, subject: Any, quad: Any) -> tuple[str, Tree]:
         blank = type(subject) is not pyoxigraph.NamedNode
-        id = self._id_of_blank(subject.value) if blank else subject.value
+        id = self.blanks.id(subject.value) if blank else subject.value
         if id.startswith(ID):
             id = id_of_iri(id)
         tree = self.trees.get(id)
@@ -134,9 +127,12 @@ class Trees:
         """The key of a predicate that is met first, or that means something; None where there is nothing to put."""
         if predicate == TYPE:
             name = object.value if type(object) is pyoxigraph.NamedNode else ""
+            name = id_of_iri(name)
             classes = tree.setdefault("@type", [])
-            if name and name not in classes:
+            if name and name not in classes and name != THING:
                 classes.append(name)
+            elif type(object) is pyoxigraph.BlankNode:
+                self.blanks.id(object.value)  # it takes a number, too
             if name in composites.BY_CLASS:
                 self.composite.add(id)
             return None
@@ -161,22 +157,11 @@ class Trees:
 
     def _other_object(self, object: Any, subject: str, key: str) -> Any:
         if type(object) is pyoxigraph.BlankNode:
-            blank = self._id_of_blank(object.value)
+            blank = self.blanks.id(object.value)
             self.mentions.append(Mention(subject, key, blank))
             return Link(blank)
         self.odd.note("a triple within a triple, kept as text", f"{self.name}: {subject}")
         return str(object)
-
-    def _id_of_blank(self, raw: str) -> str:
-        id = self._blank.get(raw)
-        if id is None:
-            if self.anonymous and HEX.fullmatch(raw) and raw not in self.labels:
-                id = f"_:[{self._count}]"
-                self._count += 1
-            else:
-                id = "_:" + raw
-            self._blank[raw] = id
-        return id
 
 
 class _Links(dict[str, Any]):
@@ -186,7 +171,7 @@ class _Links(dict[str, Any]):
         if iri == NIL:
             value: Any = []
         elif iri.startswith(OURS):
-            value = NAMED[iri] if iri in NAMED else Link(id_of_iri(iri))
+            value = {} if iri == PART else NAMED[iri] if iri in NAMED else Link(id_of_iri(iri))
         else:
             value = self[iri] = Link(iri)
         return value

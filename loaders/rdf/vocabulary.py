@@ -11,6 +11,8 @@ WIKIBASE = "http://wikiba.se/ontology#"
 OURS = "urn:kbdisk:"  # what a tree says that RDF has no word for
 KEY = OURS + "key:"  # a key that was no IRI
 ID = OURS + "id:"  # an id that was no IRI
+THING = OURS + "thing"  # the class of what has nothing else
+PART = OURS + "part"  # a part with nothing in it
 
 TYPE = RDF + "type"
 FIRST, REST, NIL, LIST = RDF + "first", RDF + "rest", RDF + "nil", RDF + "List"

@@ -1,0 +1,39 @@
+"""What blank nodes are called: `_:label` where they have one, else `_:[0]`, `_:[1]`, ... as they appear.
+
+pyoxigraph gives an anonymous node another id at each parse; its number, subject before object, is always the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from kbdisk.loaders.rdf.brackets import ANONYMOUS
+
+
+class Blanks:
+    """The blank nodes of one parse, by pyoxigraph's ids and by ours."""
+
+    def __init__(self, *, anonymous: bool = False, labels: Container[str] = ()) -> None:
+        self.anonymous = anonymous  # whether any may be anonymous at all
+        self.labels = labels  # of labelled ones that look like anonymous ones
+        self.ids: dict[str, str] = {}  # pyoxigraph's -> ours
+        self.numbers: dict[str, int] = {}  # pyoxigraph's -> the number of an anonymous one
+
+    def id(self, raw: str) -> str:
+        """Our id of a node."""
+        id = self.ids.get(raw)
+        if id is None:
+            if self.anonymous and ANONYMOUS.fullmatch(raw) and raw not in self.labels:
+                self.numbers[raw] = len(self.numbers)
+                id = f"_:[{self.numbers[raw]}]"
+            else:
+                id = "_:" + raw
+            self.ids[raw] = id
+        return id
+
+    def raw(self, id: str) -> str:
+        """pyoxigraph's id of a node of ours."""
+        if not id.startswith("_:["):
+            return id[2:]
+        number = int(id[3:-1])
+        return next(raw for raw, known in self.numbers.items() if known == number)

@@ -1,0 +1,67 @@
+"""What a source's own statements show a writer: how the values of each predicate look, and which nodes are there."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.shapes import SAMPLES, Shape
+from kbdisk.loaders.rdf.terms import recognised
+from kbdisk.loaders.rdf.vocabulary import FIRST, NIL, TYPE
+
+ENOUGH = 300_000  # statements of a large file that show its habits
+
+
+class Observed:
+    """The statements of a source, or the first of them, by subject and by predicate."""
+
+    def __init__(self, blanks: Blanks) -> None:
+        self.blanks = blanks
+        self.fields: dict[Any, dict[str, list[Any]]] = {}  # node -> predicate -> objects
+        self.objects: dict[str, list[Any]] = {}  # predicate -> some objects
+        self._shapes: dict[str, Shape] = {}
+
+    def add(self, quads: Iterable[Any], most: int | None = None) -> None:
+        """Take in the quads of a source."""
+        for quad in quads if most is None else itertools.islice(quads, most):
+            predicate = quad.predicate.value
+            for term in (quad.subject, quad.object):
+                if type(term) is BlankNode:
+                    self.blanks.id(term.value)
+            self.fields.setdefault(quad.subject, {}).setdefault(predicate, []).append(quad.object)
+            examples = self.objects.setdefault(predicate, [])
+            if len(examples) < SAMPLES:
+                examples.append(quad.object)
+
+    def fields_of(self, node: Any) -> Mapping[str, Sequence[Any]] | None:
+        """What is said of a node."""
+        return self.fields.get(node)
+
+    def shape(self, predicate: str) -> Shape:
+        """How the values of a predicate look."""
+        shape = self._shapes.get(predicate)
+        if shape is None:
+            examples = [term for term in self.objects.get(predicate, ()) if isinstance(term, Literal | NamedNode | BlankNode)]
+            shape = self._shapes[predicate] = Shape.observe((term, self.fields_of) for term in examples)
+        return shape
+
+    def is_collection(self, node: Any, predicate: str) -> bool:
+        """Whether a value of a node's property is a collection, which nothing can be added to."""
+        values = self.fields.get(node, {}).get(predicate, ())
+        return any(value == NamedNode(NIL) or FIRST in self.fields.get(value, ()) for value in values)
+
+    def classes_of_parts(self, predicate: str) -> list[NamedNode]:
+        """The classes that the nodes under a predicate have; ValueError where its values are no such nodes."""
+        counts: Counter[tuple[NamedNode, ...]] = Counter()
+        for value in self.objects.get(predicate, ()):
+            fields = self.fields.get(value)
+            if isinstance(value, BlankNode) and fields is not None and recognised(value, fields, self.fields_of) is None:
+                counts[tuple(fields.get(TYPE, ()))] += 1
+        if not counts and self.objects.get(predicate):
+            raise ValueError("expected one value, as its others are, got a part")
+        return list(counts.most_common(1)[0][0]) if counts else []
