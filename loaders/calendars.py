@@ -22,7 +22,12 @@ MIDNIGHT = "T00:00:00Z"
 
 
 def date_of(
-    year: int | None, month: int | None, day: int | None, precision: Precision | str = "", time: str = "", note: str = ""
+    year: int | None,
+    month: int | None,
+    day: int | None,
+    precision: Precision | str = "",
+    time: str = "",
+    note: str = "",
 ) -> Date:
     """A Gregorian date; ValueError where no year has such a day."""
     if day is not None and month is not None:

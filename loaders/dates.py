@@ -101,7 +101,7 @@ def natural_datatype(date: Date | Interval) -> str:
     """The local name of the datatype that holds a date just as it is; empty where none does."""
     if isinstance(date, Date):
         plain = NATURAL.get((date.year is not None, date.month is not None, date.day is not None), "EDTF")
-        names = ("dateTime", "EDTF") if date.time.startswith("T") else (plain, "EDTF")
+        names: tuple[str, ...] = ("dateTime", "EDTF") if date.time.startswith("T") else (plain, "EDTF")
     else:
         names = ("EDTF",)
     return next((name for name in names if _holds(name, date)), "")

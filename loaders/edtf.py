@@ -13,14 +13,14 @@ import re
 from functools import lru_cache
 from typing import TypeAlias
 
-from kbdisk.entity import Date, Precision
+from kbdisk.entity import Date
 from kbdisk.loaders.calendars import date_of
 from kbdisk.loaders.numerals import integer, show
 
 Interval: TypeAlias = dict[str, Date]
 
 CACHED = 1 << 14
-SPANS: dict[int, Precision] = {1: "decade", 2: "century", 3: "millennium"}  # unspecified digits
+SPANS: dict[int, str] = {1: "decade", 2: "century", 3: "millennium"}  # unspecified digits
 DIGITS = {precision: digits for digits, precision in SPANS.items()}
 OPEN = ("", "..")  # unknown; open
 

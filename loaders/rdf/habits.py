@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,7 @@ from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders import dates, numerals
 from kbdisk.loaders.numerals import Number
 from kbdisk.loaders.rdf import literals, places
+from kbdisk.loaders.rdf.vocabulary import XSD
 
 Samples = Sequence[str]
 
@@ -89,7 +90,7 @@ def _padded(text: str, decimals: int) -> str:
     return f"{whole}.{part.ljust(decimals, '0')}" if part or decimals else whole
 
 
-def _most(truths: Any) -> bool:
+def _most(truths: Iterable[bool]) -> bool:
     told = list(truths)
     return 2 * sum(told) > len(told)
 
@@ -222,7 +223,10 @@ def _number_as_string(value: Number, samples: Samples) -> str:
 
 SPELT: dict[type[Any], tuple[Callable[[str], Any], Callable[[Any, Samples], str]]] = {
     **dict.fromkeys((int, float, Decimal), (numerals.number, _number_as_string)),
-    bool: (lambda text: literals.value_of(text, literals.BOOLEAN), lambda value, samples: _truth(value, literals.BOOLEAN, samples)),
+    bool: (
+        lambda text: literals.value_of(text, literals.BOOLEAN),
+        lambda value, samples: _truth(value, literals.BOOLEAN, samples),
+    ),
     Date: (dates.read_iso, lambda value, samples: dates.write_iso(dates.plain(value))),  # noqa: ARG005
 }
 
@@ -243,7 +247,7 @@ WRITERS: dict[str, Callable[[Any, str, Samples], str]] = {
     **dict.fromkeys(literals.NUMBERS, _number),
     literals.BOOLEAN: _truth,
     **dict.fromkeys(literals.DATES, _date),
-    literals.XSD + "time": _clock,
+    XSD + "time": _clock,
     **dict.fromkeys(literals.POINTS, _point),
     literals.ANY_URI: _uri,
 }

@@ -39,7 +39,10 @@ RANGES: dict[str, tuple[int | None, int | None]] = {
     "positiveInteger": (1, None),
     "nonPositiveInteger": (None, 0),
     "negativeInteger": (None, -1),
-    **{name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for name, bits in (("long", 64), ("int", 32), ("short", 16), ("byte", 8))},
+    **{
+        name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for name, bits in (("long", 64), ("int", 32), ("short", 16), ("byte", 8))
+    },
     **{"unsigned" + name: (0, 2**bits - 1) for name, bits in (("Long", 64), ("Int", 32), ("Short", 16), ("Byte", 8))},
 }
 INTEGERS = frozenset({INTEGER, *(XSD + name for name in RANGES)})

@@ -65,7 +65,9 @@ def write(coordinate: Coordinate, samples: Sequence[str] = ()) -> str:
     for match in filter(None, map(_POINT.fullmatch, samples)):
         system = match["system"] or ""
         if not match["more"] and _globe(system) == coordinate.globe:
-            layouts[match["before"], match["between"], match["after"], LATITUDE_FIRST.fullmatch(system) is not None] += 1
+            layouts[
+                match["before"], match["between"], match["after"], LATITUDE_FIRST.fullmatch(system) is not None
+            ] += 1
     before, between, after, flipped = next(iter(layouts.most_common(1)), ((*DEFAULT, False), 0))[0]
     if not layouts and coordinate.globe:
         before = f"<{coordinate.globe}> {before}"

@@ -128,7 +128,7 @@ def test_what_is_no_date_is_refused(lexical, datatype):
 
 
 def test_a_refusal_shows_what_was_expected_and_what_came():
-    with pytest.raises(ValueError, match="^expected a date such as 1912-11-28, got '1912-02-30'$"):
+    with pytest.raises(ValueError, match=r"^expected a date such as 1912-11-28, got '1912-02-30'$"):
         dates.read("1912-02-30", "date")
 
 
@@ -152,7 +152,7 @@ def test_a_time_of_day_alone_stays_a_string():
     ],
 )
 def test_a_datatype_that_would_lose_something_refuses(date, datatype):
-    with pytest.raises(ValueError, match="^expected an? "):
+    with pytest.raises(ValueError, match=r"^expected an? "):
         dates.write(date, datatype)
 
 
@@ -206,9 +206,11 @@ def test_iso_strings_are_read_as_people_write_them(text, date):
     assert dates.read_iso(text) == date
 
 
-@pytest.mark.parametrize("text", ["0000-00-00", "1912-02-30", "20120313", "1898-00-05", "28.11.1912", "soon", "", "12:00"])
+@pytest.mark.parametrize(
+    "text", ["0000-00-00", "1912-02-30", "20120313", "1898-00-05", "28.11.1912", "soon", "", "12:00"]
+)
 def test_a_string_that_is_no_iso_date_is_refused(text):
-    with pytest.raises(ValueError, match="^expected a"):
+    with pytest.raises(ValueError, match=r"^expected a"):
         dates.read_iso(text)
 
 
@@ -226,14 +228,21 @@ def test_a_wikibase_tells_julian_days_by_their_gregorian_ones():
     assert calendars.to_wikibase(date) == (told, calendars.DAY, calendars.JULIAN, 0)
 
 
-@given(st.dates(), st.integers(0, 14), st.sampled_from([calendars.GREGORIAN, calendars.JULIAN, "urn:x"]), st.integers(-5000, 5000))
+@given(
+    st.dates(),
+    st.integers(0, 14),
+    st.sampled_from([calendars.GREGORIAN, calendars.JULIAN, "urn:x"]),
+    st.integers(-5000, 5000),
+)
 def test_a_wikibase_time_survives_the_way_back(day, precision, calendar, century):
     told = Date(day.year + 400 * century, day.month, day.day, time=calendars.MIDNIGHT)
     date = calendars.of_wikibase(told, precision, calendar)
     assert calendars.of_wikibase(*calendars.to_wikibase(date)) == date
 
 
-@pytest.mark.parametrize("date", [Date(None, 3, 4), Date(2012, 21), Date(2012, note="?"), Date(2012, precision="season")])
+@pytest.mark.parametrize(
+    "date", [Date(None, 3, 4), Date(2012, 21), Date(2012, note="?"), Date(2012, precision="season")]
+)
 def test_a_date_that_no_wikibase_can_hold_is_refused(date):
-    with pytest.raises(ValueError, match="^expected a"):
+    with pytest.raises(ValueError, match=r"^expected a"):
         calendars.to_wikibase(date)
