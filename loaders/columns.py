@@ -10,11 +10,12 @@ A list ends at its last element with any value; a list without any keeps one ele
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kbdisk.entity import Path, Tree, read_path, show, walk
+from kbdisk.errors import LoadError
 from kbdisk.loaders.naming import ID_KEYS, LABEL_KEYS
 
 IDS: tuple[Path, ...] = tuple((key,) for key in ID_KEYS)
@@ -120,6 +121,11 @@ class Layout:
     def classes_of(self, values: Sequence[Any]) -> tuple[str, ...]:
         """The classes that a row gives its entity."""
         return tuple(str(values[i]) for i in self.classes if values[i] is not None)
+
+    def check_classes(self, wanted: Collection[str], name: str) -> None:
+        """Classes can be chosen only where a column tells them."""
+        if wanted and not self.classes:
+            raise LoadError(name, "expected a column @type to choose classes by, got none. Leave --class out.")
 
 
 def _first(columns: Mapping[Path, int], wanted: Sequence[Path], fits: Callable[[int], bool]) -> int | None:

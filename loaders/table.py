@@ -111,8 +111,7 @@ class TableKB(KB):
             layout = Layout.of(self.rows.paths, self.options.id, lambda i: not columns[i].blank)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
-        if self.options.classes and not layout.classes:
-            raise LoadError(self.name, "expected a column @type to choose classes by, got none. Leave --class out.")
+        layout.check_classes(self.options.classes, self.name)
         return layout
 
 

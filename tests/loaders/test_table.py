@@ -143,7 +143,7 @@ def test_ids_come_from_the_named_column_or_a_usual_one_or_the_row():
     assert [entity.id for entity in load("id,x\n7,1\n,2\n")] == ["0", "1"]
     with pytest.raises(KBDiskError, match="expected a column 'name' for the ids, got id, code, x"):
         list(load(text, id="name"))
-    with pytest.raises(KBDiskError, match="^<memory>:3: expected an id in column 'code', got none"):
+    with pytest.raises(KBDiskError, match=r"^<memory>:3: expected an id in column 'code', got none"):
         list(load("code,x\na,1\n,2\n", id="code"))
 
 

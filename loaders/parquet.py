@@ -1,0 +1,254 @@
+"""Parquet, by way of pyarrow (an extra). What is written back is re-serialised, not spliced: the schema, the
+metadata (pandas' among it), row groups and compression stay, the bytes do not - unless nothing was filled.
+
+Column names are paths, as in CSV; types are read as arrow.py says. A filled value is cast to its column's type.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from kbdisk.entity import Completion, Date, Entity, Path, show
+from kbdisk.errors import LoadError, WriteError
+from kbdisk.loaders.arrow import ArrowKB, days_of
+from kbdisk.loaders.arrowcells import filled, given
+from kbdisk.loaders.flat import Table, leaves_of, table_of, text_of
+from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.options import Options
+from kbdisk.loaders.source import Source
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+ROWS = 4096  # turned into entities together
+NEEDED = "needs pyarrow. Run: pip install 'kbdisk[parquet]'"
+
+
+def load(source: Source, format: str, options: Options) -> KB:
+    """A knowledge base over a Parquet file."""
+    with _parquet(source) as file:
+        return ParquetKB(source, format, options, file.schema_arrow)
+
+
+def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
+    """A flat table of all entities (flat.py), gathered; a column of one type has it, any other is text."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise WriteError(format, NEEDED) from None
+    table = table_of(items, only_new)
+    columns = [_column(table, path) for path in table.columns]
+    pq.write_table(pa.table(columns, names=list(table.columns.values())), stream)
+    return table.report
+
+
+class ParquetKB(ArrowKB):
+    """Entities from the rows of a Parquet file."""
+
+    source: Source
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """The file's rows in batches."""
+        with _parquet(self.source) as file, _readable(self.source):
+            done = 0
+            for batch in file.iter_batches(ROWS):
+                yield batch
+                done += len(batch)
+                if self.source.progress:
+                    self.source.progress(self.source.size * done // file.metadata.num_rows, self.source.size)
+
+    def complete(self, column: int) -> bool:
+        """Whether a column has a value in every row."""
+        with _parquet(self.source) as file, _readable(self.source):
+            groups = (file.read_row_group(i, [self.schema.names[column]]) for i in range(file.num_row_groups))
+            return all(group.column(0).null_count == 0 for group in groups)
+
+    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:  # noqa: ARG002
+        """The file anew, row group by row group, with new values in the gaps where they belong."""
+        import pyarrow.parquet as pq
+
+        report = Report()
+        due = _Due((one for one in completions if one.filled), self.name)
+        if due.first is None:
+            with self.source.open() as original:
+                shutil.copyfileobj(original, stream)
+            return report
+        start = 0
+        with _parquet(self.source) as file, pq.ParquetWriter(stream, self.schema, **_settings(file.metadata)) as writer:
+            for number in range(file.num_row_groups):
+                with _readable(self.source):
+                    table = file.read_row_group(number)
+                group = _Group(self, table, start, report)
+                start += len(table)
+                writer.write_table(group.with_filled(due.before(start)), row_group_size=max(len(table), 1))
+        if due.first is not None:
+            raise WriteError(self.name, f"has no row {due.first.entity.position} any more. Load it again.")
+        return report
+
+
+class _Due:
+    """Completions still to be written, the first of them at hand."""
+
+    def __init__(self, completions: Iterable[Completion], name: str) -> None:
+        self.rest = iter(completions)
+        self.first = next(self.rest, None)
+        self.name = name
+
+    def before(self, row: int) -> Iterator[Completion]:
+        """Those of earlier rows; they must come in the order of the file."""
+        while self.first is not None and self.first.entity.position < row:
+            due, self.first = self.first, next(self.rest, None)
+            yield due
+            if self.first is not None and self.first.entity.position < due.entity.position:
+                raise WriteError(
+                    self.name,
+                    "completions came in another order than the file's. Pass them as a list, which is sorted.",
+                )
+
+
+class _Group:
+    """Some rows of a table, and the cells in them that were filled."""
+
+    def __init__(self, kb: ParquetKB, table: pyarrow.Table, start: int, report: Report) -> None:
+        self.kb, self.table, self.start, self.report = kb, table, start, report
+        self.new: dict[tuple[int, int], pyarrow.Array] = {}  # by column and row
+
+    def with_filled(self, completions: Iterable[Completion]) -> pyarrow.Table:
+        """The rows with new values; what cannot be written is reported."""
+        for completion in completions:
+            self._check(completion.entity)
+            for path, one in completion.filled.items():
+                try:
+                    self._fill(completion.entity.position - self.start, path, one.value)
+                    self.report.written += 1
+                except ValueError as reason:
+                    self.report.unwritable.append((completion.entity.id, path, str(reason)))
+        table = self.table
+        for column in sorted({column for column, _ in self.new}):
+            table = table.set_column(column, table.schema.field(column), self._column(column))
+        return table
+
+    def _check(self, entity: Entity) -> None:
+        """The row must be the one that was read."""
+        if self.kb.layout.id is not None:
+            column = self.table.column(self.kb.shown[self.kb.layout.id])
+            if str(column[entity.position - self.start].as_py()) != entity.id:
+                raise WriteError(
+                    self.kb.name,
+                    f"expected {entity.id!r} in row {entity.position}, got another. Load it again: it has changed.",
+                )
+
+    def _fill(self, row: int, path: Path, value: Any) -> None:
+        parts = [(path, value)] if self._place(path) else list(leaves_of(path, value))
+        new: dict[tuple[int, int], pyarrow.Array] = {}
+        for at, leaf in parts:
+            place = self._place(at)
+            if place is None:
+                raise ValueError(f"the table has no column {show(at)!r}")
+            column, within = place
+            old = self.table.column(column).slice(row, 1).combine_chunks()
+            cell = new.get((column, row), self.new.get((column, row), old))
+            told = given(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
+            if leaf is not None and (told is None or told != leaf):
+                new[column, row] = filled(cell, within, leaf, self.kb.options.missing)
+        if not new:
+            raise ValueError("there is nothing to write")
+        self.new |= new
+
+    def _place(self, path: Path) -> tuple[int, Path] | None:
+        """The column that a path leads to, and what is left of it."""
+        for i in range(len(path), 0, -1):
+            if (shown := self.kb.layout.columns.get(path[:i])) is not None:
+                return self.kb.shown[shown], path[i:]
+        return None
+
+    def _column(self, column: int) -> pyarrow.ChunkedArray:
+        import pyarrow as pa
+
+        old = self.table.column(column)
+        new = {row: cell for (at, row), cell in self.new.items() if at == column}
+        order = list(range(len(old)))
+        for i, row in enumerate(new):
+            order[row] = len(old) + i
+        return pa.chunked_array([*old.chunks, *new.values()], old.type).combine_chunks().take(pa.array(order))
+
+
+def _column(table: Table, path: Path) -> pyarrow.Array:
+    """A column of the one type that all its values have, or of text."""
+    import pyarrow as pa
+
+    values = [row.get(path) for row in table.rows]
+    kinds = {type(value) for value in values if value is not None}
+    with contextlib.suppress(pa.ArrowException, OverflowError):
+        if kinds and kinds <= {Date} and all(value is None or value == _day(value) for value in values):
+            return pa.array([value and days_of(value) for value in values], pa.int32()).cast(pa.date32())
+        if kinds <= {bool} or kinds <= {int} or kinds <= {float} or kinds <= {Decimal}:
+            return pa.array(values)
+        if kinds <= {int, float} and all(abs(value or 0) <= 2**53 for value in values):
+            return pa.array(values, pa.float64())
+    texts: list[str | None] = []
+    for id, value in zip(table.ids, values, strict=True):
+        try:
+            texts.append(None if value is None else text_of(value))
+        except ValueError as error:
+            table.report.unwritable.append((id, path, str(error)))
+            table.report.written -= 1
+            texts.append(None)
+    return pa.array(texts, pa.string())
+
+
+def _day(date: Date) -> Date | None:
+    """The day of a date that says a day and no more."""
+    return Date(date.year, date.month, date.day) if None not in (date.year, date.month, date.day) else None
+
+
+def _settings(metadata: pyarrow.parquet.FileMetaData) -> dict[str, Any]:
+    """What the new file has in common with the old."""
+    settings: dict[str, Any] = {
+        "version": metadata.format_version,
+        "store_schema": b"ARROW:schema" in (metadata.metadata or {}),
+    }
+    if metadata.num_row_groups:
+        group = metadata.row_group(0)
+        columns = [group.column(i) for i in range(group.num_columns)]
+        settings["compression"] = {
+            column.path_in_schema: column.compression.lower().replace("uncompressed", "none") for column in columns
+        }
+        settings["use_dictionary"] = [column.path_in_schema for column in columns if column.has_dictionary_page]
+        settings["use_deprecated_int96_timestamps"] = any(column.physical_type == "INT96" for column in columns)
+    return settings
+
+
+@contextlib.contextmanager
+def _parquet(source: Source) -> Iterator[pyarrow.parquet.ParquetFile]:
+    """The opened file. It is read here and there, so a compressed one is taken into memory."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise LoadError(source.name, NEEDED) from None
+    whole = source.path if source.path is not None and source.compression is None else io.BytesIO(source.read())
+    with _readable(source):
+        file = pq.ParquetFile(whole)
+    with file:
+        if not file.metadata.num_rows:
+            raise LoadError(source.name, "expected some rows, got none.")
+        yield file
+
+
+@contextlib.contextmanager
+def _readable(source: Source) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise LoadError(
+            source.name, f"expected a Parquet file, got something else or a damaged one: {str(error).splitlines()[0]}"
+        ) from error
