@@ -1,0 +1,170 @@
+"""New values set into the text of one entity, and nothing else changed.
+
+A null gives way to its value; a new member follows the last of its object, a new item the last of its list,
+in the manner of the text: its indentation, its line ends, its blanks after colons and commas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from kbdisk.entity import Filled, Path
+from kbdisk.loaders.habits import Habits
+from kbdisk.loaders.kb import Report
+from kbdisk.loaders.manner import Manner
+from kbdisk.loaders.outline import Place, outline
+
+TAKEN = "has a value already"
+
+
+@dataclass(slots=True)
+class Wish:
+    """What is to stand somewhere: a value, or something further inside. `paths` are the fills it is made of."""
+
+    value: Any = None
+    inner: dict[str | int, Wish] = field(default_factory=dict)
+    paths: list[Path] = field(default_factory=list)
+
+
+def fill(text: bytes, id: str, filled: Mapping[Path, Filled], habits: Habits, report: Report) -> bytes:
+    """The text with what was filled in it; what has no place is told to the report."""
+    refused: dict[Path, str] = {}
+    root = Wish()
+    for path, one in filled.items():
+        problem = _add(root, path, habits, one.value)
+        if problem:
+            refused[path] = problem
+    filling = _Filling(text, Manner(text, outline(text), habits), refused)
+    if root.inner:
+        filling.into(filling.manner.root, root)
+    report.written += len(filled) - len(refused)
+    report.unwritable.extend((id, path, reason) for path, reason in refused.items())
+    return filling.done()
+
+
+def _add(wish: Wish, path: Path, habits: Habits, value: Any) -> str:
+    """Put one value among the wishes; the reason where it cannot be."""
+    if value is None or not path:
+        return "is no value"
+    try:
+        plain = habits.plain(path, value)
+        orjson.dumps(plain)
+    except (ValueError, TypeError) as error:  # orjson's own error is a TypeError
+        return f"cannot be written as JSON: {error}"
+    steps = [wish]
+    for key in path:
+        if any(type(other) is not type(key) for other in steps[-1].inner):
+            return "would make a part and a list of the same value"
+        if steps[-1].value is not None:
+            return "stands within another new value"
+        steps.append(steps[-1].inner.setdefault(key, Wish()))
+    if steps[-1].inner or steps[-1].value is not None:
+        return "has other new values within it"
+    steps[-1].value = plain
+    for step in steps:
+        step.paths.append(path)
+    return ""
+
+
+class _Filling:
+    """Gathers the changes to one text."""
+
+    def __init__(self, text: bytes, manner: Manner, refused: dict[Path, str]) -> None:
+        self.text = text
+        self.manner = manner
+        self.refused = refused
+        self.changes: list[tuple[int, int, bytes]] = []  # from, to, what stands there then
+
+    def done(self) -> bytes:
+        """The text with all changes made."""
+        pieces, last = [], 0
+        for start, end, new in sorted(self.changes):
+            pieces += [self.text[last:start], new]
+            last = end
+        return b"".join([*pieces, self.text[last:]])
+
+    def into(self, place: Place, wish: Wish) -> None:
+        """Set wishes into what stands at a place."""
+        if place.kind == "null":
+            self.replace(place, _made(wish))
+        elif wish.value is not None:
+            if _fits(self.text, place, wish.value) and _adds(place, wish.value):
+                self.merge(place, wish.value)
+            else:
+                self.refuse(wish, TAKEN)
+        elif place.kind == "part" and all(isinstance(key, str) for key in wish.inner):
+            self.into_part(place, wish)
+        elif place.kind == "list" and all(isinstance(key, int) for key in wish.inner):
+            self.into_list(place, wish)
+        else:
+            self.refuse(wish, "would stand within a value that is no part")
+
+    def into_part(self, place: Place, wish: Wish) -> None:
+        new: list[tuple[str | None, Any]] = []
+        for key, inner in wish.inner.items():
+            if key in place.named:
+                self.into(place.named[str(key)], inner)
+            else:
+                new.append((str(key), _made(inner)))
+        self.add(place, new)
+
+    def into_list(self, place: Place, wish: Wish) -> None:
+        size = len(place.inner)
+        for key, inner in wish.inner.items():
+            if int(key) < size:
+                self.into(place.inner[int(key)].place, inner)
+        last = max(int(key) for key in wish.inner)
+        self.add(place, [(None, _made(wish.inner[i]) if i in wish.inner else None) for i in range(size, last + 1)])
+
+    def merge(self, place: Place, value: Any) -> None:
+        """Set what is missing of a value into the part that has some of it."""
+        if place.kind == "null":
+            self.replace(place, value)
+        elif place.kind == "part":
+            for key in value.keys() & place.named.keys():
+                self.merge(place.named[key], value[key])
+            self.add(place, [(key, one) for key, one in value.items() if key not in place.named])
+
+    def replace(self, place: Place, value: Any) -> None:
+        self.changes.append((place.start, place.end, self.manner.written(value, *self.manner.indent_at(place))))
+
+    def add(self, place: Place, new: list[tuple[str | None, Any]]) -> None:
+        if new:
+            start, text = self.manner.added(place, new)
+            self.changes.append((start, start, text))
+
+    def refuse(self, wish: Wish, reason: str) -> None:
+        self.refused.update(dict.fromkeys(wish.paths, reason))
+
+
+def _made(wish: Wish) -> Any:
+    """The value that a wish comes to."""
+    if wish.value is not None:
+        return wish.value
+    if all(isinstance(key, int) for key in wish.inner):
+        last = max(int(key) for key in wish.inner)
+        return [_made(wish.inner[i]) if i in wish.inner else None for i in range(last + 1)]
+    return {str(key): _made(inner) for key, inner in wish.inner.items()}
+
+
+def _fits(text: bytes, place: Place, value: Any) -> bool:
+    """Whether a value has all that stands at a place already."""
+    if place.kind == "null":
+        return True
+    if place.kind == "part" and type(value) is dict:
+        return all(key in value and _fits(text, inner, value[key]) for key, inner in place.named.items())
+    try:
+        return bool(orjson.loads(text[place.start : place.end]) == orjson.loads(orjson.dumps(value)))
+    except orjson.JSONDecodeError:  # a number beyond orjson's
+        return text[place.start : place.end] == orjson.dumps(value)
+
+
+def _adds(place: Place, value: Any) -> bool:
+    """Whether a fitting value has anything that does not stand there."""
+    if place.kind == "part" and type(value) is dict:
+        return any(key not in place.named or _adds(place.named[key], value[key]) for key in value)
+    return place.kind == "null"

@@ -1,0 +1,118 @@
+"""JSON Lines: one JSON object a line. Blank lines are skipped; a line's number is its entity's position.
+
+Read by blocks: orjson takes a whole block at once, cheap looks at its bytes tell whether that lost anything,
+and only then every line of it is read by itself (`jsontext`). What is written keeps id and classes: under
+"@id" and "@type" where the tree does not hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, count, repeat
+from typing import Any, BinaryIO
+
+import orjson
+
+from kbdisk.entity import Completion, Entity
+from kbdisk.errors import LoadError
+from kbdisk.loaders import jsontext
+from kbdisk.loaders.jsonrecords import Piece, Records, dumped, serialised
+from kbdisk.loaders.jsontext import BOM, Exactness, Fault
+from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.naming import Naming, labels
+from kbdisk.loaders.options import Options
+from kbdisk.loaders.source import Source
+from kbdisk.loaders.tagged import DEEPEST
+
+BLOCK = 1 << 14  # bytes: small enough for what is read to stay in the processor's cache
+
+_MARK = 17  # stands between the lines, so that two broken ones cannot make a whole
+_BETWEEN = b",%d," % _MARK
+
+
+def load(source: Source, format: str, options: Options) -> KB:
+    """Entities from JSON Lines."""
+    return Lines(source, format, options)
+
+
+def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:  # noqa: ARG001
+    """One line for each entity."""
+    report = Report()
+    for tree in serialised(items, only_new, report):
+        stream.write(dumped(tree, orjson.OPT_APPEND_NEWLINE))
+    return report
+
+
+class Lines(Records):
+    """Entities that stand in a line each."""
+
+    def read(self) -> Iterator[Entity]:
+        return chain.from_iterable(self._batches())
+
+    def _batches(self) -> Iterator[Iterable[Entity]]:
+        """The entities of each block; no Python code runs for one where the whole block is plain."""
+        naming = Naming(self.options.id)
+        exactness = Exactness()
+        for first, lines in self._blocks():
+            trees = None if self.options.classes else _whole(lines, exactness)
+            if trees and type(trees[0]) is dict:
+                naming.settle(trees[0])
+            ids = naming.ids(trees, first) if trees and naming.settled else None
+            if trees and ids:
+                yield map(Entity, ids, trees, repeat(()), labels(trees), repeat(""), count(first), repeat(self))
+            else:
+                yield self._one_by_one(lines, first, naming)
+        if not naming.settled and not self.skipped:
+            raise LoadError(self.name, "expected JSON objects, a line each, got blank lines: there is no entity in it.")
+
+    def pieces(self) -> Iterator[Piece]:
+        with self._opened() as stream:
+            for number, line in enumerate(stream, 1):
+                before = BOM if number == 1 and line.startswith(BOM) else b""
+                text = line[len(before) :]
+                yield Piece(number, number, before, text) if text.strip() else Piece(number, number, line, b"")
+
+    def _one_by_one(self, lines: list[bytes], first: int, naming: Naming) -> Iterator[Entity]:
+        for number, line in enumerate(lines, first):
+            entity = self.entity(Piece(number, number, b"", line), naming) if line.strip() else None
+            if entity is not None:
+                yield entity
+
+    def _blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Some lines at a time, with the number of the first."""
+        with self._opened() as stream:
+            number = 1
+            while lines := stream.readlines(BLOCK):
+                if number == 1:
+                    lines[0] = lines[0].removeprefix(BOM)
+                yield number, lines
+                number += len(lines)
+
+    def _opened(self) -> BinaryIO:
+        assert self.source is not None
+        jsontext.check_encoding(self.source)
+        return self.source.open()
+
+    def error(self, fault: Fault, piece: Piece) -> LoadError:
+        listed = piece.text.lstrip().startswith(b"[")
+        if not listed and "the end of the text" not in fault.problem:
+            return super().error(fault, piece)
+        found = ("a list" if "a list" in fault.problem else "'['") if listed else "one that does not end in its line"
+        problem = f"expected a JSON object, got {found}. If the file is one JSON document, say --format json."
+        return LoadError(self.name, problem, piece.line)
+
+
+def _whole(lines: list[bytes], exactness: Exactness) -> list[Any] | None:
+    """The values of some lines where orjson reads each of them, and all of it; else None."""
+    if max(map(len, lines)) > 2 * DEEPEST and any(map(jsontext.too_deep, lines)):
+        return None
+    text = b"[%b]" % _BETWEEN.join(lines)
+    if jsontext.may_be_tagged(text):
+        return None
+    try:
+        found: list[Any] = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    if len(found) != 2 * len(lines) - 1 or found[1::2].count(_MARK) != len(lines) - 1:
+        return None
+    return found[::2] if exactness.holds(text, found) else None
