@@ -47,12 +47,19 @@ class Plan:
 
 def wanted(kb: RdfFile) -> bool:
     """Whether a file is better streamed than grouped in memory."""
-    return kb.format in syntax.LINES and is_large(kb.source) and not kb.has_blocks
+    large = kb.format in syntax.LINES and is_large(kb.source) and not kb.has_blocks
+    return large and not _has_statements(kb.source)
 
 
 def is_large(source: Source) -> bool:
     """Whether there is more text than memory should hold."""
     return source.size * (8 if source.compression else 1) > LARGE
+
+
+def _has_statements(source: Source) -> bool:
+    """Whether it is a Wikibase in full: its statements and value nodes have IRIs, and stand anywhere."""
+    with source.open() as stream:
+        return b"/prop/statement/" in stream.read(BLOCK)
 
 
 def entities(kb: RdfFile) -> Iterator[Entity]:

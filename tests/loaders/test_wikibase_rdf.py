@@ -11,7 +11,7 @@ import pytest
 import kbdisk
 from kbdisk import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.errors import KBDiskWarning
-from kbdisk.loaders.rdf import wikibase
+from kbdisk.loaders.rdf import stream, wikibase
 
 WIKIBASE = "http://wikiba.se/ontology#"
 PREFIXES = """
@@ -152,6 +152,19 @@ def test_qualifiers_and_references_and_what_they_point_to_are_no_part_of_the_tre
     ref:1 a wikibase:Reference ; pr:P4 "r" .
     """
     assert tree(tmp_path, turtle) == {"P1": "a"}
+
+
+def test_a_large_file_of_lines_finds_its_value_nodes_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "LARGE", 1000)
+    monkeypatch.setattr(stream, "BLOCK", 4000)
+    items = "".join(
+        f"wd:Q{i} p:P1 s:{i} . s:{i} wikibase:rank wikibase:NormalRank ; ps:P1 3 ; psv:P1 v:{i % 7} .\n" for i in range(1, 200)
+    )
+    nodes = "".join(f"v:{i} wikibase:quantityAmount 3 ; wikibase:quantityUnit wd:Q11573 .\n" for i in range(7))
+    quads = pyoxigraph.parse((PREFIXES + items + nodes).encode(), pyoxigraph.RdfFormat.TURTLE)
+    pyoxigraph.serialize(quads, str(tmp_path / "wiki.nt"), pyoxigraph.RdfFormat.N_TRIPLES)
+    found = {one.id: one.tree for one in kbdisk.load(tmp_path / "wiki.nt")}
+    assert found == {f"{ITEM}Q{i}": {"P1": Quantity(3, UNIT)} for i in range(1, 200)}
 
 
 def test_labels_descriptions_and_aliases_stand_once_in_every_language(tmp_path):
