@@ -93,7 +93,7 @@ class ArrowKB(KB):
 
         def cell(value: Any) -> Any:
             value = None if value is None else read(value)
-            if unit is not None and isinstance(value, int | float | Decimal):
+            if unit is not None and type(value) in (int, float, Decimal):
                 return Quantity(value, unit)
             return None if isinstance(value, str) and value in missing else value
 

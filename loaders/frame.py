@@ -82,7 +82,7 @@ class FrameKB(KB):
                 value = value_of(raw, lambda what: self.odd.note(what, place))
             except ValueError as error:
                 raise LoadError(place, str(error)) from None
-            if unit is not None and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            if unit is not None and type(value) in (int, float, Decimal):
                 value = Quantity(value, unit)
             values.append(None if isinstance(value, str) and value in missing else value)
         return values

@@ -88,8 +88,7 @@ class ParquetKB(ArrowKB):
                 group = _Group(self, table, start, report)
                 start += len(table)
                 writer.write_table(group.with_filled(due.before(start)), row_group_size=max(len(table), 1))
-        if due.first is not None:
-            raise WriteError(self.name, f"has no row {due.first.entity.position} any more. Load it again.")
+        due.end()
         return report
 
 
@@ -100,6 +99,11 @@ class _Due:
         self.rest = iter(completions)
         self.first = next(self.rest, None)
         self.name = name
+
+    def end(self) -> None:
+        """Nothing may be left once all rows are written."""
+        if self.first is not None:
+            raise WriteError(self.name, f"has no row {self.first.entity.position} any more. Load it again.")
 
     def before(self, row: int) -> Iterator[Completion]:
         """Those of earlier rows; they must come in the order of the file."""

@@ -80,10 +80,10 @@ def _numpy(value: Any, odd: Odd, depth: int) -> Any:
             return None
         day = value.astype("datetime64[D]")
         text = str(value)
-        year, month, date = str(day).rsplit("-", 2)
+        year, month, date = map(int, str(day).rsplit("-", 2))
         precision = len(text.lstrip("-").split("T")[0].split("-"))
-        parts = [int(year), int(month), int(date)][:precision]
-        return Date(*parts, time=_clock("T" + text.partition("T")[2]))
+        time = _clock("T" + text.partition("T")[2])
+        return Date(year, month if precision > 1 else None, date if precision > 2 else None, time=time)
     if isinstance(value, numpy.timedelta64):
         return None if numpy.isnat(value) else _foreign(value.astype("timedelta64[us]").item(), odd, depth)
     if isinstance(value, numpy.floating):

@@ -99,8 +99,8 @@ class TableKB(KB):
             columns = [Column(show(path), self.options.units.get(path)) for path in self.rows.paths]
             rows = self.rows.read(_pass_over if self.options.skip_errors else self.skip)
             while some := list(islice(rows, TOGETHER)):
-                for column, cells in zip(columns, zip(*(cells for *_, cells in some), strict=True), strict=True):
-                    column.see(Counter(cells), self.missing)
+                for column, down in zip(columns, zip(*(cells for _, _, cells in some), strict=True), strict=True):
+                    column.see(Counter(down), self.missing)
                 for _, record, cells in some:
                     _see_quotes(columns, record, cells)
             self._judged = columns, self._layout(columns)

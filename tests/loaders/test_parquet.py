@@ -122,7 +122,8 @@ def test_a_filled_value_is_cast_and_nothing_else_changes(path, tmp_path):
     before, after = pq.read_table(path), pq.read_table(tmp_path / "b.parquet")
     assert after.schema.equals(before.schema, check_metadata=True)
     assert after.schema.field("id").metadata[b"note"] == b"kept"
-    assert [after.slice(i, 1).equals(before.slice(i, 1)) for i in (0, 2)] == [True, True]
+    text = SCHEMA.set(SCHEMA.get_field_index("maker"), pa.field("maker", pa.string()))  # dictionaries grow
+    assert [after.slice(i, 1).cast(text).equals(before.slice(i, 1).cast(text)) for i in (0, 2)] == [True, True]
     tree = kbdisk.load(tmp_path / "b.parquet")["b"].tree
     assert tree["launch"] == {"year": 2001, "day": None}
     assert tree["day"] == Date(-43, 3, 15)
