@@ -158,7 +158,8 @@ def test_a_large_file_of_lines_finds_its_value_nodes_too(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "LARGE", 1000)
     monkeypatch.setattr(stream, "BLOCK", 4000)
     items = "".join(
-        f"wd:Q{i} p:P1 s:{i} . s:{i} wikibase:rank wikibase:NormalRank ; ps:P1 3 ; psv:P1 v:{i % 7} .\n" for i in range(1, 200)
+        f"wd:Q{i} p:P1 s:{i} . s:{i} wikibase:rank wikibase:NormalRank ; ps:P1 3 ; psv:P1 v:{i % 7} .\n"
+        for i in range(1, 200)
     )
     nodes = "".join(f"v:{i} wikibase:quantityAmount 3 ; wikibase:quantityUnit wd:Q11573 .\n" for i in range(7))
     quads = pyoxigraph.parse((PREFIXES + items + nodes).encode(), pyoxigraph.RdfFormat.TURTLE)
