@@ -121,7 +121,7 @@ class Entity:
 
     def asked(self) -> Iterator[Path]:
         """The paths that have a place for a value, and none in it."""
-        return (path for path, value in walk(self.tree) if value is None)
+        return (path for path, value in walk(self.tree) if is_gap(value))
 
     def get(self, path: Path) -> Any:
         """The value at a path; KeyError where there is none."""
@@ -161,6 +161,11 @@ def walk(tree: Tree) -> Iterator[tuple[Path, Any]]:
             stack.extend(((*path, i), value[i]) for i in reversed(range(len(value))))
         else:
             yield path, value
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a leaf is a place without a value; a quantity may have its unit already."""
+    return value is None or (type(value) is Quantity and value.value is None)
 
 
 def at(tree: Tree, path: Path) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, show, walk
+from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, is_gap, show, walk
 from kbdisk.loaders.kb import KB
 
 DISTINCT = 1000  # different values counted exactly; beyond, "1000+"
@@ -42,6 +42,7 @@ class PathFacts:
 
     filled: int = 0  # entities with a value
     asked: int = 0  # places for a value without one
+    made: int = 0  # values that an earlier completion wrote: neither given nor asked
     values: int = 0
     many: int = 0  # entities with more than one
     most: int = 0  # values in one entity
@@ -171,6 +172,8 @@ class _Reader:
             facts.entities += 1
             facts.labelled += bool(entity.label)
             self._paths(facts, leaves)
+            for path in entity.made or ():
+                facts.paths.setdefault(named(path)[0], PathFacts()).made += 1
 
     def _paths(self, facts: ClassFacts, leaves: list[tuple[Names, dict[int, int], Any]]) -> None:
         counts: Counter[Names] = Counter()
@@ -178,7 +181,7 @@ class _Reader:
             path = facts.paths.get(names) or facts.paths.setdefault(names, PathFacts())
             for place, depth in lists.items():
                 path.lists[place] = max(depth, path.lists.get(place, 0))
-            if value is None:
+            if is_gap(value):
                 path.asked += 1
                 continue
             counts[names] += 1
@@ -266,4 +269,5 @@ def is_class(name: str, wanted: str) -> bool:
 
 def last_word(name: str) -> str:
     """What stands behind the last # / or : of an IRI."""
-    return name[max(name.rfind("#"), name.rfind("/"), name.rfind(":")) + 1 :] or name
+    words = name.rstrip("#/:")
+    return words[max(words.rfind("#"), words.rfind("/"), words.rfind(":")) + 1 :] or name

@@ -218,6 +218,7 @@ def test_inspect_as_json_is_one_object_with_its_documented_keys(run):
         "filled": 63,
         "fill_rate": 1.0,
         "asked": 0,
+        "made": 0,
         "values": 63,
         "many": 0,
         "most": 1,

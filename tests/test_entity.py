@@ -53,6 +53,10 @@ def test_properties_are_the_values_and_asked_are_the_gaps():
     assert list(entity.asked()) == [("launch", "month"), ("cameras", 1, "aperture")]
 
 
+def test_a_quantity_without_its_number_is_a_gap():
+    assert list(Entity("At", {"melts": Quantity(None, "K"), "boils": Quantity(610, None)}).asked()) == [("melts",)]
+
+
 def test_neither_somevalue_nor_novalue_is_a_gap():
     entity = Entity("q1", {"a": SOMEVALUE, "b": NOVALUE})
     assert [value for _, value in entity.properties()] == [SOMEVALUE, NOVALUE]

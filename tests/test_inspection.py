@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kbdisk
-from kbdisk import KBDiskWarning, Link, Quantity, inspection
+from kbdisk import Completion, Date, Filled, KBDiskWarning, Link, Quantity, inspection
 from kbdisk.inspection import Edge, Inspection, PathFacts, inspect, shown_path
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -115,6 +115,19 @@ def test_examples_are_the_first_different_values():
     assert not paths(inspected([{"a": 1}], examples=0))["a"].examples
 
 
+def test_what_an_earlier_completion_wrote_is_counted_apart(tmp_path):
+    kb = kbdisk.load(EXAMPLES / "elements.ttl")
+    zinc = Completion(kb["https://example.org/elements/Zn"], {("discovered",): Filled(Date(1746))})
+    before = inspect(kb).classes["https://example.org/vocabulary#Element"].paths["discovered",]
+    kbdisk.write([zinc], tmp_path / "completed.ttl")
+    after = (
+        inspect(kbdisk.load(tmp_path / "completed.ttl"))
+        .classes["https://example.org/vocabulary#Element"]
+        .paths["discovered",]
+    )
+    assert (after.filled, after.made) == (before.filled, before.made + 1)
+
+
 def test_true_and_one_are_different_values_of_different_kinds():
     facts = paths(inspected([{"a": True}, {"a": 1}]))["a"]
     assert (facts.distinct, facts.kinds) == (2, {"boolean": 1, "number": 1})
@@ -213,3 +226,54 @@ def test_countries_are_told_as_they_are(data):
     assert {names: count for names, count in told.items() if count} == {
         names: len(ones) for names, ones in counts.items()
     }
+
+
+@pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
+def test_the_elements_are_told_as_they_are():
+    found = inspect(kbdisk.load(EXAMPLES / "elements.ttl"))
+    v = "https://example.org/vocabulary#"
+    counts = {name.removeprefix(v): facts.entities for name, facts in found.classes.items()}
+    assert counts == {"Element": 118, "Chemist": 85, "Country": 15, "Category": 10, "Institute": 4, "": 3}
+    element = paths(found, v + "Element")
+    text = (EXAMPLES / "elements.ttl").read_text()
+    assert element["electronegativity"].filled == text.count("v:electronegativity ")
+    assert (element["meltingPoint"].filled, element["meltingPoint"].asked) == (text.count("v:meltingPoint [") - 2, 2)
+    assert (element["meltingPoint"].low, element["meltingPoint"].high) == (13.99, 3695)
+    assert element["discovered"].years == (1669, 2009)
+    assert Edge(v + "Institute", "country", v + "Country", 4) in found.edges
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
+def test_mondial_is_told_as_sparql_tells_it(data):
+    import pyoxigraph
+
+    file = data / "rdf" / "mondial" / "mondial-europe.n3"
+    store = pyoxigraph.Store()
+    store.bulk_load(path=str(file), format=pyoxigraph.RdfFormat.TURTLE, base_iri="http://example.org/")
+
+    def count(query: str) -> dict[str, int]:
+        return {row[0].value: int(row[1].value) for row in store.query(query)}
+
+    found = inspect(kbdisk.load(file, format="turtle", base="http://example.org/"))
+    classes = count("SELECT ?c (COUNT(DISTINCT ?x) AS ?n) { ?x a ?c FILTER(isIRI(?x)) } GROUP BY ?c")
+    assert {name: facts.entities for name, facts in found.classes.items() if name in classes} == classes
+    country = next(name for name in classes if name.endswith("#Country"))
+    told = {names[0]: facts.filled for names, facts in found.classes[country].paths.items() if len(names) == 1}
+    query = f"SELECT ?p (COUNT(DISTINCT ?x) AS ?n) {{ ?x a <{country}> ; ?p ?o FILTER(!isBlank(?o) && ?p != rdf:type) }} GROUP BY ?p"
+    for predicate, number in count("PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> " + query).items():
+        assert told[inspection.last_word(predicate)] == number, predicate
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
+def test_laureates_are_told_as_they_are(data):
+    file = data / "json" / "nobel_laureates.json"
+    laureates = json.loads(file.read_text())
+    found = inspect(kbdisk.load(file))
+    assert found.entities == len(laureates)
+    facts = paths(found)["prizes[].share"]
+    shares = [[prize["share"] for prize in one["prizes"] if "share" in prize] for one in laureates]
+    assert facts.values == sum(map(len, shares))
+    assert facts.most == max(map(len, shares))
+    assert facts.distinct == len({share for some in shares for share in some})

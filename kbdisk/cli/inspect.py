@@ -113,6 +113,7 @@ def _path(names: Names, path: PathFacts, entities: int) -> dict[str, Any]:
         "filled": path.filled,
         "fill_rate": round(path.filled / entities, 6),
         "asked": path.asked,
+        "made": path.made,
         "values": path.values,
         "many": path.many,
         "most": path.most,

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kbdisk.cli.values import shown, shown_number
+from kbdisk.entity import Link
 from kbdisk.inspection import DISTINCT, last_word, shown_path
 
 if TYPE_CHECKING:
@@ -73,14 +74,14 @@ def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, ev
 
 
 def _paths(paths: list[tuple[str, PathFacts]], entities: int, width: int) -> Table:
-    asked = any(path.asked for _, path in paths)
-    table = _table("path", ">filled", *[">asked"] * asked, "kind", ">distinct", "values")
+    asked, made = any(path.asked for _, path in paths), any(path.made for _, path in paths)
+    table = _table("path", ">filled", *[">asked"] * asked, *[">made"] * made, "kind", ">distinct", "values")
     kinds = [_kinds(path) for _, path in paths]
     table.columns[0].width = min(max([4, *(len(text) for text, _ in paths)]), width * 2 // 5)
     table.columns[-3].width = min(max([4, *map(len, kinds)]), width // 4)
     for (text, path), kind in zip(paths, kinds, strict=True):
         cells = [Text(text, "green"), _share(path.filled, entities)]
-        cells += [f"{path.asked:,}" if path.asked else ""] * asked
+        cells += [f"{path.asked:,}" if path.asked else ""] * asked + [f"{path.made:,}" if path.made else ""] * made
         distinct = f"{DISTINCT:,}+" if path.distinct is None else f"{path.distinct:,}" if path.values else ""
         table.add_row(*cells, Text(kind), distinct, Text(_values(path), overflow="ellipsis", no_wrap=True))
     return table
@@ -103,12 +104,7 @@ def _values(path: PathFacts) -> str:
         return f"{shown_number(path.low)} … {shown_number(path.high)}{unit}"
     if path.years and path.years[0] != path.years[1]:
         return f"{path.years[0]} … {path.years[1]}"
-    links = path.kinds.keys() == {"link"}
-    return ", ".join(_word(shown(value)) if links else shown(value) for value in path.examples)
-
-
-def _word(id: str) -> str:
-    return last_word(id) if "/" in id or "#" in id else id
+    return ", ".join(last_word(value.id) if isinstance(value, Link) else shown(value) for value in path.examples)
 
 
 def _edges(console: Console, edges: list[Edge], names: dict[str | None, str], everything: bool) -> None:
