@@ -181,7 +181,7 @@ def at(tree: Tree, path: Path) -> Any:
 
 def with_values(tree: Tree, values: Mapping[Path, Any]) -> Tree:
     """A copy of a tree with values set at paths; parts and lists on the way are made or extended."""
-    copy = _copied(tree)
+    copy: Tree = _copied(tree)
     for path, value in values.items():
         place: Any = copy
         for key, following in pairwise(path):

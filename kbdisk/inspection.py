@@ -154,7 +154,7 @@ class _Reader:
         self.between: Counter[tuple[str, Names, str | None]] = Counter()
 
     def take(self, entity: Entity) -> None:
-        classes = entity.classes or ("",)
+        classes: tuple[str, ...] = entity.classes or ("",)
         classes = self.class_of[entity.id] = self.same.setdefault(classes, classes)
         self._arrived(entity.id, classes)
         if self.wanted:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import sys
 import zlib
 from typing import IO, Any, BinaryIO, cast
 
@@ -59,7 +58,7 @@ class _Whole(io.RawIOBase):
             data = self.stream.read(len(buffer))
         except EOFError:
             raise LoadError(self.name, "the compressed file ends in the middle. Get all of it again.") from None
-        except (OSError, zlib.error, ValueError, *_zstandard_errors()) as error:
+        except (OSError, zlib.error, ValueError) as error:
             raise LoadError(self.name, self._fault(error)) from error
         buffer[: len(data)] = data
         return len(data)
@@ -99,7 +98,10 @@ class _Zstd:
     def _decompressed(self, chunk: bytes) -> bytes:
         if self.frame is None:
             self.frame = self.module.ZstdDecompressor().decompressobj()
-        data: bytes = self.frame.decompress(chunk)
+        try:
+            data: bytes = self.frame.decompress(chunk)
+        except self.module.ZstdError as error:
+            raise ValueError(error) from None
         self.rest = b""
         if self.frame.eof:
             self.rest = self.frame.unused_data
@@ -116,8 +118,3 @@ def _zstandard(name: str) -> Any:
     except ImportError:
         raise LoadError(name, "is zstd-compressed. Run: pip install 'kbdisk[zstd]'") from None
     return zstandard
-
-
-def _zstandard_errors() -> tuple[type[Exception], ...]:
-    module = sys.modules.get("zstandard")
-    return (module.ZstdError,) if module else ()

@@ -50,7 +50,7 @@ def _quieted() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     name = "warning" if issubclass(category, KBDiskWarning) else category.__name__
     click.echo(f"{name}: {message}", err=True)
 

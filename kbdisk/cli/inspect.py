@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @click.pass_context
 def inspect(
-    context: click.Context,
+    context: click.RichContext,
+    /,
     source: str,
     as_json: bool,
     format: str | None,

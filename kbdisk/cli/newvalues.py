@@ -73,13 +73,16 @@ def _fits(name: str, entity: Entity, path: Path, line: int) -> None:
     """Refuse a path that leads through something that is neither a part nor a list."""
     place: Any = entity.tree
     for count, key in enumerate(path):
-        wanted = list if isinstance(key, int) else dict
-        if not isinstance(place, wanted):
-            kind = "a list" if wanted is list else "a part"
+        listed = isinstance(key, int)
+        fits = isinstance(place, list if listed else dict)
+        if not fits:
+            kind = "a list" if listed else "a part"
             here = show(path[:count]) or "the entity"
-            raise LoadError(
-                name, f"{show(path)}: expected {kind} at {here} of {entity.id!r}, got {place!r}. Mend the path.", line
-            )
-        place = (place[key] if key < len(place) else None) if isinstance(key, int) else place.get(key)  # type: ignore[attr-defined]
+            problem = f"{show(path)}: expected {kind} at {here} of {entity.id!r}, got {place!r}. Mend the path."
+            raise LoadError(name, problem, line)
+        try:
+            place = place[key]
+        except LookupError:  # made when it is written
+            return
         if place is None:
             return

@@ -80,7 +80,7 @@ def _paths(paths: list[tuple[str, PathFacts]], entities: int, width: int) -> Tab
     table.columns[0].width = min(max([4, *(len(text) for text, _ in paths)]), width * 2 // 5)
     table.columns[-3].width = min(max([4, *map(len, kinds)]), width // 4)
     for (text, path), kind in zip(paths, kinds, strict=True):
-        cells = [Text(text, "green"), _share(path.filled, entities)]
+        cells: list[Text | str] = [Text(text, "green"), _share(path.filled, entities)]
         cells += [f"{path.asked:,}" if path.asked else ""] * asked + [f"{path.made:,}" if path.made else ""] * made
         distinct = f"{DISTINCT:,}+" if path.distinct is None else f"{path.distinct:,}" if path.values else ""
         table.add_row(*cells, Text(kind), distinct, Text(_values(path), overflow="ellipsis", no_wrap=True))

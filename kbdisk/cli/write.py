@@ -34,7 +34,7 @@ SHOWN = 10  # values without a place that are named in the summary
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar, and no summary where all is well.")
 @click.pass_context
-def write(context: click.Context, source: str, as_json: bool, quiet: bool, **options: Any) -> None:
+def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Write SOURCE to TARGET, with new values where --values has some.
 
     In the same format every byte of SOURCE stays as it is, and new values are put in the way SOURCE writes
