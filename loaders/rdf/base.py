@@ -11,7 +11,7 @@ from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import fold, wikibase
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.names import Names
-from kbdisk.loaders.rdf.trees import Trees
+from kbdisk.loaders.rdf.trees import Trees, without_collection
 from kbdisk.loaders.rdf.vocabulary import SUBCLASS
 from kbdisk.loaders.source import Source
 
@@ -46,7 +46,9 @@ class RdfKB(KB):
         return None
 
     def read(self) -> Iterator[Entity]:
-        return self.finish(self.fold(self.trees()))
+        with without_collection():
+            entities = list(self.fold(self.trees()))
+        return self.finish(entities)
 
     def fold(self, trees: Trees, shared: Callable[[str], bool] = fold.OUTSIDE) -> Iterator[Entity]:
         """Trees that are complete in themselves, folded to entities."""
@@ -64,15 +66,13 @@ class RdfKB(KB):
         wanted = set(self.options.classes)
         whole = self.whole()
         known = {entity.id: entity for entity in self.fold(whole)} if whole else {}
-        position = 0
-        for entity in entities:
-            if wanted and not wanted.intersection(_named(entity.classes)):
-                continue
-            entity.position = position = position + 1
+        for position, entity in enumerate(entities, 1):
+            entity.position = position
             entity.source = self
             if known:
                 entity.made = _made(entity, known[entity.id])
-            yield entity
+            if not wanted or wanted.intersection(_named(entity.classes)):
+                yield entity
 
     def _learn(self, trees: Trees, superclass: str) -> None:
         """Take note of the class hierarchy."""

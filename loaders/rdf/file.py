@@ -19,7 +19,7 @@ from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import blocks, brackets, graphs, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.trees import Trees, without_collection
+from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.source import Source
 
 
@@ -73,7 +73,7 @@ class RdfFile(RdfKB):
 
     def new_trees(self) -> Trees:
         """Nothing yet, ready to take in quads of this file."""
-        return Trees(self.name, self.odd, self.names, self.blanks())
+        return Trees(self.name, self.odd, self.names, self.blanks(), self.format in syntax.GRAPHS)
 
     def read(self) -> Iterator[Entity]:
         if stream.wanted(self):
@@ -82,8 +82,7 @@ class RdfFile(RdfKB):
 
     def trees(self) -> Trees:
         trees = self.new_trees()
-        with without_collection():
-            self.parse(trees.add)
+        self.parse(trees.add)
         return trees
 
     def parse(self, take: Callable[[Iterable[Any]], None], given_only: bool = True) -> None:

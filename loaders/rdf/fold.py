@@ -50,7 +50,7 @@ def fold(trees: Trees, shared: Callable[[str], bool] = OUTSIDE) -> set[str]:
         _settle_several(trees.trees[id])
     folded = _fold_composites(trees)
     if trees.mentions:
-        mentions = [mention for mention in trees.mentions if mention.blank not in folded]
+        mentions = [mention for mention in trees.mentions if mention[2] not in folded] if folded else trees.mentions
         folded |= _fold_blanks(trees.trees, mentions, shared)
     for id in trees.several:
         _settle_plain(trees.trees[id])
@@ -132,52 +132,67 @@ def _replace_each(values: Several, found: dict[str, Any]) -> Iterator[str]:
 
 
 def _fold_blanks(trees: dict[str, Tree], mentions: list[Mention], shared: Callable[[str], bool]) -> set[str]:
-    owners: dict[str, Mention] = {}
+    alone: dict[str, Mention] = {}
     several: set[str] = set()
     for mention in mentions:
-        before = owners.setdefault(mention.blank, mention)
+        before = alone.setdefault(mention[2], mention)
         if before is not mention and before != mention:
-            several.add(mention.blank)
-    alone = {blank: mention for blank, mention in owners.items() if blank not in several and not shared(blank)}
+            several.add(mention[2])
+    for blank in several:
+        del alone[blank]
+    if shared is not OUTSIDE:
+        alone = {blank: mention for blank, mention in alone.items() if not shared(blank)}
     parts = _parts(alone, trees)
-    lists = {blank for blank in parts if "@first" in trees[blank]}
-    for blank, mention in alone.items():
-        if blank not in trees:
-            _put(trees[mention.owner], mention, SOMEVALUE)
-        elif blank in parts and blank not in lists:
-            _put(trees[mention.owner], mention, trees[blank])
-    return parts - _fold_lists(trees, alone, lists)
+    lists: set[str] = set()
+    for blank, (owner, key, _) in alone.items():
+        if blank not in parts:
+            if blank not in trees:
+                _put(trees[owner], key, blank, SOMEVALUE)
+            continue
+        tree = trees[blank]
+        if "@first" in tree:
+            lists.add(blank)
+        else:
+            _put(trees[owner], key, blank, tree)
+    return parts - _fold_lists(trees, alone, lists) if lists else parts
 
 
 def _parts(alone: dict[str, Mention], trees: dict[str, Tree]) -> set[str]:
     """The blank nodes that belong to one owner, are on no circle and not too deep."""
-    depth: dict[str, int] = {}
+    parts = {blank for blank, mention in alone.items() if mention[0] not in alone and blank in trees}
+    depth = dict.fromkeys(parts, 1)
     for blank in alone:
-        way: list[str] = []
-        here = blank
-        while here in alone and here not in depth:
-            depth[here] = -1  # on the way
-            way.append(here)
-            here = alone[here].owner
-        if depth.get(here) == -1:  # a circle: all of it are entities
-            at = way.index(here)
-            depth.update(dict.fromkeys(way[at:], 0))
-            del way[at:]
-        level = depth.get(here, 0)
-        for node in reversed(way):
-            along = alone[node].key == "@rest"
-            level = level if along and level else level + 1
-            depth[node] = level = level if level <= DEEP else 0
-    return {blank for blank, level in depth.items() if level and blank in trees}
+        if blank not in depth:
+            _measure(blank, alone, depth)
+    return {blank for blank, level in depth.items() if level and blank in trees} if len(depth) > len(parts) else parts
 
 
-def _put(tree: Tree, mention: Mention, value: Any) -> None:
+def _measure(blank: str, alone: dict[str, Mention], depth: dict[str, int]) -> None:
+    """How many levels below an entity a blank node lies; 0 where it is an entity itself."""
+    way: list[str] = []
+    here = blank
+    while here in alone and here not in depth:
+        depth[here] = -1  # on the way
+        way.append(here)
+        here = alone[here][0]
+    if depth.get(here) == -1:  # a circle: all of it are entities
+        at = way.index(here)
+        depth.update(dict.fromkeys(way[at:], 0))
+        del way[at:]
+    level = depth.get(here, 0)
+    for node in reversed(way):
+        along = alone[node][1] == "@rest"
+        level = level if along and level else level + 1
+        depth[node] = level = level if level <= DEEP else 0
+
+
+def _put(tree: Tree, key: str, blank: str, value: Any) -> None:
     """Put a value where a blank node is mentioned."""
-    before = tree[mention.key]
+    before = tree[key]
     if type(before) is Several:
-        before[before.index(Link(mention.blank))] = value
+        before[before.index(Link(blank))] = value
     else:
-        tree[mention.key] = value
+        tree[key] = value
 
 
 def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[str]) -> set[str]:
@@ -185,7 +200,7 @@ def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[st
     left = set(lists)
     ready = []
     for head in lists:
-        if alone[head].key != "@rest":
+        if alone[head][1] != "@rest":
             chain = _chain(trees, head, lists)
             if chain:
                 left.difference_update(chain)
@@ -195,9 +210,9 @@ def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[st
         for i, item in enumerate(items):
             if type(item) is Link and item.id in made:
                 items[i] = made[item.id]
-        mention = alone[head]
-        if mention.key != "@first" or mention.owner in left:
-            _put(trees[mention.owner], mention, items)
+        owner, key, _ = alone[head]
+        if key != "@first" or owner in left:
+            _put(trees[owner], key, head, items)
     return left
 
 

@@ -72,11 +72,12 @@ def entities(kb: RdfFile) -> Iterator[Entity]:
             lines = text.count(b"\n")
             if plan.scattered:
                 text = _kept(text, plan.scattered, aside)
-            trees = kb.new_trees()
             with without_collection():
+                trees = kb.new_trees()
                 kb.parse_text(text, trees.add, line)
+                found = list(kb.fold(trees))
             line += lines
-            yield from kb.fold(trees)
+            yield from found
         yield from aside.entities()
 
 

@@ -31,6 +31,7 @@ TITLES = {
     "jsonld": "JSON-LD",
 }
 LINES = ("ntriples", "nquads")  # a statement a line
+GRAPHS = ("nquads", "trig", "jsonld")  # may name graphs
 TEXTUAL = (*LINES, "turtle", "trig", "n3")  # more can be written after the last byte
 
 NO_BASE = "urn:kbdisk:no-base:/"  # JSON-LD drops relative IRIs in silence; against this base they show

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import pyoxigraph
 
@@ -30,22 +30,18 @@ class Several(list[Any]):
     """The values of a property that has more than one; a plain list is a collection."""
 
 
-class Mention(NamedTuple):
-    """Where a blank node is a value."""
-
-    owner: str
-    key: str
-    blank: str
+Mention: TypeAlias = tuple[str, str, str]  # owner, key, blank node
 
 
 class Trees:
     """The trees of a stretch of quads, in the order in which their subjects came."""
 
-    def __init__(self, name: str, odd: Oddities, names: Names, blanks: Blanks | None = None) -> None:
+    def __init__(self, name: str, odd: Oddities, names: Names, blanks: Blanks | None = None, has_graphs: bool = True) -> None:
         self.name = name
         self.odd = odd
         self.names = names
         self.blanks = blanks or Blanks()
+        self.has_graphs = has_graphs
         self.trees: dict[str, Tree] = {}
         self.graphs: dict[str, str] = {}  # subject -> the named graph its first quad stands in
         self.several: set[str] = set()  # subjects with a Several among their values
@@ -58,7 +54,9 @@ class Trees:
     def add(self, quads: Iterable[Any]) -> None:
         """Take in quads."""
         keys, convert, links = self.names.keys, CONVERTERS.__getitem__, self._links
-        literal, named = pyoxigraph.Literal, pyoxigraph.NamedNode
+        trees, blank_ids, blank_id = self.trees, self.blanks.ids, self.blanks.id
+        literal, named, blank = pyoxigraph.Literal, pyoxigraph.NamedNode, pyoxigraph.BlankNode
+        mentions = self.mentions
         self._quads = quads
         last: Any = None
         tree: Tree = {}
@@ -67,7 +65,13 @@ class Trees:
             subject = quad.subject
             if subject != last:
                 last = subject
-                id, tree = self._subject(subject, quad)
+                id = subject.value
+                if type(subject) is not named:
+                    id = blank_ids.get(id) or blank_id(id)
+                elif id[:11] == OURS:
+                    id = id_of_iri(id)
+                found = trees.get(id)
+                tree = self._new_tree(id, quad) if found is None else found
             object = quad.object
             kind = type(object)
             predicate = quad.predicate.value
@@ -88,8 +92,13 @@ class Trees:
                         value = self._odd_literal(object, id, error)
             elif kind is named:
                 value = links[object.value]
+            elif kind is blank:
+                raw = object.value
+                other = blank_ids.get(raw) or blank_id(raw)
+                mentions.append((id, key, other))
+                value = Link(other)
             else:
-                value = self._other_object(object, id, key)
+                value = self._triple(object, id)
             if key not in tree:
                 tree[key] = value
             elif type(before := tree[key]) is Several:
@@ -110,18 +119,14 @@ class Trees:
                 node[iris[key]] = list(value) if type(value) is Several else [value]
         return node
 
-    def _subject(self, subject: Any, quad: Any) -> tuple[str, Tree]:
-        blank = type(subject) is not pyoxigraph.NamedNode
-        id = self.blanks.id(subject.value) if blank else subject.value
-        if id.startswith(ID):
-            id = id_of_iri(id)
-        tree = self.trees.get(id)
-        if tree is None:
-            tree = self.trees[id] = {"@id": id} if blank else {}
+    def _new_tree(self, id: str, quad: Any) -> Tree:
+        tree: Tree = {"@id": id} if type(quad.subject) is pyoxigraph.BlankNode else {}
+        self.trees[id] = tree
+        if self.has_graphs:
             graph = quad.graph_name
             if type(graph) is not pyoxigraph.DefaultGraph:
                 self.graphs[id] = graph.value if type(graph) is pyoxigraph.NamedNode else "_:" + graph.value
-        return id, tree
+        return tree
 
     def _unusual(self, predicate: str, object: Any, id: str, tree: Tree) -> str | None:
         """The key of a predicate that is met first, or that means something; None where there is nothing to put."""
@@ -155,11 +160,7 @@ class Trees:
         self.odd.note(f"a value that is no {kind}, kept as text", f"{self.name}: {subject}: {error}")
         return str(literal.value)
 
-    def _other_object(self, object: Any, subject: str, key: str) -> Any:
-        if type(object) is pyoxigraph.BlankNode:
-            blank = self.blanks.id(object.value)
-            self.mentions.append(Mention(subject, key, blank))
-            return Link(blank)
+    def _triple(self, object: Any, subject: str) -> str:
         self.odd.note("a triple within a triple, kept as text", f"{self.name}: {subject}")
         return str(object)
 
