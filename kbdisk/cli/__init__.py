@@ -56,6 +56,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.rich_config({"text_paragraph_linebreaks": "\n\n"})
 @click.version_option(package_name="kbdisk", message="kbdisk %(version)s")
 def main() -> None:
     """Completes knowledge bases: RDF or nested JSON.

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 @click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @source_options
 @click.option(
-    "--examples", type=click.IntRange(0, 100), default=3, show_default=True, help="Values shown of each path."
+    "--examples",
+    metavar="N",
+    type=click.IntRange(0, 100),
+    default=3,
+    show_default=True,
+    help="Values shown of each path.",
 )
 @click.option("--all", "everything", is_flag=True, help="Every class and every path, however many.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")

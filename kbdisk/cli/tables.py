@@ -30,7 +30,7 @@ def rendered(found: Inspection, everything: bool) -> str:
 
 
 def _show(console: Console, found: Inspection, everything: bool) -> None:
-    names = short_names(found.classes)
+    names = short_names({*found.classes, *(edge.target for edge in found.edges if edge.target)})
     _head(console, found)
     classes = sorted(found.classes.values(), key=lambda facts: -facts.entities)
     for facts in classes[: None if everything else CLASSES]:
@@ -113,7 +113,7 @@ def _edges(console: Console, edges: list[Edge], names: dict[str | None, str], ev
     console.print()
     table = _table("from", "path", "to", ">links")
     for edge in edges[: None if everything else EDGES]:
-        to = Text(names.get(edge.target, edge.target or OUTSIDE))
+        to = Text(names[edge.target])
         table.add_row(Text(names[edge.origin], "cyan"), Text(edge.path, "green"), to, f"{edge.links:,}")
     console.print(table)
     _rest(console, len(edges) - EDGES, "kinds of link", everything)
