@@ -122,7 +122,7 @@ class _Bar:
 
             columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
             self.shown = Progress(*columns, console=Console(stderr=True), transient=True)
-            self.task = self.shown.add_task(self.doing)
+            self.task = self.shown.add_task(self.doing, total=total)
             self.shown.start()
         self.shown.update(self.task, completed=done, total=total)
 
