@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -50,6 +51,14 @@ class Report:
     unwritable: list[tuple[str, Path, str]] = field(default_factory=list)  # entity id, path, reason
 
 
+@dataclass
+class _Reading:
+    """One reading of a source. `list(kb)` begins one and then asks for the length: that must not be a second one."""
+
+    begun: bool = False
+    ahead: deque[Entity] | None = None
+
+
 class KB(ABC):
     """Entities of one source. Iterating reads it from its start; `len` and `kb["id"]` read it too.
 
@@ -68,6 +77,7 @@ class KB(ABC):
         self.skipped: list[LoadError] = []
         self.hierarchy: dict[str, set[str]] = {}
         self._length: int | None = None
+        self._reading: _Reading | None = None  # the latest
 
     @property
     def path(self) -> FilePath | None:
@@ -91,8 +101,15 @@ class KB(ABC):
         raise WriteError(self.name, f"{self.format} cannot be appended to. Write to another format.")
 
     def __iter__(self) -> Iterator[Entity]:
-        self.odd.clear()
-        self.skipped.clear()
+        self._reading = _Reading()
+        return self._entities(self._reading)
+
+    def _entities(self, reading: _Reading) -> Iterator[Entity]:
+        reading.begun = True
+        if reading.ahead is not None:
+            yield from reading.ahead
+            return
+        self._forget()
         count = 0
         for entity in self.read():
             count += 1
@@ -101,8 +118,19 @@ class KB(ABC):
 
     def __len__(self) -> int:
         if self._length is None:
-            self._length = sum(1 for _ in self)
+            reading = self._reading
+            if reading is None or reading.begun:
+                self._length = sum(1 for _ in self)
+            else:
+                self._forget()
+                reading.ahead = deque(self.read())
+                self._length = len(reading.ahead)
         return self._length
+
+    def _forget(self) -> None:
+        """The source is read from its start again."""
+        self.odd.clear()
+        self.skipped.clear()
 
     def __bool__(self) -> bool:
         return True  # a knowledge base is not its length, and asking for it would read the file

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kbdisk.loaders.rdf import syntax
-from kbdisk.loaders.rdf.aside import Aside
+from kbdisk.loaders.rdf.aside import Aside, Row
 from kbdisk.loaders.rdf.trees import without_collection
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 LARGE = 12 << 20  # bytes of text; a smaller file is grouped in memory
 BLOCK = 2 << 20
-SLOTS = 1 << 18  # of the scan's table, at first
 
-IRI = ord("<")
+IRI, BLANK_NODE = b"<_"
+PORTIONS = 16
 ESCAPE = re.compile(rb"\\u([0-9A-Fa-f]{4})|\\U(00[01][0-9A-Fa-f]{5})")
 SUBJECT = re.compile(rb"\s*(<[^>]*>|_:[^\s<]+)")
 BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*<[^>]*>[ \t]*(_:[^\s<>"]+?)\.?(?=[\s<]|\Z)')
-RUN = re.compile(rb"((<[^>\\\n]*>|_:[^\s<]+)(?:(?<=>)|[ \t]).*(?:\n\2(?:(?<=>)|[ \t]).*)*\n*|.+\n*|\n+)")  # of one subject
+RUN = re.compile(rb"((<[^>\\\n]*+>).*+(?:\n\2.*+)*+\n*+|.++\n*+|\n++)")  # lines of one subject, if it is a plain IRI
 OBJECT = re.compile(rb'>[ \t]*(_:[^\s<>"]+?)\.?(?=[\s<])')  # in a literal, too: that does no harm here
 
 
@@ -84,82 +84,86 @@ def entities(kb: RdfFile) -> Iterator[Entity]:
 def scan(kb: RdfFile) -> Plan:
     """The first look."""
     plan = Plan()
-    look = _Look(SLOTS)
+    digests, met = array("q"), array("I")
+    text = b""
     with kb.open() as bytes_in:
-        carried = 0
-        while text := bytes_in.read(BLOCK):
-            text += bytes_in.readline()
-            look.grow()
-            cut = look.over(text)
-            if cut is None:
-                carried += len(text)
-                continue
-            plan.stretches.append(carried + cut)
-            carried = len(text) - cut
-    plan.stretches.append(carried)
-    plan.scattered = look.scattered
+        while more := bytes_in.read(BLOCK):
+            text += more + bytes_in.readline()
+            cut = _note(text, digests, met, whole=False)
+            if cut:
+                plan.stretches.append(cut)
+                text = text[cut:]
+    _note(text, digests, met, whole=True)
+    plan.stretches.append(len(text))
+    plan.scattered = _in_two(digests, met)
     return plan
 
 
-class _Look:
-    """What the scan remembers: the hash of every subject and blank node, and the unit it was met in."""
+def _note(text: bytes, digests: array[int], met: array[int], whole: bool) -> int:
+    """Note the units of some lines; returns where they end. Unless the text is `whole`, its last unit may go on."""
+    found = list(units(text))
+    if not whole:
+        found.pop()
+    unit = met[-1] if met else 0
+    for _, _, names in found:
+        unit += 1
+        if len(names) == 1:
+            digests.append(hash(names[0]))
+            met.append(unit)
+        else:
+            digests.extend(map(hash, names))
+            met.extend([unit] * len(names))
+    return found[-1][1] if found else 0
 
-    def __init__(self, slots: int) -> None:
-        self.unit = 1
-        self.owner = b""
-        self.mask = slots - 1
-        self.hashes = array("q", bytes(8 * slots))
-        self.units = array("I", bytes(4 * slots))
-        self.count = 0
-        self.scattered: set[int] = set()
 
-    def over(self, text: bytes) -> int | None:
-        """Look over whole lines; returns where the last unit begins, if one does."""
-        tail, begun = 0, False
-        owner, note = self.owner, self._note
-        for run, subject in RUN.findall(text):
-            subject = subject or subject_of(run)
-            if subject is None:
-                tail += len(run)
-                continue
-            if subject[0] == IRI and subject != owner:
-                owner = subject
-                self.unit += 1
-                tail, begun = 0, True
-            tail += len(run)
-            note(subject)
-            if b"_:" in run:
-                for blank in OBJECT.findall(run):
-                    note(blank)
-        self.owner = owner
-        return len(text) - tail if begun else None
+def units(text: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
+    """Where each unit of some whole lines begins and ends, and the subjects and blank nodes in it.
 
-    def _note(self, name: bytes) -> None:
-        """Note the unit that a name was met in."""
-        digest = hash(name) or 1
-        hashes, mask = self.hashes, self.mask
-        slot = digest & mask
-        while (known := hashes[slot]) != digest:
-            if known == 0:
-                hashes[slot] = digest
-                self.units[slot] = self.unit
-                self.count += 1
-                return
-            slot = (slot + 1) & mask
-        if self.units[slot] != self.unit:
-            self.scattered.add(digest)
+    Blank nodes that were not mentioned yet when they come belong to the IRI after them.
+    """
+    start = place = 0
+    owner = b""
+    names: list[bytes] = []
+    early: list[bytes] = []  # names of the blank nodes that may belong to what follows
+    begin = -1  # and where they do
+    for run, subject in RUN.findall(text):
+        subject = subject or subject_of(run) or b"#"
+        if subject[0] == IRI:
+            if subject != owner:
+                if owner:
+                    cut = begin if begin >= 0 else place
+                    yield start, cut, names
+                    start, names = cut, early
+                else:
+                    names += early
+                names.append(subject)
+                owner, early, begin = subject, [], -1
+            elif early:
+                names += early
+                early, begin = [], -1
+        elif subject[0] == BLANK_NODE:
+            if begin < 0 and subject not in names:
+                begin = place
+            (names if begin < 0 else early).append(subject)
+        if b"_:" in run:
+            (names if begin < 0 else early).extend(OBJECT.findall(run))
+        place += len(run)
+    yield start, place, names + early
 
-    def grow(self) -> None:
-        """Make room before the table is full."""
-        if self.count * 3 > self.mask * 2:
-            known = [(digest, unit) for digest, unit in zip(self.hashes, self.units, strict=True) if digest]
-            larger = _Look(2 * (self.mask + 1))
-            for digest, unit in known:
-                slot = digest & larger.mask
-                while larger.hashes[slot]:
-                    slot = (slot + 1) & larger.mask
-                larger.hashes[slot], larger.units[slot] = digest, unit
-            self.mask, self.hashes, self.units = larger.mask, larger.hashes, larger.units
+
+def _in_two(digests: array[int], met: array[int]) -> set[int]:
+    """The digests that were met in two units; looked at in portions, since there may be many."""
+    import numpy as np
+
+    every, unit = np.frombuffer(digests, np.int64), np.frombuffer(met, np.uint32)
+    scattered: set[int] = set()
+    portion = every & (PORTIONS - 1)
+    for number in range(PORTIONS):
+        chosen = np.flatnonzero(portion == number)
+        order = chosen[np.argsort(every[chosen], kind="stable")]
+        same = (every[order][1:] == every[order][:-1]) & (unit[order][1:] != unit[order][:-1])
+        scattered.update(every[order][1:][same].tolist())
+    return scattered
 
 
 def subject_of(line: bytes) -> bytes | None:
@@ -181,34 +185,19 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 def _kept(text: bytes, scattered: set[int], aside: Aside) -> bytes:
     """The text with its scattered units set aside; their lines stay, empty, so that line numbers hold."""
     kept: list[bytes] = []
-    unit: list[bytes] = []
-    rows: list[tuple[bytes, bytes | None, bytes]] = []
-    owner = b""
-    away = False
-    for line in text.split(b"\n"):
-        subject = subject_of(line)
-        if subject is not None and subject[:1] == b"<" and subject != owner:
-            _settle(kept, unit, rows, away, aside)
-            unit, rows, away, owner = [], [], False, subject
-        unit.append(line)
-        if subject is not None:
-            found = BLANK.match(line) if b"_:" in line else None
-            object = found[1] if found else None
-            rows.append((subject, object, line))
-            away = away or _among(subject, scattered) or (object is not None and _among(object, scattered))
-    _settle(kept, unit, rows, away, aside)
-    return b"\n".join(kept)
+    for start, end, names in units(text):
+        if scattered.isdisjoint(map(hash, names)):
+            kept.append(text[start:end])
+        else:
+            lines = text[start:end].split(b"\n")
+            aside.add([row for line in lines if (row := _row(line)) is not None])
+            kept.append(b"\n" * (len(lines) - 1))
+    return b"".join(kept)
 
 
-def _among(name: bytes, scattered: set[int]) -> bool:
-    return (hash(name) or 1) in scattered
-
-
-def _settle(
-    kept: list[bytes], unit: list[bytes], rows: list[tuple[bytes, bytes | None, bytes]], away: bool, aside: Aside
-) -> None:
-    if away:
-        aside.add(rows)
-        kept.extend([b""] * len(unit))
-    else:
-        kept.extend(unit)
+def _row(line: bytes) -> Row | None:
+    subject = subject_of(line)
+    if subject is None:
+        return None
+    found = BLANK.match(line) if b"_:" in line else None
+    return subject, found[1] if found else None, line

@@ -26,6 +26,7 @@ from kbdisk.loaders.rdf.names import Names, id_of_iri
 from kbdisk.loaders.rdf.nodes import Node
 from kbdisk.loaders.rdf.vocabulary import ID, NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
 
+
 class Several(list[Any]):
     """The values of a property that has more than one; a plain list is a collection."""
 
@@ -36,7 +37,9 @@ Mention: TypeAlias = tuple[str, str, str]  # owner, key, blank node
 class Trees:
     """The trees of a stretch of quads, in the order in which their subjects came."""
 
-    def __init__(self, name: str, odd: Oddities, names: Names, blanks: Blanks | None = None, has_graphs: bool = True) -> None:
+    def __init__(
+        self, name: str, odd: Oddities, names: Names, blanks: Blanks | None = None, has_graphs: bool = True
+    ) -> None:
         self.name = name
         self.odd = odd
         self.names = names
@@ -140,6 +143,8 @@ class Trees:
                 self.blanks.id(object.value)  # it takes a number, too
             if name in composites.BY_CLASS:
                 self.composite.add(id)
+            elif name.startswith(WIKIBASE):
+                self.wikibase = True
             return None
         if predicate in composites.BY_PREDICATE:
             self.composite.add(id)

@@ -549,21 +549,3 @@ def test_the_phones_are_read_as_they_are(data):
     asked = sum(1 for entity in kb for _ in entity.asked())
     with (data / "gsm/gsm_processed.csv").open(newline="") as file:
         assert asked == sum(one in ("", "nan") for row in csv.reader(file) for one in row)
-
-
-def test_records_come_at_a_third_of_the_speed_of_pythons_csv_or_better():
-    from kbdisk.loaders.records import Records, cells_of
-
-    data = b"a,b,c,d,e,f\n" + b"some text,12,3.75,,1999.0,another\n" * 50_000
-
-    def fastest(read):
-        took = []
-        for _ in range(3):
-            start = time.perf_counter()
-            assert read() == 50_001
-            took.append(time.perf_counter() - start)
-        return min(took)
-
-    ours = fastest(lambda: sum(1 for record in Records(io.BytesIO(data), b",") if cells_of(record, b",", "utf-8")))
-    theirs = fastest(lambda: sum(1 for _ in csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""))))
-    assert ours < 3 * theirs
