@@ -94,7 +94,7 @@ class Lines(Records):
         return self.source.open()
 
     def error(self, fault: Fault, piece: Piece) -> LoadError:
-        listed = piece.text.lstrip().startswith(b"[")
+        listed = piece.text.lstrip().startswith(b"[") and "levels" not in fault.problem
         if not listed and "the end of the text" not in fault.problem:
             return super().error(fault, piece)
         found = ("a list" if "a list" in fault.problem else "'['") if listed else "one that does not end in its line"
