@@ -143,10 +143,13 @@ def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:
         return _digits(quantity.value) + unit if measure or _all(_NUMBER, seen) else None
     if type(first) is dict:
         keys = {key for part in seen for key in part}
-        value, unit = (next((key for key in usual if key in keys), None) for usual in (_VALUE_KEYS, _UNIT_KEYS))
-        if value and unit:
+        value = next((key for key in _VALUE_KEYS if key in keys), None)
+        unit_key = next((key for key in _UNIT_KEYS if key in keys), None)
+        if value and unit_key:
             return {
-                key: part for key, part in ((value, _bare(quantity.value)), (unit, quantity.unit)) if part is not None
+                key: part
+                for key, part in ((value, _bare(quantity.value)), (unit_key, quantity.unit))
+                if part is not None
             }
     return None
 

@@ -26,7 +26,7 @@ from kbdisk.loaders.tagged import DEEPEST
 
 BLOCK = 1 << 14  # bytes: small enough for what is read to stay in the processor's cache
 
-_MARK = 17  # stands between the lines, so that two broken ones cannot make a whole
+_MARK = 17  # stands between the lines, so that two broken ones do not make a whole; a small number costs least
 _BETWEEN = b",%d," % _MARK
 
 
