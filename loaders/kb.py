@@ -102,9 +102,9 @@ class KB(ABC):
 
     def __iter__(self) -> Iterator[Entity]:
         self._reading = _Reading()
-        return self._entities(self._reading)
+        return self._one_reading(self._reading)
 
-    def _entities(self, reading: _Reading) -> Iterator[Entity]:
+    def _one_reading(self, reading: _Reading) -> Iterator[Entity]:
         reading.begun = True
         if reading.ahead is not None:
             yield from reading.ahead

@@ -65,10 +65,13 @@ class RdfKB(KB):
         """Entities with their place, and without what the user did not ask for."""
         wanted = set(self.options.classes)
         whole = self.whole()
+        if not wanted and not whole:
+            return _placed(entities, self)
+        return self._chosen(_placed(entities, self), wanted, whole)
+
+    def _chosen(self, entities: Iterable[Entity], wanted: set[str], whole: Trees | None) -> Iterator[Entity]:
         known = {entity.id: entity for entity in self.fold(whole)} if whole else {}
-        for position, entity in enumerate(entities, 1):
-            entity.position = position
-            entity.source = self
+        for entity in entities:
             if known:
                 entity.made = _made(entity, known[entity.id])
             if not wanted or wanted.intersection(_named(entity.classes)):
@@ -82,6 +85,13 @@ class RdfKB(KB):
             names = {link.id for link in links if type(link) is Link and not link.id.startswith("_:")}
             if names:
                 self.hierarchy.setdefault(id, set()).update(names)
+
+
+def _placed(entities: Iterable[Entity], kb: RdfKB) -> Iterator[Entity]:
+    for position, entity in enumerate(entities, 1):
+        entity.position = position
+        entity.source = kb
+        yield entity
 
 
 def _made(given: Entity, whole: Entity) -> dict[Path, Any] | None:

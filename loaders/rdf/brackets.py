@@ -52,7 +52,8 @@ class _Bracket:
 
 def hex_labels(stream: BinaryIO) -> set[str]:
     """The labels of a document that look like ids of anonymous nodes (and perhaps words that look like labels)."""
-    return {label.decode() for chunk in scan.overlapping(stream) for label in _HEX.findall(chunk)}
+    chunks = (chunk for chunk in scan.overlapping(stream) if b"_:" in chunk)
+    return {label.decode() for chunk in chunks for label in _HEX.findall(chunk)}
 
 
 def locate(data: bytes, format: str, base: str | None = None) -> dict[int, Place]:

@@ -32,16 +32,16 @@ def entities(trees: Trees, language: str, shared: Callable[[str], bool] = OUTSID
         if id in folded:
             continue
         classes = tuple(tree.pop("@type")) if "@type" in tree else ()
-        tree.pop("@id", None)
-        entity = Entity(id, tree, classes)
+        if "@id" in tree:
+            del tree["@id"]
+        label = ""
         for key in labels:
             if key in tree:
-                entity.label = label_of(tree[key], language)
+                label = label_of(tree[key], language)
                 break
         if finish:
-            entity.graph = trees.graphs.get(id, "")
             _pair(trees, id, tree, *pair)
-        yield entity
+        yield Entity(id, tree, classes, label, trees.graphs.get(id, "") if finish else "")
 
 
 def fold(trees: Trees, shared: Callable[[str], bool] = OUTSIDE) -> set[str]:
@@ -61,6 +61,8 @@ def label_of(value: Any, language: str) -> str:
     """The name in the wanted language, else in none, else in whichever comes first."""
     if type(value) is str:
         return value
+    if type(value) is Text:
+        return value.text
     values = value if isinstance(value, list) else [value]
     known = {one.language if type(one) is Text else "": one for one in reversed(values) if isinstance(one, Text | str)}
     best = known.get(language) or known.get("") or known.get("mul") or next(iter(reversed(known.values())), "")

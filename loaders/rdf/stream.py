@@ -70,6 +70,8 @@ def entities(kb: RdfFile) -> Iterator[Entity]:
         for size in plan.stretches:
             text = bytes_in.read(size)
             lines = text.count(b"\n")
+            if kb.options.skip_errors:
+                text = kb.without_faults(text, line)
             if plan.scattered:
                 text = _kept(text, plan.scattered, aside)
             with without_collection():
@@ -101,22 +103,28 @@ def scan(kb: RdfFile) -> Plan:
 
 def _note(text: bytes, digests: array[int], met: array[int], whole: bool) -> int:
     """Note the units of some lines; returns where they end. Unless the text is `whole`, its last unit may go on."""
-    found = list(units(text))
+    unit = met[-1] if met else 0
+    runs = RUN.findall(text)
+    names = [subject for _, subject in runs]
+    if all(names) and (b"_" not in text or b"_:" not in text):  # each unit is the lines of one plain IRI
+        cut = len(text)
+        if not whole:
+            names.pop()
+            cut -= len(runs[-1][0])
+        digests.extend(map(hash, names))
+        met.extend(range(unit + 1, unit + 1 + len(names)))
+        return cut
+    found = list(units(text, runs))
     if not whole:
         found.pop()
-    unit = met[-1] if met else 0
-    for _, _, names in found:
+    for _, _, within in found:
         unit += 1
-        if len(names) == 1:
-            digests.append(hash(names[0]))
-            met.append(unit)
-        else:
-            digests.extend(map(hash, names))
-            met.extend([unit] * len(names))
+        digests.extend(map(hash, within))
+        met.extend([unit] * len(within))
     return found[-1][1] if found else 0
 
 
-def units(text: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
+def units(text: bytes, runs: list[tuple[bytes, bytes]] | None = None) -> Iterator[tuple[int, int, list[bytes]]]:
     """Where each unit of some whole lines begins and ends, and the subjects and blank nodes in it.
 
     Blank nodes that were not mentioned yet when they come belong to the IRI after them.
@@ -126,7 +134,7 @@ def units(text: bytes) -> Iterator[tuple[int, int, list[bytes]]]:
     names: list[bytes] = []
     early: list[bytes] = []  # names of the blank nodes that may belong to what follows
     begin = -1  # and where they do
-    for run, subject in RUN.findall(text):
+    for run, subject in runs or RUN.findall(text):
         subject = subject or subject_of(run) or b"#"
         if subject[0] == IRI:
             if subject != owner:
@@ -190,8 +198,9 @@ def _kept(text: bytes, scattered: set[int], aside: Aside) -> bytes:
             kept.append(text[start:end])
         else:
             lines = text[start:end].split(b"\n")
-            aside.add([row for line in lines if (row := _row(line)) is not None])
-            kept.append(b"\n" * (len(lines) - 1))
+            rows = [_row(line) for line in lines]
+            aside.add([row for row in rows if row is not None])
+            kept.append(b"\n".join(line if row is None else b"" for line, row in zip(lines, rows, strict=True)))
     return b"".join(kept)
 
 

@@ -128,7 +128,7 @@ class Trees:
         if self.has_graphs:
             graph = quad.graph_name
             if type(graph) is not pyoxigraph.DefaultGraph:
-                self.graphs[id] = graph.value if type(graph) is pyoxigraph.NamedNode else "_:" + graph.value
+                self.graphs[id] = graph.value if type(graph) is pyoxigraph.NamedNode else self.blanks.graph(graph.value)
         return tree
 
     def _unusual(self, predicate: str, object: Any, id: str, tree: Tree) -> str | None:
@@ -185,11 +185,17 @@ class _Links(dict[str, Any]):
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Trees hold no circles: looking for some again and again while they grow takes a third of the time."""
+    """Trees hold no circles: to look for some again and again while they grow would take a third of the time.
+
+    What was made meanwhile counts as old afterwards, so that it is not looked through at once.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was:
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
