@@ -18,18 +18,29 @@ class Blanks:
         self.labels = labels  # of labelled ones that look like anonymous ones
         self.ids: dict[str, str] = {}  # pyoxigraph's -> ours
         self.numbers: dict[str, int] = {}  # pyoxigraph's -> the number of an anonymous one
+        self.graphs: dict[str, str] = {}  # pyoxigraph's -> ours, of graphs without a name
 
     def id(self, raw: str) -> str:
         """Our id of a node."""
         id = self.ids.get(raw)
         if id is None:
-            if self.anonymous and ANONYMOUS.fullmatch(raw) and raw not in self.labels:
+            if self.is_anonymous(raw):
                 self.numbers[raw] = len(self.numbers)
                 id = f"_:[{self.numbers[raw]}]"
             else:
                 id = "_:" + raw
             self.ids[raw] = id
         return id
+
+    def graph(self, raw: str) -> str:
+        """Our id of a node that names a graph; `[] { ... }` takes no number, since nothing else can be said of it."""
+        if raw in self.ids or not self.is_anonymous(raw):
+            return self.ids.get(raw, "_:" + raw)
+        return self.graphs.setdefault(raw, f"_:[graph {len(self.graphs)}]")
+
+    def is_anonymous(self, raw: str) -> bool:
+        """Whether a node has no label."""
+        return self.anonymous and ANONYMOUS.fullmatch(raw) is not None and raw not in self.labels
 
     def raw(self, id: str) -> str:
         """pyoxigraph's id of a node of ours."""

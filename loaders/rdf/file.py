@@ -6,6 +6,7 @@ streamed (stream.py). What stands in our own blocks of an earlier completion is 
 
 from __future__ import annotations
 
+import contextlib
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,11 +17,13 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import blocks, brackets, graphs, stream, syntax
+from kbdisk.loaders.rdf import blocks, brackets, graphs, jsonld, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.source import Source
+
+FEW_LINES = 200  # looked at one by one where there is a fault among them
 
 
 class RdfFile(RdfKB):
@@ -41,13 +44,13 @@ class RdfFile(RdfKB):
     def has_mark(self) -> bool:
         """Whether it begins with a byte order mark, which the parser would refuse."""
         with self.source.open() as bytes_in:
-            return bytes_in.read(3) == BOM_UTF8
+            return bytes_in.read(len(BOM_UTF8)) == BOM_UTF8
 
     def open(self) -> BinaryIO:
         """The text, after a byte order mark if there is one."""
         bytes_in = self.source.open()
         if self.has_mark:
-            bytes_in.read(3)
+            bytes_in.read(len(BOM_UTF8))
         return bytes_in
 
     @cached_property
@@ -89,50 +92,104 @@ class RdfFile(RdfKB):
         """Hand all quads to `take`, faults turned into ours or skipped; then tell prefixes and base."""
         plain = None if self.has_mark else self.source.plain_path
         left_out = given_only and self.has_blocks
-        if self.format == "jsonld":
-            self._parse_from(syntax.with_contexts(self.source.read(), self.options.context, self.name), take)
-        elif plain is not None and not left_out:
+        lines_of_their_own = self.options.skip_errors and self.format in syntax.LINES
+        if self.format in ("rdfxml", "jsonld", "n3"):
+            self._parse_whole(take, left_out)
+        elif plain is not None and not left_out and not lines_of_their_own:
             self._parse_from(str(plain), take)
         else:
             with self.open() as bytes_in:
-                self._parse_from(blocks.without_blocks(bytes_in, self.format) if left_out else bytes_in, take)
+                text = blocks.without_blocks(bytes_in, self.format) if left_out else bytes_in
+                self._parse_lines(text, take) if lines_of_their_own else self._parse_from(text, take)
 
-    def _parse_from(self, origin: str | bytes | BinaryIO, take: Callable[[Iterable[Any]], None]) -> None:
-        parser = syntax.parser(origin, self.format, self.options.base)
-        while True:
-            try:
-                take(parser)
-                break
-            except SyntaxError as error:
-                if self.format == "n3":
-                    take(graphs.n3(self.source, self.options.base))
-                    return
-                problem = syntax.fault(error, self.name, self.format)
-                if self.format not in syntax.LINES:
-                    raise problem from None
-                self.skip(problem)
-            except OSError as error:
-                raise LoadError(self.name, f"cannot be read: {error}.") from error
+    def _parse_whole(self, take: Callable[[Iterable[Any]], None], left_out: bool) -> None:
+        """Syntaxes that want a look at all of the text first."""
+        with self.open() as bytes_in:
+            data = (blocks.without_blocks(bytes_in, self.format) if left_out else bytes_in).read()
+        if self.format == "rdfxml":
+            self._parse_from(rdfxml.prepared(data, self.name), take)
+        elif self.format == "n3":
+            self._parse_n3(data, take)
+        else:
+            data = jsonld.prepared(data, self.options.context, self.name)
+            base = self.options.base or jsonld.NO_BASE
+            self._parse_from(data, lambda quads: take(jsonld.absolute(quads, self.name)), base)
+
+    def _parse_n3(self, data: bytes, take: Callable[[Iterable[Any]], None]) -> None:
+        """Most of what is called N3 is Turtle; what is not is known only when all of it was looked at."""
+        quads: list[Any] = []
+        try:
+            self._parse_from(data, quads.extend)
+        except LoadError:
+            quads = list(graphs.n3(data, self.name, self.options.base, self.odd))
+        take(quads)
+
+    def _parse_from(
+        self, origin: str | bytes | BinaryIO, take: Callable[[Iterable[Any]], None], base: str | None = None
+    ) -> None:
+        parser = syntax.parser(origin, self.format, base or self.options.base)
+        with self._faults():
+            take(parser)
         self.prefixes = dict(parser.prefixes)
         self.base = parser.base_iri or self.options.base
+
+    def _parse_lines(self, bytes_in: BinaryIO, take: Callable[[Iterable[Any]], None]) -> None:
+        """Statements a line, less the lines that are none."""
+        line = 0
+        while text := bytes_in.read(stream.BLOCK):
+            text += bytes_in.readline()
+            self._parse_from(self.without_faults(text, line), take)
+            line += text.count(b"\n")
+
+    @contextlib.contextmanager
+    def _faults(self, line: int | None = None) -> Iterator[None]:
+        """A parser's faults are ours; `line` is the number of lines before what it parses."""
+        try:
+            yield
+        except SyntaxError as error:
+            fault = syntax.fault(error, self.name, self.format)
+            raise fault if line is None else LoadError(self.name, fault.problem, line + (error.lineno or 1)) from None
+        except MemoryError as error:
+            problem = f"expected values of up to 16 MB, got a longer one ({error}). Shorten it."
+            raise LoadError(self.name, problem) from None
+        except OSError as error:
+            raise LoadError(self.name, f"cannot be read: {error}.") from error
+
+    def without_faults(self, text: bytes, line: int) -> bytes:
+        """Some whole lines, of which those that are no statements are skipped and stay empty."""
+        try:
+            deque(syntax.parser(text, self.format, self.options.base), maxlen=0)
+        except (SyntaxError, MemoryError):
+            rows = text.split(b"\n")
+            if len(rows) > FEW_LINES:
+                half = b"\n".join(rows[: len(rows) // 2]) + b"\n"
+                after = self.without_faults(text[len(half) :], line + len(rows) // 2)
+                return self.without_faults(half, line) + after
+            return b"\n".join(row if self._is_sound(row, line + i) else b"" for i, row in enumerate(rows))
+        return text
+
+    def _is_sound(self, row: bytes, line: int) -> bool:
+        try:
+            with self._faults(line):
+                deque(syntax.parser(row, self.format, self.options.base), maxlen=0)
+        except LoadError as error:
+            self.skip(error)
+            return False
+        return True
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         self.parse(take)
 
-    def parse_text(self, text: bytes, take: Callable[[Iterable[Any]], None], first_line: int | None) -> None:
-        """Hand the quads of some whole lines of this file to `take`."""
+    def parse_text(self, text: bytes, take: Callable[[Iterable[Any]], None], line: int | None) -> None:
+        """Hand the quads of some whole lines of this file to `take`; `line` is the number of lines before them."""
         parser = syntax.parser(text, self.format, self.options.base)
-        while True:
-            try:
+        try:
+            with self._faults(line):
                 take(parser)
-                return
-            except SyntaxError as error:
-                problem = syntax.fault(error, self.name, self.format)
-                if first_line is not None:
-                    problem = LoadError(self.name, problem.problem, first_line + (error.lineno or 1))
-                elif not self.options.skip_errors:
-                    self.parse(deque(maxlen=0).extend)  # meets the same fault where it stands
-                self.skip(problem)
+        except LoadError:
+            if line is None:
+                self.parse(deque(maxlen=0).extend)  # meets the same fault where it stands
+            raise
 
     def whole(self) -> Trees | None:
         if not self.has_blocks:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,17 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
 from kbdisk.errors import LoadError
 from kbdisk.loaders.options import Options
+from kbdisk.loaders.rdf import jsonld
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.trees import Trees
 
 if TYPE_CHECKING:
     import rdflib
 
-    from kbdisk.loaders.source import Source
+    from kbdisk.loaders.kb import Oddities
 
 LABEL = re.compile(r"\w(?:[\w.-]*[\w-])?")
+_FIRST = 0xF << 60  # looks like the id of an anonymous node
 
 
 class RdfGraph(RdfKB):
@@ -40,24 +43,29 @@ class RdfGraph(RdfKB):
         return trees
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
-        take(quads_of(self.graph_in, self.name))
+        take(quads_of(self.graph_in, self.name, self.odd))
 
 
-def quads_of(graph: rdflib.Graph, name: str) -> Iterator[Quad]:
-    """The quads of a Graph or Dataset."""
+def quads_of(graph: rdflib.Graph, name: str, odd: Oddities) -> Iterator[Quad]:
+    """The quads of a Graph or Dataset, in the same order each time."""
     import rdflib
 
-    if isinstance(graph, rdflib.Dataset):
-        for subject, predicate, object, place in graph.quads():
-            default = place is None or place == rdflib.graph.DATASET_DEFAULT_GRAPH_ID
-            yield Quad(*_triple(subject, predicate, object, name), DefaultGraph() if default else _term(place, name))
-    else:
-        for subject, predicate, object in graph:
-            yield Quad(*_triple(subject, predicate, object, name))
+    named = isinstance(graph, rdflib.Dataset)
+    rows = graph.quads() if named else ((*triple, None) for triple in graph)
+    return _quads(sorted(rows, key=lambda row: tuple(map(str, row))), name, odd)
 
 
-def _triple(subject: Any, predicate: Any, object: Any, name: str) -> tuple[Any, Any, Any]:
-    return _term(subject, name), _term(predicate, name), _term(object, name)
+def _quads(rows: Iterable[tuple[Any, Any, Any, Any]], name: str, odd: Oddities) -> Iterator[Quad]:
+    """rdflib's quads; what only N3 can say is left out."""
+    import rdflib
+
+    for *triple, place in rows:
+        default = place is None or place == rdflib.graph.DATASET_DEFAULT_GRAPH_ID
+        if all(isinstance(term, rdflib.URIRef | rdflib.BNode | rdflib.Literal) for term in triple):
+            subject, predicate, object = (_term(term, name) for term in triple)
+            yield Quad(subject, predicate, object, DefaultGraph() if default else _term(place, name))
+        else:
+            odd.note("a statement that only N3 can say, left out", f"{name}: {triple[1]}")
 
 
 def _term(term: Any, name: str) -> Any:
@@ -68,30 +76,53 @@ def _term(term: Any, name: str) -> Any:
             return NamedNode(str(term))
         if isinstance(term, rdflib.BNode):
             return BlankNode(str(term) if LABEL.fullmatch(term) else "x" + str(term).encode().hex())
-        if isinstance(term, rdflib.Literal):
-            if term.language:
-                return Literal(str(term), language=term.language)
-            return Literal(str(term), datatype=NamedNode(str(term.datatype))) if term.datatype else Literal(str(term))
+        if term.language:
+            return Literal(str(term), language=term.language)
+        return Literal(str(term), datatype=NamedNode(str(term.datatype))) if term.datatype else Literal(str(term))
     except ValueError as error:
-        raise LoadError(name, f"expected a valid term, got {term!r} ({error}). Mend it in the graph.") from None
-    raise LoadError(name, f"expected an IRI, a blank node or a literal, got {term!r}, which only N3 has.")
+        raise LoadError(name, f"expected a valid term, got {str(term)!r} ({error}). Mend it in the graph.") from None
 
 
-def n3(source: Source, base: str | None) -> Iterator[Quad]:
-    """The triples of a file in true N3, read by rdflib."""
+def n3(data: bytes, name: str, base: str | None, odd: Oddities) -> Iterator[Quad]:
+    """The triples of a document in true N3, read by rdflib; formulas and variables are left out."""
     import rdflib
-
     from rdflib.plugins.parsers.notation3 import BadSyntax
+    from rdflib.plugins.stores.memory import Memory
 
-    graph = rdflib.Graph()
-    with lexical_forms():
+    rows: dict[tuple[Any, ...], None] = {}
+
+    class InOrder(Memory):  # type: ignore[misc]
+        """A store that knows what came first."""
+
+        def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
+            super().add(triple, context, quoted)
+            if not quoted:
+                rows[(*triple, None)] = None
+
+    graph = rdflib.Graph(InOrder(), bind_namespaces="none")
+    with lexical_forms(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # rdflib's own
         try:
-            graph.parse(data=source.read(), format="n3", publicID=base)
+            graph.parse(data=data, format="n3", publicID=base or jsonld.NO_BASE)
         except BadSyntax as error:
-            raise LoadError(source.name, f"expected N3, got an error: {error._why}. Mend it there.", error.lines + 1) from None
-        except (ValueError, RecursionError) as error:
-            raise LoadError(source.name, f"expected N3, got an error: {error}.") from None
-    return quads_of(graph, source.name)
+            said = error._why.rstrip(".")
+            raise LoadError(name, f"expected N3, got an error: {said}. Mend it there.", error.lines + 1) from None
+        except RecursionError:
+            raise LoadError(name, "expected N3, got brackets that nest too deep. Write it flat.") from None
+        except ValueError as error:
+            raise LoadError(name, f"expected N3, got an error: {error}.") from None
+    return jsonld.absolute(_numbered(_quads(rows, name, odd)), name)
+
+
+def _numbered(quads: Iterable[Quad]) -> Iterator[Quad]:
+    """Blank nodes by their numbers: rdflib calls them otherwise at each parse."""
+    ids: dict[str, BlankNode] = {}
+    for quad in quads:
+        subject, object = (
+            ids.setdefault(term.value, BlankNode(f"{_FIRST + len(ids):x}")) if isinstance(term, BlankNode) else term
+            for term in (quad.subject, quad.object)
+        )
+        yield Quad(subject, quad.predicate, object)
 
 
 @contextlib.contextmanager

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-import orjson
 import pyoxigraph
 from pyoxigraph import RdfFormat
 
@@ -34,13 +32,9 @@ LINES = ("ntriples", "nquads")  # a statement a line
 GRAPHS = ("nquads", "trig", "jsonld")  # may name graphs
 TEXTUAL = (*LINES, "turtle", "trig", "n3")  # more can be written after the last byte
 
-NO_BASE = "urn:kbdisk:no-base:/"  # JSON-LD drops relative IRIs in silence; against this base they show
-
 
 def parser(source: str | BinaryIO | bytes, format: str, base: str | None) -> Any:
     """pyoxigraph's parser over a path, a stream or bytes."""
-    if format == "jsonld" and base is None:
-        base = NO_BASE
     named = {"path": source} if isinstance(source, str) else {"input": source}
     try:
         return pyoxigraph.parse(**named, format=FORMATS[format], base_iri=base)
@@ -53,49 +47,11 @@ def fault(error: SyntaxError, name: str, format: str) -> LoadError:
     said = re.sub(r"^Parser error at line \d+( between columns \d+ and \d+| column \d+)?: ", "", error.msg)
     title = TITLES[format]
     if "No scheme found in an absolute IRI" in said or "relative IRI" in said.lower():
-        return LoadError(name, "expected an absolute IRI, got a relative one without a base. Say --base IRI.", error.lineno)
-    if "LoadDocumentCallback" in said:
-        return LoadError(name, "names a context on the network, and nothing is fetched. Say --context IRI=FILE.")
-    if "nexpected end of file" in said:
-        return LoadError(name, f"expected more {title}, got the end of the file. Get all of it.", error.lineno)
-    return LoadError(name, f"expected {title}, got an error: {said.rstrip('.')}. Mend it there.", error.lineno)
-
-
-def check_relative(iris: Iterable[str], name: str) -> None:
-    """Refuse IRIs that were relative and had no base."""
-    found = next((iri for iri in iris if iri.startswith(NO_BASE)), None)
-    if found is not None:
-        relative = found[len(NO_BASE) :]
-        raise LoadError(name, f"expected an absolute IRI, got {relative!r} without a base. Say --base IRI.")
-
-
-def with_contexts(data: bytes, contexts: Mapping[str, bytes], name: str) -> bytes:
-    """A JSON-LD document with the contexts it names put in their place."""
-    if not contexts:
-        return data
-    known: dict[str, Any] = {}
-    for iri, text in contexts.items():
-        try:
-            loaded = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            raise LoadError(iri, f"expected a JSON-LD context, got no JSON ({error}).") from None
-        known[iri] = loaded.get("@context", loaded) if isinstance(loaded, dict) else loaded
-    try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise LoadError(name, f"expected JSON-LD, got an error: {error}. Mend it there.", error.lineno) from None
-    return orjson.dumps(_inlined(document, known))
-
-
-def _inlined(value: Any, known: Mapping[str, Any]) -> Any:
-    if isinstance(value, list):
-        return [_inlined(item, known) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {key: _context(item, known) if key == "@context" else _inlined(item, known) for key, item in value.items()}
-
-
-def _context(value: Any, known: Mapping[str, Any]) -> Any:
-    if isinstance(value, str):
-        return known.get(value, value)
-    return [_context(item, known) for item in value] if isinstance(value, list) else value
+        problem = "expected an absolute IRI, got a relative one without a base. Say --base IRI."
+    elif "nexpected end" in said:
+        problem = f"expected more {title}, got the end of the file. Get all of it."
+    elif "UTF-8" in said:
+        problem = f"expected {title} in UTF-8, got other bytes. Save it as UTF-8."
+    else:
+        problem = f"expected {title}, got an error: {said.rstrip('.')}. Mend it there."
+    return LoadError(name, problem, error.lineno)

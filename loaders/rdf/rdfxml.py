@@ -1,0 +1,73 @@
+"""RDF/XML before it is parsed: whole, well-formed, of sane size, and in UTF-8. Nothing that it names is fetched.
+
+The parser itself would take a document that ends in the middle for a whole one, and write out entities
+that hold entities until memory is full.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.parsers import expat
+
+from kbdisk.errors import LoadError
+
+DEEP = 20_000  # levels; the parser takes time by their square
+
+_DECLARED = re.compile(rb"\A\s*<\?xml\b[^>]*?\?>")
+_QUOTED = re.compile(rb"(<!ENTITY\s+[^\s\"'>]+\s+)'([^'\"]*)'")  # the parser knows double quotes alone
+
+
+def prepared(data: bytes, name: str) -> bytes:
+    """The document as the parser can read it; what is not well-formed is refused."""
+    encoding = _Check(name).over(data)
+    if encoding.lower() not in ("utf-8", "us-ascii"):
+        text = data.decode(encoding).removeprefix("\ufeff")
+        data = _DECLARED.sub(b"", text.encode())
+    return _QUOTED.sub(rb'\1"\2"', data) if b"<!ENTITY" in data else data
+
+
+class _Check:
+    """One look at the document by a parser that keeps nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.depth = 0
+        self.encoding = ""
+        self.parser = parser = expat.ParserCreate()
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.EntityDeclHandler = self._entity
+        parser.XmlDeclHandler = self._declaration
+
+    def over(self, data: bytes) -> str:
+        """Look at all of it; returns its encoding."""
+        try:
+            self.parser.Parse(data, True)
+        except expat.ExpatError as error:
+            raise self._fault(error) from None
+        wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+        return "utf-16" if wide else self.encoding or "utf-8"
+
+    def _fault(self, error: expat.ExpatError) -> LoadError:
+        said = expat.errors.messages.get(error.code, str(error))
+        if said == expat.errors.XML_ERROR_NO_ELEMENTS or (self.depth and said == expat.errors.XML_ERROR_UNCLOSED_TOKEN):
+            return LoadError(self.name, "expected more RDF/XML, got the end of the file. Get all of it.", error.lineno)
+        return LoadError(self.name, f"expected RDF/XML, got an error: {said}. Mend it there.", error.lineno)
+
+    def _start(self, name: str, attributes: Any) -> None:
+        self.depth += 1
+        if self.depth > DEEP:
+            line = self.parser.CurrentLineNumber
+            raise LoadError(self.name, f"expected at most {DEEP:,} levels, got more. Write it flat.", line)
+
+    def _end(self, name: str) -> None:
+        self.depth -= 1
+
+    def _entity(self, name: str, parameter: bool, value: str | None, *place: str | None) -> None:
+        if value is None and not parameter:
+            problem = f"the entity {name} is in another file, and nothing is fetched. Put its text there."
+            raise LoadError(self.name, problem, self.parser.CurrentLineNumber)
+
+    def _declaration(self, version: str, encoding: str | None, standalone: int) -> None:
+        self.encoding = encoding or ""
