@@ -67,6 +67,7 @@ class KB(ABC):
     """
 
     appends = False  # whether `splice` is the source's bytes and then `append`
+    updates = False  # whether a SPARQL update can add to it
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:
         self.source = origin if isinstance(origin, Source) else None
@@ -84,9 +85,13 @@ class KB(ABC):
         """The file it is read from, where it is one."""
         return self.source.path if self.source else None
 
-    def keeps(self, format: str) -> bool:
-        """Whether writing to this format keeps the source's own bytes (or graph)."""
+    def keeps_bytes(self, format: str) -> bool:
+        """Whether writing to this format keeps the source's own bytes: `splice` does it."""
         return format == self.format
+
+    def keeps(self, format: str) -> bool:
+        """Whether writing to this format keeps all that the source says: `splice` does it, or `translate`."""
+        return self.keeps_bytes(format)
 
     @abstractmethod
     def read(self) -> Iterator[Entity]:
@@ -106,15 +111,11 @@ class KB(ABC):
 
     def _one_reading(self, reading: _Reading) -> Iterator[Entity]:
         reading.begun = True
-        if reading.ahead is not None:
+        if reading.ahead is None:
+            self._forget()
+            yield from self.read()
+        else:
             yield from reading.ahead
-            return
-        self._forget()
-        count = 0
-        for entity in self.read():
-            count += 1
-            yield entity
-        self._length = count
 
     def __len__(self) -> int:
         if self._length is None:

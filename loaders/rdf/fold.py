@@ -207,7 +207,7 @@ def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[st
             if chain:
                 left.difference_update(chain)
                 ready.append((head, [trees[link]["@first"] for link in chain]))
-    made = {head: items for head, items in ready}
+    made = dict(ready)
     for head, items in ready:
         for i, item in enumerate(items):
             if type(item) is Link and item.id in made:

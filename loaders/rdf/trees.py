@@ -24,7 +24,7 @@ from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.literals import CONVERTERS, NAMED
 from kbdisk.loaders.rdf.names import Names, id_of_iri
 from kbdisk.loaders.rdf.nodes import Node
-from kbdisk.loaders.rdf.vocabulary import ID, NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
+from kbdisk.loaders.rdf.vocabulary import NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
 
 
 class Several(list[Any]):
@@ -52,6 +52,7 @@ class Trees:
         self.composite: set[str] = set()  # subjects that may be a quantity, a date or a coordinate as a whole
         self.wikibase = False
         self._links = _Links()
+        self._classes: dict[Any, str] = {}
         self._quads: Iterable[Any] = ()
 
     def add(self, quads: Iterable[Any]) -> None:
@@ -90,7 +91,7 @@ class Trees:
                 else:
                     read = convert(datatype)
                     try:
-                        value = self._other_literal(object) if read is None else read(object.value)
+                        value = read(object.value) if read is not None else self._other_literal(object)
                     except ValueError as error:
                         value = self._odd_literal(object, id, error)
             elif kind is named:
@@ -134,17 +135,12 @@ class Trees:
     def _unusual(self, predicate: str, object: Any, id: str, tree: Tree) -> str | None:
         """The key of a predicate that is met first, or that means something; None where there is nothing to put."""
         if predicate == TYPE:
-            name = object.value if type(object) is pyoxigraph.NamedNode else ""
-            name = id_of_iri(name)
+            name = self._classes.get(object) or self._class(object)
             classes = tree.setdefault("@type", [])
-            if name and name not in classes and name != THING:
+            if name and name not in classes:
                 classes.append(name)
-            elif type(object) is pyoxigraph.BlankNode:
-                self.blanks.id(object.value)  # it takes a number, too
             if name in composites.BY_CLASS:
                 self.composite.add(id)
-            elif name.startswith(WIKIBASE):
-                self.wikibase = True
             return None
         if predicate in composites.BY_PREDICATE:
             self.composite.add(id)
@@ -154,6 +150,16 @@ class Trees:
             return self.names.special(predicate)
         self.names.prefixes = getattr(self._quads, "prefixes", {})
         return self.names.key(predicate)
+
+    def _class(self, object: Any) -> str:
+        """The name of a class that is met first; a blank node or a literal names none."""
+        name = ""
+        if type(object) is pyoxigraph.NamedNode:
+            name = self._classes[object] = "" if object.value == THING else id_of_iri(object.value)
+            self.wikibase = self.wikibase or (name.startswith(WIKIBASE) and name not in composites.BY_CLASS)
+        elif type(object) is pyoxigraph.BlankNode:
+            self.blanks.id(object.value)  # it takes a number, too
+        return name
 
     def _other_literal(self, literal: Any) -> Any:
         language = literal.language
