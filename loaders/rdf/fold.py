@@ -34,11 +34,8 @@ def entities(trees: Trees, language: str, shared: Callable[[str], bool] = OUTSID
         classes = tuple(tree.pop("@type")) if "@type" in tree else ()
         if "@id" in tree:
             del tree["@id"]
-        label = ""
-        for key in labels:
-            if key in tree:
-                label = label_of(tree[key], language)
-                break
+        names = [tree[key] for key in labels if key in tree]
+        label = label_of(names, language) if names else ""
         if finish:
             _pair(trees, id, tree, *pair)
         yield Entity(id, tree, classes, label, trees.graphs.get(id, "") if finish else "")
@@ -54,25 +51,33 @@ def fold(trees: Trees, shared: Callable[[str], bool] = OUTSIDE) -> set[str]:
         folded |= _fold_blanks(trees.trees, mentions, shared)
     for id in trees.several:
         _settle_plain(trees.trees[id])
+    for id in trees.chained:
+        if id not in folded or "@first" not in trees.trees[id]:
+            _settle_chain(trees.trees[id])
     return folded
 
 
-def label_of(value: Any, language: str) -> str:
-    """The name in the wanted language, else in none, else in whichever comes first."""
-    if type(value) is str:
-        return value
-    if type(value) is Text:
-        return value.text
-    values = value if isinstance(value, list) else [value]
-    known = {one.language if type(one) is Text else "": one for one in reversed(values) if isinstance(one, Text | str)}
-    best = known.get(language) or known.get("") or known.get("mul") or next(iter(reversed(known.values())), "")
+def label_of(names: list[Any], language: str) -> str:
+    """The first name in the wanted language, else in one like it, else in none, else in any."""
+    if len(names) == 1 and type(names[0]) is str:
+        return names[0]
+    known = [one for name in names for one in (name if isinstance(name, list) else [name]) if type(one) in (Text, str)]
+    best = min(known, key=lambda one: _distance(one, language.lower()), default="")
     return best.text if type(best) is Text else str(best)
 
 
+def _distance(name: Text | str, wanted: str) -> int:
+    """How far the language of a name is from the wanted one."""
+    tag = name.language.lower() if isinstance(name, Text) else ""
+    if tag == wanted or not tag:
+        return 0 if tag else 2
+    return 1 if tag.partition("-")[0] == wanted.partition("-")[0] else 3 if tag == "mul" else 4
+
+
 def distinct(values: list[Any]) -> list[Any]:
-    """Each value once, in order: a set of triples says nothing twice."""
+    """Each value once, in order: a set of triples says nothing twice. True, 1 and 1.0 are three."""
     try:
-        return list(dict.fromkeys(values))
+        return list({(type(value), value): value for value in values}.values())
     except TypeError:  # an interval is a part, and parts have no hash
         return [value for i, value in enumerate(values) if value not in values[:i]]
 
@@ -88,6 +93,13 @@ def _settle_plain(tree: Tree) -> None:
     for key, value in tree.items():
         if type(value) is Several:
             tree[key] = list(value)
+
+
+def _settle_chain(tree: Tree) -> None:
+    """A link of no well-formed collection has properties as any other."""
+    items = [("rdf:" + key[1:] if key in ("@first", "@rest") else key, value) for key, value in tree.items()]
+    tree.clear()
+    tree.update(items)
 
 
 def _pair(trees: Trees, id: str, tree: Tree, latitude: str | None, longitude: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from kbdisk.loaders.rdf.vocabulary import FIRST, ID, KEY, REST, WELL_KNOWN
+from kbdisk.loaders.rdf.vocabulary import CHAIN, FIRST, ID, KEY, REST, WELL_KNOWN
 
 
 class Names:
@@ -15,10 +15,11 @@ class Names:
     """
 
     def __init__(self) -> None:
-        self.keys: dict[str, str] = {FIRST: "@first", REST: "@rest"}  # predicate IRI -> key
-        self.iris: dict[str, str] = {key: iri for iri, key in self.keys.items()}
+        self.keys: dict[str, str] = {}  # predicate IRI -> key
+        self.iris: dict[str, str] = {"@first": FIRST, "@rest": REST, **{key: iri for iri, key in CHAIN.items()}}
         self.prefixes: Mapping[str, str] = {}
-        self._special: dict[str, str] = {}  # predicates that a reader must look at, kept out of `keys`
+        # predicates that a reader must look at, kept out of `keys`
+        self._special: dict[str, str] = {FIRST: "@first", REST: "@rest"}
 
     def key(self, iri: str) -> str:
         """The key of a predicate."""

@@ -24,7 +24,7 @@ from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.literals import CONVERTERS, NAMED
 from kbdisk.loaders.rdf.names import Names, id_of_iri
 from kbdisk.loaders.rdf.nodes import Node
-from kbdisk.loaders.rdf.vocabulary import NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
+from kbdisk.loaders.rdf.vocabulary import CHAIN, NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
 
 
 class Several(list[Any]):
@@ -50,6 +50,7 @@ class Trees:
         self.several: set[str] = set()  # subjects with a Several among their values
         self.mentions: list[Mention] = []
         self.composite: set[str] = set()  # subjects that may be a quantity, a date or a coordinate as a whole
+        self.chained: set[str] = set()  # subjects that may be links of a collection
         self.wikibase = False
         self._links = _Links()
         self._classes: dict[Any, str] = {}
@@ -135,7 +136,7 @@ class Trees:
     def _unusual(self, predicate: str, object: Any, id: str, tree: Tree) -> str | None:
         """The key of a predicate that is met first, or that means something; None where there is nothing to put."""
         if predicate == TYPE:
-            name = self._classes.get(object) or self._class(object)
+            name = self._classes.get(object) or self._class(object, id)
             classes = tree.setdefault("@type", [])
             if name and name not in classes:
                 classes.append(name)
@@ -145,20 +146,25 @@ class Trees:
         if predicate in composites.BY_PREDICATE:
             self.composite.add(id)
             return self.names.special(predicate)
+        if predicate in CHAIN:
+            self.chained.add(id)
+            return self.names.special(predicate)
         if predicate.startswith(WIKIBASE) or "/prop/direct/P" in predicate:
             self.wikibase = True
             return self.names.special(predicate)
         self.names.prefixes = getattr(self._quads, "prefixes", {})
         return self.names.key(predicate)
 
-    def _class(self, object: Any) -> str:
+    def _class(self, object: Any, subject: str) -> str:
         """The name of a class that is met first; a blank node or a literal names none."""
         name = ""
         if type(object) is pyoxigraph.NamedNode:
             name = self._classes[object] = "" if object.value == THING else id_of_iri(object.value)
             self.wikibase = self.wikibase or (name.startswith(WIKIBASE) and name not in composites.BY_CLASS)
-        elif type(object) is pyoxigraph.BlankNode:
-            self.blanks.id(object.value)  # it takes a number, too
+        else:
+            self.odd.note("a class that is no IRI, left out", f"{self.name}: {subject}: {self._shown(object)}")
+            if type(object) is pyoxigraph.BlankNode:
+                self.blanks.id(object.value)  # it takes a number, too
         return name
 
     def _other_literal(self, literal: Any) -> Any:
@@ -173,7 +179,16 @@ class Trees:
 
     def _triple(self, object: Any, subject: str) -> str:
         self.odd.note("a triple within a triple, kept as text", f"{self.name}: {subject}")
-        return str(object)
+        return self._shown(object)
+
+    def _shown(self, term: Any) -> str:
+        """A triple as text that is the same at each reading."""
+        if type(term) is pyoxigraph.Triple:
+            inner = " ".join(map(self._shown, (term.subject, term.predicate, term.object)))
+            return f"<<( {inner} )>>"
+        if type(term) is pyoxigraph.BlankNode:
+            return "[]" if self.blanks.is_anonymous(term.value) else f"_:{term.value}"
+        return str(term)
 
 
 class _Links(dict[str, Any]):

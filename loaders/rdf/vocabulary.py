@@ -16,6 +16,7 @@ PART = OURS + "part"  # a part with nothing in it
 
 TYPE = RDF + "type"
 FIRST, REST, NIL, LIST = RDF + "first", RDF + "rest", RDF + "nil", RDF + "List"
+CHAIN = {FIRST: "rdf:first", REST: "rdf:rest"}  # keys where a collection is not well-formed
 SUBCLASS = RDFS + "subClassOf"
 LATITUDE, LONGITUDE = GEO + "lat", GEO + "long"
 STRING = XSD + "string"
