@@ -9,7 +9,7 @@ import importlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from kbdisk.entity import Completion, Entity, read_path
 from kbdisk.errors import ConfigError, LoadError
@@ -17,6 +17,9 @@ from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import MISSING, Options
 from kbdisk.loaders.source import Progress, Source
 from kbdisk.loaders.target import without_compression
+
+if TYPE_CHECKING:
+    import rdflib
 
 __all__ = ["FORMATS", "KB", "MISSING", "Options", "Report", "Source", "load", "write"]
 
@@ -109,7 +112,7 @@ def load(
 
 def write(
     items: KB | Iterable[Entity | Completion],
-    target: str | os.PathLike[str],
+    target: str | os.PathLike[str] | rdflib.Graph,
     *,
     format: str | None = None,
     only_new: bool = False,
@@ -120,8 +123,13 @@ def write(
     """Write a knowledge base, entities or completions.
 
     A knowledge base, or completions of its entities, keeps every byte of its source where the format
-    stays the same: what was filled is spliced in or appended. Plain entities are serialised anew.
+    stays the same: what was filled is spliced in or appended. From one RDF format to another every triple
+    is kept. Plain entities are serialised anew. An rdflib Graph or Dataset as target is added to.
     """
+    if not isinstance(target, str | os.PathLike):
+        from kbdisk.loaders import rdf
+
+        return rdf.write_graph(items, target, only_new, in_place)
     from kbdisk.loaders.writing import Plan
 
     return Plan.of(items, target, format=format, only_new=only_new, insert=insert).run(force=force, in_place=in_place)

@@ -10,7 +10,7 @@ Wikibase likewise. Nothing is ever written to an endpoint.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO, NoReturn
 
@@ -28,6 +28,7 @@ from kbdisk.loaders.source import Source
 
 PAGE = 5000  # entities named in one answer
 BATCH = 100  # entities whose triples come in one answer
+SHOWN = 10  # such answers that show a writer the manner of an endpoint
 DEPTHS = (0, 2, 4, 8, 16, 32)  # levels of blank nodes asked for, until there are no deeper ones
 
 RESULTS = "application/sparql-results+json, application/sparql-results+xml;q=0.8"
@@ -62,6 +63,20 @@ class Endpoint(RdfKB):
 
     def read(self) -> Iterator[Entity]:
         return self.finish(self._entities())
+
+    def keeps(self, format: str) -> bool:
+        return format == "sparql-update"
+
+    def translate(self, completions: Iterable[Completion], stream: BinaryIO, format: str) -> Report:
+        raise WriteError(self.name, "has nothing new to be told. Write its entities to another format.")
+
+    def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
+        """The triples of some entities, which show how the endpoint says things."""
+        names = self._named() if self.options.query is not None else self._listed()
+        for answers in range(SHOWN):
+            batch = list(islice(names, BATCH))
+            if batch:
+                take(self._triples(batch, DEPTHS[1], answers))
 
     def _entities(self) -> Iterator[Entity]:
         names = self._named() if self.options.query is not None else self._listed()

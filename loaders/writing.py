@@ -23,7 +23,7 @@ class Plan:
     items: Iterable[Entity | Completion]
     target: str
     origin: KB | None  # what the items were read from, where that is known
-    kb: KB | None  # whose bytes are kept; None: everything is written anew
+    kb: KB | None  # whose bytes are kept, or all that it says; None: everything is written anew
     format: str
     only_new: bool
     insert: bool
@@ -39,7 +39,7 @@ class Plan:
         insert: bool,
     ) -> Plan:
         """Decide, and refuse what makes no sense."""
-        kb, completions, items = _origin(items)
+        kb, completions, items = origin_of(items)
         told = format or loaders.format_of(without_compression(str(target)))
         if told is None and (kb is None or str(target) != "-"):
             raise ConfigError(str(target), "the name does not tell the format. Say --format.")
@@ -47,8 +47,10 @@ class Plan:
         if name not in loaders.FORMATS:
             known = ", ".join(sorted(loaders.FORMATS))
             raise ConfigError("--format", f"unknown format {name!r}. Known formats: {known}.")
+        if name == "sparql-update" and kb is not None and kb.updates and completions and items is not kb:
+            only_new = True  # the store that it goes to has the rest
         keeps = kb is not None and completions and not only_new and kb.keeps(name)
-        if insert and not keeps:
+        if insert and not (keeps and kb is not None and kb.keeps_bytes(name)):
             raise ConfigError("--insert", "needs the format of the source, and all of it. Leave --insert out.")
         if items is kb and keeps:
             items = ()  # nothing is new
@@ -73,25 +75,26 @@ class Plan:
 
     def _write(self, file: BinaryIO) -> Report:
         kind = compression_of(self.target)
-        stored = self.kb.source if self.kb else None
-        if (
-            self.kb is not None
-            and stored is not None
-            and self.kb.appends
-            and not self.insert
-            and stored.compression == kind
-        ):
-            with stored.stored() as bytes_in:  # compressed or not, what was there stays to the byte
+        if self._appends(kind):
+            with self.kb.source.stored() as bytes_in:  # compressed or not, what was there stays to the byte
                 shutil.copyfileobj(bytes_in, file, 1 << 20)
             with compressing(file, kind, lazily=True) as stream:
-                return self.kb.append(self.items, stream)  # type: ignore[arg-type]
+                return self.kb.append(self.items, stream)
         with compressing(file, kind) as stream:
-            if self.kb is not None:
-                return self.kb.splice(self.items, stream, self.insert)  # type: ignore[arg-type]
-            return loaders.module_of(self.format).write(self.items, stream, self.format, self.only_new)
+            if self.kb is None:
+                return loaders.module_of(self.format).write(self.items, stream, self.format, self.only_new)
+            if self.kb.keeps_bytes(self.format):
+                return self.kb.splice(self.items, stream, self.insert)
+            return self.kb.translate(self.items, stream, self.format)
+
+    def _appends(self, kind: str | None) -> bool:
+        """Whether all there is to do is to add to the source's bytes as they are stored."""
+        kb = self.kb
+        same = kb is not None and kb.appends and not self.insert and kb.keeps_bytes(self.format)
+        return same and kb.source is not None and kb.source.compression == kind
 
 
-def _origin(
+def origin_of(
     items: KB | Iterable[Entity | Completion],
 ) -> tuple[KB | None, bool, Iterable[Entity | Completion]]:
     """What the items were read from, whether they are that with something filled in, and the items."""

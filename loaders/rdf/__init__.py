@@ -30,6 +30,13 @@ def load_graph(graph: rdflib.Graph, options: Options) -> KB:
 
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
     """Serialise entities, or only what was filled in them."""
-    from kbdisk.loaders.rdf import writer
+    from kbdisk.loaders.rdf import fresh
 
-    return writer.fresh(items, stream, format, only_new)
+    return fresh.fresh(items, stream, format, only_new)
+
+
+def write_graph(items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_new: bool, in_place: bool) -> Report:
+    """Add what entities or completions say to an rdflib Graph or Dataset."""
+    from kbdisk.loaders.rdf import into_graph
+
+    return into_graph.write(items, graph, only_new, in_place)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kbdisk.entity import Entity, Link, Path
-from kbdisk.loaders.kb import KB
+from kbdisk.entity import Completion, Entity, Link
+from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import fold, wikibase
+from kbdisk.loaders.rdf import fold, made, syntax, wikibase
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.names import Names
 from kbdisk.loaders.rdf.trees import Trees, without_collection
-from kbdisk.loaders.rdf.vocabulary import SUBCLASS
+from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, SUBCLASS
 from kbdisk.loaders.source import Source
+
+if TYPE_CHECKING:
+    from pyoxigraph import Quad
 
 
 class RdfKB(KB):
@@ -21,6 +25,8 @@ class RdfKB(KB):
 
     `names` tells the predicate of each key; `prefixes` and `base` are those in force at the end.
     """
+
+    updates = True
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:
         super().__init__(origin, format, options)
@@ -36,6 +42,34 @@ class RdfKB(KB):
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         """Hand all quads to `take`."""
         raise NotImplementedError
+
+    def observe_all(self, take: Callable[[Iterable[Any]], None]) -> None:
+        """Hand all quads to `take`, those in our own blocks too."""
+        self.observe(take)
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether there are blocks of ours."""
+        return False
+
+    def earlier(self) -> Iterator[Quad]:
+        """The quads in our own blocks."""
+        return iter(())
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Read what was read before: what is skipped then is not counted twice."""
+        before = list(self.skipped)
+        yield
+        self.skipped[:] = before or self.skipped
+
+    def keeps(self, format: str) -> bool:
+        return format in syntax.FORMATS or format == "sparql-update"
+
+    def translate(self, completions: Iterable[Completion], stream: BinaryIO, format: str) -> Report:
+        from kbdisk.loaders.rdf import writer
+
+        return writer.whole(self, completions, stream, format)
 
     def blanks(self) -> Blanks:
         """The blank nodes of one parse."""
@@ -64,16 +98,18 @@ class RdfKB(KB):
     def finish(self, entities: Iterable[Entity]) -> Iterator[Entity]:
         """Entities with their place, and without what the user did not ask for."""
         wanted = set(self.options.classes)
-        whole = self.whole()
+        with self.again():
+            whole = self.whole()
         if not wanted and not whole:
             return _placed(entities, self)
         return self._chosen(_placed(entities, self), wanted, whole)
 
     def _chosen(self, entities: Iterable[Entity], wanted: set[str], whole: Trees | None) -> Iterator[Entity]:
         known = {entity.id: entity for entity in self.fold(whole)} if whole else {}
+        pair = self.names.known(LATITUDE), self.names.known(LONGITUDE)
         for entity in entities:
-            if known:
-                entity.made = _made(entity, known[entity.id])
+            if entity.id in known:
+                entity.made = made.made(entity, known[entity.id], pair)
             if not wanted or wanted.intersection(_named(entity.classes)):
                 yield entity
 
@@ -92,12 +128,6 @@ def _placed(entities: Iterable[Entity], kb: RdfKB) -> Iterator[Entity]:
         entity.position = position
         entity.source = kb
         yield entity
-
-
-def _made(given: Entity, whole: Entity) -> dict[Path, Any] | None:
-    """What an earlier completion filled in an entity."""
-    known = {path for path, _ in given.properties()}
-    return {path: value for path, value in whole.properties() if path not in known} or None
 
 
 def _named(classes: Iterable[str]) -> set[str]:

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, BinaryIO
 
+from pyoxigraph import Quad
+
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import Report
+from kbdisk.loaders.kb import Oddities, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import blocks, brackets, graphs, jsonld, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
@@ -35,10 +37,10 @@ class RdfFile(RdfKB):
         super().__init__(source, format, options)
         self.appends = format in syntax.TEXTUAL
         self.plan: stream.Plan | None = None
+        self.is_n3 = False  # true N3, as was seen when it was read: no Turtle
 
-    def keeps(self, format: str) -> bool:
-        turtle = {"turtle", "n3"}
-        return format == self.format or {format, self.format} == turtle
+    def keeps_bytes(self, format: str) -> bool:
+        return format == self.format or (not self.is_n3 and {format, self.format} == {"turtle", "n3"})
 
     @cached_property
     def has_mark(self) -> bool:
@@ -180,6 +182,19 @@ class RdfFile(RdfKB):
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         self.parse(take)
 
+    def observe_all(self, take: Callable[[Iterable[Any]], None]) -> None:
+        self.parse(take, given_only=False)
+
+    @property
+    def is_completed(self) -> bool:
+        return self.has_blocks
+
+    def earlier(self) -> Iterator[Quad]:
+        if self.has_blocks:
+            with self.open() as bytes_in:
+                text = blocks.only_blocks(bytes_in, self.format)
+            yield from syntax.parser(text, self.format, self.options.base)
+
     def parse_text(self, text: bytes, take: Callable[[Iterable[Any]], None], line: int | None) -> None:
         """Hand the quads of some whole lines of this file to `take`; `line` is the number of lines before them."""
         parser = syntax.parser(text, self.format, self.options.base)
@@ -195,6 +210,8 @@ class RdfFile(RdfKB):
         if not self.has_blocks:
             return None
         trees = self.new_trees()
+        trees.odd = Oddities()
+        trees.odd.counts.update(self.odd.counts)  # what is odd was told when it was read
         self.parse(trees.add, given_only=False)
         return trees
 

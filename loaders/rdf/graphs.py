@@ -137,16 +137,14 @@ def lexical_forms() -> Iterator[None]:
         rdflib.NORMALIZE_LITERALS = before
 
 
-def to_rdflib(quads: Iterable[Any]) -> rdflib.Dataset:
-    """pyoxigraph's quads as an rdflib Dataset."""
-    import rdflib
-
-    dataset = rdflib.Dataset()
+def add(graph: rdflib.Graph, quads: Iterable[Any]) -> None:
+    """Add pyoxigraph's quads to an rdflib Graph or Dataset."""
     with lexical_forms():
         for quad in quads:
-            place = dataset if isinstance(quad.graph_name, DefaultGraph) else dataset.graph(_back(quad.graph_name))
+            place = graph
+            if not isinstance(quad.graph_name, DefaultGraph):
+                place = graph.graph(_back(quad.graph_name))  # type: ignore[attr-defined]
             place.add((_back(quad.subject), _back(quad.predicate), _back(quad.object)))
-    return dataset
 
 
 def _back(term: Any) -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyoxigraph import BlankNode, Literal, NamedNode
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode
 
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.shapes import SAMPLES, Shape
@@ -23,17 +23,24 @@ class Observed:
     def __init__(self, blanks: Blanks) -> None:
         self.blanks = blanks
         self.fields: dict[Any, dict[str, list[Any]]] = {}  # node -> predicate -> objects
+        self.graphs: dict[Any, Any] = {}  # node -> the named graph that its first statement stands in
         self.objects: dict[str, list[Any]] = {}  # predicate -> some objects
         self._shapes: dict[str, Shape] = {}
 
     def add(self, quads: Iterable[Any], most: int | None = None) -> None:
         """Take in the quads of a source."""
+        default = DefaultGraph()
         for quad in quads if most is None else itertools.islice(quads, most):
             predicate = quad.predicate.value
             for term in (quad.subject, quad.object):
                 if type(term) is BlankNode:
                     self.blanks.id(term.value)
-            self.fields.setdefault(quad.subject, {}).setdefault(predicate, []).append(quad.object)
+            fields = self.fields.get(quad.subject)
+            if fields is None:
+                fields = self.fields[quad.subject] = {}
+                if quad.graph_name != default:
+                    self.graphs[quad.subject] = quad.graph_name
+            fields.setdefault(predicate, []).append(quad.object)
             examples = self.objects.setdefault(predicate, [])
             if len(examples) < SAMPLES:
                 examples.append(quad.object)
@@ -41,6 +48,10 @@ class Observed:
     def fields_of(self, node: Any) -> Mapping[str, Sequence[Any]] | None:
         """What is said of a node."""
         return self.fields.get(node)
+
+    def values(self, node: Any, predicate: str) -> Sequence[Any]:
+        """The objects that a node has."""
+        return self.fields.get(node, {}).get(predicate, ())
 
     def shape(self, predicate: str) -> Shape:
         """How the values of a predicate look."""
@@ -52,8 +63,15 @@ class Observed:
 
     def is_collection(self, node: Any, predicate: str) -> bool:
         """Whether a value of a node's property is a collection, which nothing can be added to."""
-        values = self.fields.get(node, {}).get(predicate, ())
-        return any(value == NamedNode(NIL) or FIRST in self.fields.get(value, ()) for value in values)
+        return any(map(self._is_collection, self.values(node, predicate)))
+
+    def holds_collections(self, predicate: str) -> bool:
+        """Whether a property's values are collections more often than not."""
+        examples = self.objects.get(predicate, ())
+        return 2 * sum(map(self._is_collection, examples)) > len(examples)
+
+    def _is_collection(self, value: Any) -> bool:
+        return value == NamedNode(NIL) or FIRST in self.fields.get(value, ())
 
     def classes_of_parts(self, predicate: str) -> list[NamedNode]:
         """The classes that the nodes under a predicate have; ValueError where its values are no such nodes."""

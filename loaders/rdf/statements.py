@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
+from pyoxigraph import Literal as LiteralTerm
 
-from kbdisk.entity import Completion, Coordinate, Entity
+from kbdisk.entity import Completion, Coordinate, Entity, Path
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
+from kbdisk.loaders.rdf.brackets import ANONYMOUS
 from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.gaps import Gap, gaps_of
-from kbdisk.loaders.rdf.names import iri_of_id, is_iri
+from kbdisk.loaders.rdf.gaps import GIVEN, PARTS, Gap, gaps_of
+from kbdisk.loaders.rdf.names import iri_of_id
 from kbdisk.loaders.rdf.observed import Observed
+from kbdisk.loaders.rdf.terms import recognised, value_of_term
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
-from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, TYPE
+from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE
+from kbdisk.loaders.rdf.words import Words
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
@@ -22,127 +28,164 @@ if TYPE_CHECKING:
 Anonymous: TypeAlias = dict[int, list[tuple[NamedNode, Any]]]  # number of an anonymous node -> what it gets
 
 
-class Made(NamedTuple):
-    """Quads, and how many filled values they say."""
+class Reach(Enum):
+    """Which blank nodes of the source can be spoken of where the new statements go."""
 
+    ALL = auto()  # everything is serialised anew
+    LABELLED = auto()  # after the source's own bytes
+    NONE = auto()  # in a document of their own
+
+
+class Made(NamedTuple):
+    """Quads, and the filled values of an entity that they say."""
+
+    id: str
     quads: list[Quad]
-    values: int
+    paths: list[Path]
 
 
 class Statements:
-    """Makes quads of completions, as this knowledge base would have them.
-
-    `anonymous` takes what belongs into brackets, by their numbers; None where nothing can be put into any.
-    `everywhere` says that all nodes can be reached, since everything is serialised anew.
-    """
+    """Makes quads of completions. `anonymous` takes what belongs into brackets, by their numbers."""
 
     def __init__(
-        self,
-        kb: RdfKB,
-        observed: Observed,
-        labels: FreshLabels,
-        anonymous: Anonymous | None = None,
-        everywhere: bool = False,
+        self, kb: RdfKB, observed: Observed, labels: FreshLabels, reach: Reach, anonymous: Anonymous | None = None
     ) -> None:
         self.kb = kb
         self.observed = observed
-        self.labels = labels
+        self.words = Words(kb, observed, labels)
+        self.reach = reach
         self.anonymous = anonymous
-        self.numbers = {} if everywhere else observed.blanks.numbers
+        self.numbers = observed.blanks.numbers if reach is Reach.LABELLED else {}
+        self.completed: dict[Any, list[Triple]] = {}  # nodes that lacked something, which several may point to
 
     def of(self, completion: Completion, report: Report) -> Made:
         """What one completion says; what has no place goes to the report."""
-        gaps, refused = gaps_of(completion)
-        made = Made([], 0)
+        entity = completion.entity
+        gaps, refused = gaps_of(completion, self.words.key_of)
+        made = Made(entity.id, [], [])
         for gap in gaps:
+            self.words.minted.clear()
             try:
-                made.quads.extend(self._placed(self._triples(gap, completion.entity), completion.entity))
-                made = Made(made.quads, made.values + len(gap.paths))
+                made.quads.extend(self._placed(self._triples(gap, entity), gap, entity))
+                made.paths.extend(gap.paths)
             except ValueError as error:
                 refused += [(path, str(error)) for path in gap.paths]
-        report.unwritable += [(completion.entity.id, path, reason) for path, reason in refused]
+        report.unwritable += [(entity.id, path, reason) for path, reason in refused]
         return made
 
-    def _placed(self, triples: list[Triple], entity: Entity) -> list[Quad]:
+    # ------------------------------------------------------------ where it goes
+
+    def _placed(self, triples: list[Triple], gap: Gap, entity: Entity) -> list[Quad]:
         """What goes into a bracket goes there; all else are quads."""
-        inside = [(self.numbers[triple.subject.value], triple) for triple in triples if self._in_bracket(triple.subject)]
+        graph = self._graph(self._node(gap.node), entity)
+        if self.reach is Reach.NONE:
+            self._check_alone([graph, *(term for triple in triples for term in (triple.subject, triple.object))])
+        inside = [triple for triple in triples if self._in_bracket(triple.subject)]
         if inside and self.anonymous is None:
             raise ValueError("stands in an anonymous bracket, which only --insert reaches")
-        for number, triple in inside:
-            if number not in self.anonymous:
+        if self.anonymous is not None:
+            if any(self.numbers[triple.subject.value] not in self.anonymous for triple in inside):
                 raise ValueError("stands where no new property can be put")
-            self.anonymous[number].append((triple.predicate, triple.object))
-        graph = _graph(entity.graph)
+            for triple in inside:
+                self.anonymous[self.numbers[triple.subject.value]].append((triple.predicate, triple.object))
         rest = (triple for triple in triples if not self._in_bracket(triple.subject))
         return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in rest]
+
+    def _check_alone(self, terms: list[Any]) -> None:
+        if any(type(term) is BlankNode and term.value not in self.words.minted for term in terms):
+            raise ValueError("stands at a blank node, which nothing but the source itself can name")
 
     def _in_bracket(self, node: Any) -> bool:
         return type(node) is BlankNode and node.value in self.numbers
 
-    def _triples(self, gap: Gap, entity: Entity) -> list[Triple]:
-        node = self._node(gap.node)
-        if self.kb.wikibase:
-            predicate = truthy_predicate(self.observed.objects, gap.key)
-            if predicate is None or gap.node != entity.id:
-                raise ValueError("has no truthy triples here; write QuickStatements (.qs) instead")
-            return [Triple(node, NamedNode(predicate), truthy_term(gap.value))]
-        if gap.key == PLACE and isinstance(gap.value, Coordinate) and PLACE not in self.kb.names.iris:
-            return self._pair(node, gap.value)
-        predicate = self._predicate(gap.key)
-        if gap.completes:
-            return self._completed(node, predicate, gap.value)
-        if self.observed.is_collection(node, predicate):
-            raise ValueError("is a collection, which cannot be added to")
-        return self._object(node, predicate, gap.value)
+    def _graph(self, node: Any, entity: Entity) -> NamedNode | BlankNode | DefaultGraph:
+        """The graph that a node stands in."""
+        if node in self.observed.fields:
+            graph = self.observed.graphs.get(node, DefaultGraph())
+        else:
+            graph = graph_of(entity.graph)
+        if type(graph) is BlankNode and self.reach is not Reach.ALL and self._is_anonymous(graph.value):
+            raise ValueError("stands in a graph without a name, which cannot be reached")
+        return graph
+
+    def _is_anonymous(self, raw: str) -> bool:
+        blanks = self.observed.blanks
+        return blanks.anonymous and ANONYMOUS.fullmatch(raw) is not None and raw not in blanks.labels
 
     def _node(self, id: str) -> NamedNode | BlankNode:
         return BlankNode(self.observed.blanks.raw(id)) if id.startswith("_:") else NamedNode(iri_of_id(id))
 
-    def _predicate(self, key: str) -> str:
-        iri = self.kb.names.iris.get(key)
-        if iri is not None:
-            return iri
-        prefix, _, word = key.partition(":")
-        iri = self.kb.prefixes[prefix] + word if word and prefix in self.kb.prefixes else key
-        if not is_iri(iri):
-            raise ValueError(f"no predicate is called {key!r} here; say its whole IRI")
-        return iri
+    # ------------------------------------------------------------ what is said
 
-    def _fresh(self) -> BlankNode:
-        return BlankNode(self.labels.mint())
-
-    def _pair(self, node: Any, place: Coordinate) -> list[Triple]:
-        """geo:lat and geo:long, each as the knowledge base spells it."""
-        pairs = ((LATITUDE, place.latitude), (LONGITUDE, place.longitude))
-        return [triple for predicate, value in pairs for triple in self._object(node, predicate, value)]
-
-    def _completed(self, node: Any, predicate: str, value: Any) -> list[Triple]:
-        """The missing half of a value whose node is there."""
-        shape = self.observed.shape(predicate)
-        for inner in (self.observed.fields_of(node) or {}).get(predicate, ()):
-            fields = None if isinstance(inner, Literal) else self.observed.fields_of(inner)
-            if fields is not None:
-                return shape.missing(inner, fields, value, self._fresh)
-        raise ValueError("has no node of its own that could be completed")
-
-    def _object(self, node: Any, predicate: str, value: Any) -> list[Triple]:
-        """A new value, or a new part with all that is in it."""
-        if isinstance(value, list):
-            return [triple for one in value for triple in self._object(node, predicate, one)]
-        if not isinstance(value, dict):
-            term, more = self.observed.shape(predicate).terms(value, self._fresh)
-            return [Triple(node, NamedNode(predicate), term), *more]
-        part = self._fresh()
-        triples = [Triple(node, NamedNode(predicate), part)]
-        triples += [Triple(part, NamedNode(TYPE), name) for name in self.observed.classes_of_parts(predicate)]
-        for key, inner in value.items():
-            triples += self._object(part, self._predicate(key), inner)
+    def _triples(self, gap: Gap, entity: Entity) -> list[Triple]:
+        node = self._node(gap.node)
+        if self.kb.wikibase:
+            return self._truthy(node, gap, entity)
+        if gap.key == PLACE and PLACE not in self.kb.names.iris and self.kb.names.known(LATITUDE):
+            return self._pair(node, gap.value)
+        predicate = self.words.predicate(gap.key)
+        if gap.given is not None:
+            return self._completed(node, predicate, gap)
+        if self.observed.is_collection(node, predicate):
+            raise ValueError("is a collection, which cannot be added to")
+        triples = self.words.statements(node, predicate, gap.value)
+        known = self.observed.values(node, predicate)
+        if any(triple.subject == node and triple.object in known for triple in triples):
+            raise ValueError(GIVEN)
         return triples
 
+    def _truthy(self, node: Any, gap: Gap, entity: Entity) -> list[Triple]:
+        predicate = truthy_predicate(self.observed.objects, gap.key)
+        if predicate is None or gap.node != entity.id:
+            raise ValueError("has no truthy triples here; write QuickStatements (.qs) instead")
+        if self.observed.values(node, predicate.replace("/prop/direct/", "/prop/")):
+            raise ValueError("has statements, beside which a truthy triple is not heard; write QuickStatements (.qs) instead")
+        values = gap.value if isinstance(gap.value, list) else [gap.value]
+        return [Triple(node, NamedNode(predicate), truthy_term(value)) for value in values]
 
-def _graph(name: str) -> NamedNode | BlankNode | DefaultGraph:
+    def _pair(self, node: Any, place: Any) -> list[Triple]:
+        """geo:lat and geo:long, or the half that is missing."""
+        if isinstance(place, dict) and place and place.keys() <= set(PARTS[Coordinate]):
+            place = Coordinate(place.get("latitude"), place.get("longitude"))
+        if not isinstance(place, Coordinate) or place.globe:
+            raise ValueError(f"expected a place on the Earth, got {place!r}")
+        known = [self._number(node, LATITUDE), self._number(node, LONGITUDE)]
+        if any(a is not None and b not in (None, a) for a, b in zip(known, (place.latitude, place.longitude), strict=True)):
+            raise ValueError(GIVEN)
+        triples = self.words.halves(node, place, (known[0], known[1]))
+        if not triples:
+            raise ValueError("there is nothing to write")
+        return triples
+
+    def _number(self, node: Any, predicate: str) -> Any:
+        """The one value that a node has."""
+        values = self.observed.values(node, predicate)
+        return value_of_term(values[0]) if values else None
+
+    def _completed(self, node: Any, predicate: str, gap: Gap) -> list[Triple]:
+        """The missing half of a value whose node is there."""
+        inner = self._inner(self.observed.values(node, predicate), gap.given)
+        fields = self.observed.fields_of(inner) or {}
+        triples = self.observed.shape(predicate).missing(inner, fields, gap.value, self.words.fresh)
+        if not triples:
+            raise ValueError("there is nothing to write")
+        if self.completed.setdefault(inner, triples) is triples:
+            return triples
+        if self.completed[inner] != triples:
+            raise ValueError("shares its node with another entity, for which it was filled with something else")
+        return []
+
+    def _inner(self, values: Sequence[Any], given: Any) -> Any:
+        """The node that is this value."""
+        for value in values:
+            fields = None if isinstance(value, LiteralTerm) else self.observed.fields_of(value)
+            if fields is not None and recognised(value, fields, self.observed.fields_of) == given:
+                return value
+        raise ValueError("has no node of its own that could be completed")
+
+
+def graph_of(name: str) -> NamedNode | BlankNode | DefaultGraph:
+    """The graph that an entity names."""
     if not name:
         return DefaultGraph()
     return BlankNode(name[2:]) if name.startswith("_:") else NamedNode(name)
-
-

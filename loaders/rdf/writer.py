@@ -1,27 +1,26 @@
 """Completions into RDF: the source's bytes as they were, and one block after them.
 
 What stands in an anonymous bracket cannot be reached from outside: with `insert` it goes into the bracket.
-RDF/XML and JSON-LD have no room after their last byte: they are parsed and serialised again.
+RDF/XML and JSON-LD have no room after their last byte: they are parsed and serialised again (translate.py).
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import shutil
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import pyoxigraph
-from pyoxigraph import Quad
+from pyoxigraph import BlankNode, Quad
 
-from kbdisk.entity import Completion, Entity
-from kbdisk.errors import WriteError
+from kbdisk.entity import Completion
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, stream, syntax
 from kbdisk.loaders.rdf.observed import ENOUGH, Observed
-from kbdisk.loaders.rdf.plain import Plain
 from kbdisk.loaders.rdf.spelling import Terms
-from kbdisk.loaders.rdf.statements import Anonymous, Made, Statements
+from kbdisk.loaders.rdf.statements import Anonymous, Made, Reach, Statements
+from kbdisk.loaders.rdf.translate import gathered, translate
 from kbdisk.loaders.source import Source
 
 if TYPE_CHECKING:
@@ -30,15 +29,17 @@ if TYPE_CHECKING:
 
 SAMPLE = 1 << 20  # bytes of a document that show how it spells
 
+Completions = Iterable[Completion]
 
-def append(kb: RdfFile, completions: Iterable[Completion], stream_out: BinaryIO) -> Report:
+
+def append(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
     """What stands after the source's own bytes."""
     report = Report()
-    _write_block(kb, _new(kb, completions, report), stream_out)
+    _write_block(kb, made_of(kb, completions, report), stream_out, report)
     return report
 
 
-def splice(kb: RdfFile, completions: Iterable[Completion], stream_out: BinaryIO, insert: bool) -> Report:
+def splice(kb: RdfFile, completions: Completions, stream_out: BinaryIO, insert: bool) -> Report:
     """The whole source with what was filled in it."""
     if not kb.appends:
         return _again(kb, completions, stream_out)
@@ -49,137 +50,117 @@ def splice(kb: RdfFile, completions: Iterable[Completion], stream_out: BinaryIO,
     return _into_brackets(kb, completions, stream_out)
 
 
-def _into_brackets(kb: RdfFile, completions: Iterable[Completion], stream_out: BinaryIO) -> Report:
+def _into_brackets(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
     data = kb.source.read()
     report = Report()
     places = brackets.locate(data, kb.format, kb.options.base)
     inside: Anonymous = {number: [] for number in places}
-    after = list(_new(kb, completions, report, inside))
+    after = list(made_of(kb, completions, report, anonymous=inside))
     shorthand = spelling.shorthand_of(data[:SAMPLE])
     additions = {}
     for number, pairs in inside.items():
         terms = Terms(places[number].prefixes, shorthand=shorthand)
         additions[number] = [terms.pair(predicate, object) for predicate, object in pairs]
     stream_out.write(brackets.insert(data, places, additions))
-    _write_block(kb, iter(after), stream_out)
+    _write_block(kb, after, stream_out, report)
     return report
 
 
-def _again(kb: RdfFile, completions: Iterable[Completion], stream_out: BinaryIO) -> Report:
+def _again(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
     """RDF/XML and JSON-LD: the same bytes where nothing is new, else all of it serialised anew."""
-    report = Report()
-    quads: list[Quad] = []
-    kb.parse(quads.extend)
-    new: list[Quad] = []
-    statements = _statements(kb, quads, everywhere=True)
-    for completion in completions:
-        made = statements.of(completion, report)
-        report.written += made.values
-        new += made.quads
-    if new:
-        serialise([*quads, *new], stream_out, kb.format, kb.prefixes, kb.name)
-        return report
+    rest = (one for one in completions if one.filled)
+    first = next(rest, None)
+    with io.BytesIO() as kept:
+        report = Report() if first is None else whole(kb, itertools.chain([first], rest), kept, kb.format)
+        if report.written:
+            stream_out.write(kept.getbuffer())
+            return report
     with kb.source.open() as bytes_in:
         shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
     return report
 
 
-def serialise(quads: Iterable[Any], stream_out: BinaryIO, format: str, prefixes: dict[str, str], name: str) -> None:
-    """Quads as a document of a format that pyoxigraph writes."""
-    try:
-        usable = Terms(prefixes).prefixes
-        pyoxigraph.serialize(_without_graphs(quads, format), stream_out, format=syntax.FORMATS[format], prefixes=usable)
-    except ValueError as error:
-        raise WriteError(name, f"cannot be written as {syntax.TITLES[format]}: {error}. Choose another format.") from None
-
-
-def fresh(items: Iterable[Entity | Completion], stream_out: BinaryIO, format: str, only_new: bool) -> Report:
-    """Entities serialised anew; or only what was filled in them, as their knowledge base would say it."""
+def whole(kb: RdfKB, completions: Completions, stream_out: BinaryIO, format: str) -> Report:
+    """All that the source says, and what is new, in another syntax."""
     report = Report()
-    made = _only_new(items, report) if only_new else _whole(items)
-    if format in ("rdfxml", "jsonld"):
-        quads = list(_counted(made, report))
-        serialise(quads, stream_out, format, {}, format)
-        return report
-    document = render.update(stream_out) if format == "sparql-update" else render.document(stream_out, format)
-    with document as writer:
-        for one in made:
-            writer.write(one.quads)
-            report.written += one.values
+    translate(kb, lambda given: _quads(kb, completions, report, given), stream_out, format)
     return report
 
 
-def _whole(items: Iterable[Entity | Completion]) -> Iterator[Made]:
-    plain = Plain()
-    for item in items:
-        if isinstance(item, Completion):
-            yield Made(list(plain.entity(item.entity, item.tree())), len(item.filled))
-        else:
-            yield Made(list(plain.entity(item, item.tree)), 0)
+def quads_of(kb: RdfKB, completions: Completions, report: Report) -> tuple[list[Quad], list[Quad]]:
+    """The quads of a source, and what is new or was filled before."""
+    return gathered(kb, lambda given: _quads(kb, completions, report, given))
 
 
-def _only_new(items: Iterable[Entity | Completion], report: Report) -> Iterator[Made]:
-    from kbdisk.loaders.rdf.base import RdfKB
-
-    plain = Plain()
-    statements: Statements | None = None
-    for item in items:
-        if not isinstance(item, Completion) or not item.filled:
-            continue
-        kb = item.entity.source
-        if isinstance(kb, RdfKB):
-            statements = statements or _statements(kb)
-            yield statements.of(item, report)
-        else:
-            yield Made(list(plain.new(item)), len(item.filled))
+def _quads(kb: RdfKB, completions: Completions, report: Report, given: list[Quad] | None) -> Iterator[Quad]:
+    for made in made_of(kb, completions, report, Reach.ALL, given):
+        report.written += len(made.paths)
+        yield from made.quads
 
 
-def _counted(made: Iterable[Made], report: Report) -> Iterator[Quad]:
-    for one in made:
-        report.written += one.values
-        yield from one.quads
+# ---------------------------------------------------------------- what is new
 
 
-def _new(
-    kb: RdfFile, completions: Iterable[Completion], report: Report, anonymous: Anonymous | None = None
+def made_of(
+    kb: RdfKB,
+    completions: Completions,
+    report: Report,
+    reach: Reach = Reach.LABELLED,
+    given: list[Quad] | None = None,
+    anonymous: Anonymous | None = None,
 ) -> Iterator[Made]:
-    """What each completion says that has something to say; counted as written."""
+    """What each completion says that has something to say."""
     statements: Statements | None = None
     for completion in completions:
         if completion.filled:
-            statements = statements or _statements(kb, anonymous=anonymous)
-            made = statements.of(completion, report)
-            report.written += made.values
-            yield made
+            statements = statements or Statements(kb, *observe(kb, given), reach, anonymous)
+            yield statements.of(completion, report)
 
 
-def _statements(
-    kb: RdfKB, quads: list[Quad] | None = None, anonymous: Anonymous | None = None, everywhere: bool = False
-) -> Statements:
-    """What turns completions of a knowledge base into quads as it has them."""
+def observe(kb: RdfKB, given: list[Quad] | None = None) -> tuple[Observed, blocks.FreshLabels]:
+    """The manner of a source, and labels that are new to it."""
     observed = Observed(kb.blanks())
-    if quads is not None:
-        observed.add(quads)
+    if given is not None:
+        observed.add(given)
     else:
-        kb.observe(lambda quads: observed.add(quads, ENOUGH if _large(kb) else None))
+        with kb.again():
+            kb.observe(lambda quads: observed.add(quads, ENOUGH if _is_large(kb) else None))
     with kb.source.open() if kb.source is not None else io.BytesIO() as bytes_in:
         labels = blocks.FreshLabels(bytes_in)
-    return Statements(kb, observed, labels, anonymous, everywhere)
+    labels.taken.update(raw.encode() for raw in observed.blanks.ids)
+    labels.taken.update(name.value.encode() for name in observed.graphs.values() if type(name) is BlankNode)
+    return observed, labels
 
 
-def _large(kb: RdfKB) -> bool:
+def _is_large(kb: RdfKB) -> bool:
     return isinstance(kb.source, Source) and kb.format in syntax.LINES and stream.is_large(kb.source)
 
 
-def _write_block(kb: RdfFile, made: Iterator[Made], stream_out: BinaryIO) -> None:
+# ---------------------------------------------------------------- the block
+
+
+def _write_block(kb: RdfFile, made: Iterable[Made], stream_out: BinaryIO, report: Report) -> None:
     """A block after the source, spelt as the source is; none where nothing is new."""
-    first = next((one for one in made if one.quads), None)
-    if first is None:
-        return
-    with _block(kb, stream_out) as writer:
-        writer.write(first.quads)
-        for one in made:
-            writer.write(one.quads)
+    writer: render.Writer | None = None
+    for one in made:
+        if one.quads:
+            writer = writer or _block(kb, stream_out)
+        if writer is not None:
+            put(writer, one, report)
+        else:
+            report.written += len(one.paths)
+    if writer is not None:
+        writer.close()
+
+
+def put(writer: render.Writer, made: Made, report: Report) -> None:
+    """Write what is new of one entity; where that cannot be spelt, say so."""
+    try:
+        writer.write(made.quads)
+    except ValueError as error:
+        report.unwritable += [(made.id, path, str(error)) for path in made.paths]
+    else:
+        report.written += len(made.paths)
 
 
 def _block(kb: RdfFile, stream_out: BinaryIO) -> render.Writer:
@@ -195,9 +176,3 @@ def _block(kb: RdfFile, stream_out: BinaryIO) -> render.Writer:
         terms = Terms(kb.prefixes, base, spelling.shorthand_of(sample))
     newline = scan.newline_of(sample)
     return render.block(stream_out, kb.format, terms, newline=newline, at_line_start=last == b"\n")
-
-
-def _without_graphs(quads: Iterable[Any], format: str) -> Iterator[Any]:
-    """Triples, where a format has no named graphs."""
-    flat = format == "rdfxml"
-    return (quad.triple if flat else quad for quad in quads)

@@ -1,0 +1,115 @@
+"""Entities of any source as a new RDF document, from their trees; or only what was filled in them.
+
+Those of an RDF source are said in its words (subset.py), all others plainly (plain.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from pyoxigraph import Quad
+
+from kbdisk.entity import Completion, Entity, Path
+from kbdisk.errors import WriteError
+from kbdisk.loaders.kb import Report
+from kbdisk.loaders.rdf import render, syntax, writer
+from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.plain import Plain
+from kbdisk.loaders.rdf.spelling import Terms
+from kbdisk.loaders.rdf.statements import Made, Reach, Statements
+from kbdisk.loaders.rdf.subset import Subset
+from kbdisk.loaders.rdf.translate import serialise
+
+Item = Entity | Completion
+
+
+def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bool) -> Report:
+    """Write entities, or only what was filled in them."""
+    report = Report()
+    first, items = _peeked(items)
+    source = _entity(first).source if first else None
+    prefixes = source.prefixes if isinstance(source, RdfKB) else {}
+    made = new_of(items, report) if only_new else whole_of(items, report)
+    if format in ("rdfxml", "jsonld"):
+        serialise(counted(made, report), stream_out, format, prefixes, format)
+        return report
+    with render.update(stream_out, Terms(prefixes)) if format == "sparql-update" else render.document(
+        stream_out, format, Terms(prefixes)
+    ) as document:
+        for one in made:
+            if only_new:
+                writer.put(document, one, report)
+            else:
+                _write(document, one, report)
+    return report
+
+
+def _write(document: render.Writer, made: Made, report: Report) -> None:
+    try:
+        document.write(made.quads)
+    except ValueError as error:
+        title = syntax.TITLES.get(document.format, document.format)
+        raise WriteError(made.id, f"cannot be written as {title}: {error}. Choose another format, such as TriG.") from None
+    report.written += len(made.paths)
+
+
+def counted(made: Iterable[Made], report: Report) -> Iterator[Quad]:
+    """The quads, counted as they go."""
+    for one in made:
+        report.written += len(one.paths)
+        yield from one.quads
+
+
+def _peeked(items: Iterable[Item]) -> tuple[Item | None, Iterable[Item]]:
+    rest = iter(items)
+    first = next(rest, None)
+    return first, rest if first is None else itertools.chain([first], rest)
+
+
+def _entity(item: Item) -> Entity:
+    return item.entity if isinstance(item, Completion) else item
+
+
+def whole_of(items: Iterable[Item], report: Report) -> Iterator[Made]:
+    """All that each item says."""
+    plain = Plain()
+    subsets: dict[int, Subset] = {}
+    for item in items:
+        entity = _entity(item)
+        tree, paths = (item.tree(), list(item.filled)) if isinstance(item, Completion) else (entity.tree, [])
+        kb = entity.source
+        speaker: Plain | Subset = plain
+        if isinstance(kb, RdfKB):
+            if id(kb) not in subsets:
+                subsets[id(kb)] = Subset(kb, *writer.observe(kb))
+            speaker = subsets[id(kb)]
+        try:
+            yield Made(entity.id, list(speaker.entity(entity, tree)), paths)
+        except ValueError as error:
+            report.unwritable.append((entity.id, (), str(error)))
+
+
+def new_of(items: Iterable[Item], report: Report) -> Iterator[Made]:
+    """What was filled in each item, and nothing else."""
+    plain = Plain()
+    speakers: dict[int, Statements] = {}
+    for item in items:
+        if not isinstance(item, Completion) or not item.filled:
+            continue
+        kb = item.entity.source
+        if isinstance(kb, RdfKB):
+            if id(kb) not in speakers:
+                speakers[id(kb)] = Statements(kb, *writer.observe(kb), Reach.NONE)
+            yield speakers[id(kb)].of(item, report)
+        else:
+            yield from _plainly(plain, item, report)
+
+
+def _plainly(plain: Plain, item: Completion, report: Report) -> Iterator[Made]:
+    paths: list[Path] = list(item.filled)
+    try:
+        yield Made(item.entity.id, list(plain.new(item)), paths)
+    except ValueError as error:
+        report.unwritable += [(item.entity.id, path, str(error)) for path in paths]
