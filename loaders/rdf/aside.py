@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FEW = 8 << 20  # bytes
 BATCH = 2000  # entities grouped at a time
 
-Row = tuple[bytes, bytes | None, bytes]  # subject, blank node as object, line
+Row = tuple[bytes, bytes | None, bytes | None, bytes]  # subject; predicate and object, if that is a blank node; line
 
 
 class Aside:
@@ -34,7 +34,9 @@ class Aside:
     def __enter__(self) -> Aside:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.database is not None:
             self.database.close()
         if self.folder is not None:
@@ -43,7 +45,7 @@ class Aside:
     def add(self, rows: list[Row]) -> None:
         """Set lines aside."""
         self.rows.extend(rows)
-        self.size += sum(len(line) for _, _, line in rows)
+        self.size += sum(len(row[-1]) for row in rows)
         if self.size > FEW:
             self._store()
 
@@ -51,7 +53,7 @@ class Aside:
         """What the lines make, once all of them are here."""
         if self.database is None:
             if self.rows:
-                yield from self._folded((line for _, _, line in self.rows), set())
+                yield from self._folded((row[-1] for row in self.rows), set())
             return
         self._store()
         yield from self._grouped(self.database)
@@ -62,11 +64,11 @@ class Aside:
             self.database = sqlite3.connect(Path(self.folder.name) / "aside.db", isolation_level=None)
             self.database.executescript("""
                 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; PRAGMA temp_store = FILE;
-                CREATE TABLE line (subject BLOB, object BLOB, text BLOB);
+                CREATE TABLE line (subject BLOB, predicate BLOB, object BLOB, text BLOB);
                 CREATE TABLE done (blank BLOB PRIMARY KEY) WITHOUT ROWID;
             """)
         self.database.execute("BEGIN")
-        self.database.executemany("INSERT INTO line VALUES (?, ?, ?)", self.rows)
+        self.database.executemany("INSERT INTO line VALUES (?, ?, ?, ?)", self.rows)
         self.database.execute("COMMIT")
         self.rows.clear()
         self.size = 0
@@ -75,19 +77,24 @@ class Aside:
         database.executescript("""
             CREATE INDEX by_subject ON line (subject);
             CREATE INDEX by_object ON line (object) WHERE object IS NOT NULL;
-            CREATE TABLE mentions AS SELECT object AS blank, count(DISTINCT subject || text) AS n FROM line
+            CREATE TABLE mentions AS SELECT object AS blank, count(DISTINCT subject || predicate) AS n FROM line
                 WHERE object IS NOT NULL GROUP BY object;
             CREATE UNIQUE INDEX by_blank ON mentions (blank);
         """)
         things = "SELECT subject FROM line WHERE substr(subject, 1, 1) = x'3C' GROUP BY subject ORDER BY min(rowid)"
-        blanks = "SELECT subject FROM line WHERE substr(subject, 1, 1) <> x'3C' AND {} GROUP BY subject ORDER BY min(rowid)"
+        blanks = (
+            "SELECT subject FROM line WHERE substr(subject, 1, 1) <> x'3C' AND {} GROUP BY subject ORDER BY min(rowid)"
+        )
         roots = blanks.format("coalesce((SELECT n FROM mentions WHERE blank = subject), 0) <> 1")
-        circles = blanks.format("subject NOT IN (SELECT blank FROM done)")
-        for query in (things, roots, circles):
+        for query in (things, roots):
             with closing(database.cursor()) as cursor:
                 subjects = (row[0] for row in cursor.execute(query))
                 while batch := list(itertools.islice(subjects, BATCH)):
                     yield from self._batch(database, batch)
+        with closing(database.cursor()) as cursor:
+            for (blank,) in cursor.execute(blanks.format("subject NOT IN (SELECT blank FROM done)")):
+                if not database.execute("SELECT 1 FROM done WHERE blank = ?", [blank]).fetchone():
+                    yield from self._batch(database, [_on_circle(database, blank)])
 
     def _batch(self, database: sqlite3.Connection, subjects: list[bytes]) -> Iterator[Entity]:
         """These subjects with the blank nodes that belong to them alone."""
@@ -97,17 +104,19 @@ class Aside:
         while subjects:
             following: list[bytes] = []
             for subject in subjects:
-                for text, object in database.execute("SELECT text, object FROM line WHERE subject = ? ORDER BY rowid", [subject]):
+                for text, object in database.execute(
+                    "SELECT text, object FROM line WHERE subject = ? ORDER BY rowid", [subject]
+                ):
                     lines.append(text)
-                    if object is None or object in met:
+                    if object is None or object.decode() in shared:
                         continue
-                    met.add(object)
-                    if database.execute("SELECT n FROM mentions WHERE blank = ?", [object]).fetchone()[0] == 1:
-                        following.append(object)
-                    else:
+                    if database.execute("SELECT n FROM mentions WHERE blank = ?", [object]).fetchone()[0] > 1:
                         shared.add(object.decode())
+                    elif object not in met:
+                        met.add(object)
+                        following.append(object)
             subjects = following
-        blanks = [[name] for name in met if name[:1] == b"_" and name.decode() not in shared]
+        blanks = [[name] for name in met if name[:1] == b"_"]
         database.executemany("INSERT OR IGNORE INTO done VALUES (?)", blanks)
         yield from self._folded(lines, shared)
 
@@ -115,3 +124,12 @@ class Aside:
         trees = self.kb.new_trees()
         self.kb.parse_text(b"\n".join(lines), trees.add, None)
         yield from self.kb.fold(trees, shared.__contains__)
+
+
+def _on_circle(database: sqlite3.Connection, blank: bytes) -> bytes:
+    """A node of the circle that a blank node hangs from, going from each to the one that mentions it."""
+    met: set[bytes] = set()
+    while blank not in met:
+        met.add(blank)
+        blank = database.execute("SELECT subject FROM line WHERE object = ?", [blank]).fetchone()[0]
+    return blank

@@ -32,9 +32,10 @@ IRI, BLANK_NODE = b"<_"
 PORTIONS = 16
 ESCAPE = re.compile(rb"\\u([0-9A-Fa-f]{4})|\\U(00[01][0-9A-Fa-f]{5})")
 SUBJECT = re.compile(rb"\s*(<[^>]*>|_:[^\s<]+)")
-BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*<[^>]*>[ \t]*(_:[^\s<>"]+?)\.?(?=[\s<]|\Z)')
+BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*(<[^>]*>)[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')
 RUN = re.compile(rb"((<[^>\\\n]*+>).*+(?:\n\2.*+)*+\n*+|.++\n*+|\n++)")  # lines of one subject, if it is a plain IRI
-OBJECT = re.compile(rb'>[ \t]*(_:[^\s<>"]+?)\.?(?=[\s<])')  # in a literal, too: that does no harm here
+OBJECT = re.compile(rb'>[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')  # in a literal, too: that does no harm here
+RETURN = re.compile(rb"\r(?!\n)")  # ends a line, too; a file with such lines is taken whole
 
 
 @dataclass
@@ -88,9 +89,11 @@ def scan(kb: RdfFile) -> Plan:
     plan = Plan()
     digests, met = array("q"), array("I")
     text = b""
+    mixed = False
     with kb.open() as bytes_in:
         while more := bytes_in.read(BLOCK):
             text += more + bytes_in.readline()
+            mixed = mixed or (b"\r" in text and RETURN.search(text) is not None)
             cut = _note(text, digests, met, whole=False)
             if cut:
                 plan.stretches.append(cut)
@@ -98,7 +101,7 @@ def scan(kb: RdfFile) -> Plan:
     _note(text, digests, met, whole=True)
     plan.stretches.append(len(text))
     plan.scattered = _in_two(digests, met)
-    return plan
+    return Plan([sum(plan.stretches)]) if mixed else plan
 
 
 def _note(text: bytes, digests: array[int], met: array[int], whole: bool) -> int:
@@ -183,10 +186,15 @@ def subject_of(line: bytes) -> bytes | None:
         if found is None:
             return None
         subject = found[1]
-    return ESCAPE.sub(_unescaped, subject) if b"\\" in subject else subject
+    return unescaped(subject)
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
+def unescaped(name: bytes) -> bytes:
+    """An IRI without escapes, which are another spelling of the same."""
+    return ESCAPE.sub(_character, name) if b"\\" in name else name
+
+
+def _character(found: re.Match[bytes]) -> bytes:
     return chr(int(found[1] or found[2], 16)).encode("utf-8", "surrogatepass")
 
 
@@ -209,4 +217,4 @@ def _row(line: bytes) -> Row | None:
     if subject is None:
         return None
     found = BLANK.match(line) if b"_:" in line else None
-    return subject, found[1] if found else None, line
+    return (subject, unescaped(found[1]), found[2], line) if found else (subject, None, None, line)
