@@ -57,8 +57,8 @@ class Names:
 
 
 def iri_of_key(key: str) -> str:
-    """The predicate of a key in a source that has no predicates: the key itself where it is an IRI."""
-    return key if is_iri(key) and not key.startswith(KEY) else KEY + quote(key, safe="")
+    """The predicate of a key in a source that has no predicates: the key itself where it is an IRI of the web."""
+    return key if key.startswith(("http://", "https://")) and is_iri(key) else KEY + quote(key, safe="")
 
 
 def iri_of_id(id: str) -> str:

@@ -128,6 +128,8 @@ class Statements:
             return self._completed(node, predicate, gap)
         if self.observed.is_collection(node, predicate):
             raise ValueError("is a collection, which cannot be added to")
+        if gap.value == []:
+            raise ValueError("there is nothing to write")
         triples = self.words.statements(node, predicate, gap.value)
         known = self.observed.values(node, predicate)
         if any(triple.subject == node and triple.object in known for triple in triples):

@@ -60,7 +60,7 @@ class Words:
 
     def statements(self, node: Any, predicate: str, value: Any) -> list[Triple]:
         """A new value of a node, or several, or a new part with all that is in it."""
-        if isinstance(value, list) and not self.observed.holds_collections(predicate):
+        if isinstance(value, list) and value and not self.observed.holds_collections(predicate):
             return [triple for one in value for triple in self.statements(node, predicate, one)]
         term, more = self.collection(predicate, value) if isinstance(value, list) else self.term(predicate, value)
         return [Triple(node, NamedNode(predicate), term), *more]
