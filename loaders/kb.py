@@ -14,6 +14,7 @@ from kbdisk.entity import Completion, Entity, Link, Path, walk
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
+from kbdisk.loaders.units import Units
 
 if TYPE_CHECKING:
     import networkx
@@ -113,9 +114,15 @@ class KB(ABC):
         reading.begun = True
         if reading.ahead is None:
             self._forget()
-            yield from self.read()
-        else:
-            yield from reading.ahead
+        entities = self.read() if reading.ahead is None else reading.ahead
+        yield from self._measured(entities) if self.options.units else entities
+
+    def _measured(self, entities: Iterable[Entity]) -> Iterator[Entity]:
+        """The entities with the units that the user told."""
+        units = Units(self.options.units)
+        yield from map(units.measured, entities)
+        for what in units.oddities():
+            self.odd.note(what, self.name)
 
     def __len__(self) -> int:
         if self._length is None:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from kbdisk import loaders
-from kbdisk.entity import Completion, Entity
+from kbdisk.entity import Completion, Entity, Path
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.target import compressing, compression_of, without_compression, writing
+from kbdisk.loaders.units import Units
 
 
 @dataclass
@@ -74,6 +75,14 @@ class Plan:
             return False
 
     def _write(self, file: BinaryIO) -> Report:
+        refused: list[tuple[str, Path, str]] = []
+        if self.kb is not None and self.kb.options.units:
+            self.items = Units(self.kb.options.units).bare(self.items, refused)
+        report = self._written(file)
+        report.unwritable += refused
+        return report
+
+    def _written(self, file: BinaryIO) -> Report:
         kind = compression_of(self.target)
         if self._appends(kind):
             with self.kb.source.stored() as bytes_in:  # compressed or not, what was there stays to the byte
