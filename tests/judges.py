@@ -58,9 +58,15 @@ def by_rdflib(data: bytes, format: str = "turtle", base: str = BASE) -> set[str]
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # rdflib's, of its own doing
             dataset = rdflib.Dataset()
             dataset.parse(data=data.removeprefix(BOM), format=NAMES[format][0], publicID=base)
-        return canonical([_quad(*found) for found in dataset.quads()])
+        return of_graph(dataset)
     finally:
         rdflib.NORMALIZE_LITERALS = before
+
+
+def of_graph(found: rdflib.Graph) -> set[str]:
+    """An rdflib Graph or Dataset in canonical form."""
+    every = found.quads() if isinstance(found, rdflib.Dataset) else ((*triple, None) for triple in found)
+    return canonical([_quad(*one) for one in every])
 
 
 def by_tools(data: bytes, format: str, folder: Path, base: str = BASE) -> dict[str, set[str]]:

@@ -21,8 +21,11 @@ from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Made, Reach, Statements
 from kbdisk.loaders.rdf.subset import Subset
 from kbdisk.loaders.rdf.translate import serialise
+from kbdisk.loaders.rdf.vocabulary import XSD
 
 Item = Entity | Completion
+
+BARE = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))  # without quotes, where a number is plain
 
 
 def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bool) -> Report:
@@ -31,13 +34,13 @@ def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bo
     first, items = _peeked(items)
     source = _entity(first).source if first else None
     prefixes = source.prefixes if isinstance(source, RdfKB) else {}
+    terms = Terms(prefixes, shorthand=() if prefixes else BARE)
     made = new_of(items, report) if only_new else whole_of(items, report)
     if format in ("rdfxml", "jsonld"):
         serialise(counted(made, report), stream_out, format, prefixes, format)
         return report
-    with render.update(stream_out, Terms(prefixes)) if format == "sparql-update" else render.document(
-        stream_out, format, Terms(prefixes)
-    ) as document:
+    updates = format == "sparql-update"
+    with render.update(stream_out, terms) if updates else render.document(stream_out, format, terms) as document:
         for one in made:
             if only_new:
                 writer.put(document, one, report)
@@ -51,7 +54,9 @@ def _write(document: render.Writer, made: Made, report: Report) -> None:
         document.write(made.quads)
     except ValueError as error:
         title = syntax.TITLES.get(document.format, document.format)
-        raise WriteError(made.id, f"cannot be written as {title}: {error}. Choose another format, such as TriG.") from None
+        raise WriteError(
+            made.id, f"cannot be written as {title}: {error}. Choose another format, such as TriG."
+        ) from None
     report.written += len(made.paths)
 
 

@@ -26,9 +26,7 @@ class Gap:
     paths: list[Path] = field(default_factory=list)  # that lead here
 
 
-def gaps_of(
-    completion: Completion, key_of: Callable[[str], str] = str
-) -> tuple[list[Gap], list[tuple[Path, str]]]:
+def gaps_of(completion: Completion, key_of: Callable[[str], str] = str) -> tuple[list[Gap], list[tuple[Path, str]]]:
     """The gaps that a completion fills, and the paths that lead to none, each with the reason.
 
     `key_of` tells the name in a tree of a property that is called something else, such as by its IRI.

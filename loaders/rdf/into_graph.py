@@ -39,7 +39,9 @@ def write(items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_n
 def _add(graph: rdflib.Graph, quads: list[Any], prefixes: dict[str, str]) -> None:
     named = next((quad.graph_name for quad in quads if not isinstance(quad.graph_name, DefaultGraph)), None)
     if named is not None and not isinstance(graph, rdflib.Dataset):
-        raise WriteError(NAME, f"expected the default graph, got {named}. Pass an rdflib Dataset, which has named graphs.")
+        raise WriteError(
+            NAME, f"expected the default graph, got {named}. Pass an rdflib Dataset, which has named graphs."
+        )
     for prefix, iri in prefixes.items():
         graph.bind(prefix, iri, override=False)
     graphs.add(graph, quads)

@@ -57,7 +57,9 @@ class Observed:
         """How the values of a predicate look."""
         shape = self._shapes.get(predicate)
         if shape is None:
-            examples = [term for term in self.objects.get(predicate, ()) if isinstance(term, Literal | NamedNode | BlankNode)]
+            examples = [
+                term for term in self.objects.get(predicate, ()) if isinstance(term, Literal | NamedNode | BlankNode)
+            ]
             shape = self._shapes[predicate] = Shape.observe((term, self.fields_of) for term in examples)
         return shape
 
@@ -78,7 +80,11 @@ class Observed:
         counts: Counter[tuple[NamedNode, ...]] = Counter()
         for value in self.objects.get(predicate, ()):
             fields = self.fields.get(value)
-            if isinstance(value, BlankNode) and fields is not None and recognised(value, fields, self.fields_of) is None:
+            if (
+                isinstance(value, BlankNode)
+                and fields is not None
+                and recognised(value, fields, self.fields_of) is None
+            ):
                 counts[tuple(fields.get(TYPE, ()))] += 1
         if not counts and self.objects.get(predicate):
             raise ValueError("expected one value, as its others are, got a part")

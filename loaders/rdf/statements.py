@@ -141,7 +141,9 @@ class Statements:
         if predicate is None or gap.node != entity.id:
             raise ValueError("has no truthy triples here; write QuickStatements (.qs) instead")
         if self.observed.values(node, predicate.replace("/prop/direct/", "/prop/")):
-            raise ValueError("has statements, beside which a truthy triple is not heard; write QuickStatements (.qs) instead")
+            raise ValueError(
+                "has statements, beside which a truthy triple is not heard; write QuickStatements (.qs) instead"
+            )
         values = gap.value if isinstance(gap.value, list) else [gap.value]
         return [Triple(node, NamedNode(predicate), truthy_term(value)) for value in values]
 
@@ -152,7 +154,9 @@ class Statements:
         if not isinstance(place, Coordinate) or place.globe:
             raise ValueError(f"expected a place on the Earth, got {place!r}")
         known = [self._number(node, LATITUDE), self._number(node, LONGITUDE)]
-        if any(a is not None and b not in (None, a) for a, b in zip(known, (place.latitude, place.longitude), strict=True)):
+        if any(
+            a is not None and b not in (None, a) for a, b in zip(known, (place.latitude, place.longitude), strict=True)
+        ):
             raise ValueError(GIVEN)
         triples = self.words.halves(node, place, (known[0], known[1]))
         if not triples:

@@ -1,8 +1,8 @@
 """Entities of an RDF source written anew from their trees, in that source's own words.
 
-    predicates, shapes    as the source has them; a value that fits no shape is said most naturally
-    blank nodes           stay blank nodes: `_:[3]`, which has no label, gets one
-    a Wikibase            truthy triples and labels, where it has such
+predicates, shapes    as the source has them; a value that fits no shape is said most naturally
+blank nodes           stay blank nodes: `_:[3]`, which has no label, gets one
+a Wikibase            truthy triples and labels, where it has such
 """
 
 from __future__ import annotations

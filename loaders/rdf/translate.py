@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 CHUNK = 10_000  # quads
 
 Quads = Iterable[Quad]
-New = Callable[[list[Quad] | None], Iterator[Quad]]  # what is new, of the quads that are given; None: they were not kept
+New = Callable[
+    [list[Quad] | None], Iterator[Quad]
+]  # what is new, of the quads that are given; None: they were not kept
 
 
 def translate(kb: RdfKB, new: New, stream: BinaryIO, format: str) -> None:

@@ -51,7 +51,9 @@ class Words:
         if iri == TYPE:
             raise ValueError("is the class, which is never filled")
         if not (iri != key or "://" in iri or iri.startswith("urn:")) or not is_iri(iri):
-            raise ValueError(f"no predicate is called {key!r} here; say its whole IRI, or one of its prefixes and a word")
+            raise ValueError(
+                f"no predicate is called {key!r} here; say its whole IRI, or one of its prefixes and a word"
+            )
         return iri
 
     def _expanded(self, name: str) -> str:
@@ -72,7 +74,9 @@ class Words:
             return self.part(predicate, value) if composite is None else self.term(predicate, composite)
         if isinstance(value, Link):
             value = self.link(value)
-            return (value, []) if isinstance(value, BlankNode) else self.observed.shape(predicate).terms(value, self.fresh)
+            return (
+                (value, []) if isinstance(value, BlankNode) else self.observed.shape(predicate).terms(value, self.fresh)
+            )
         if value is None:
             raise ValueError("there is nothing to write")
         if value is SOMEVALUE:
@@ -118,7 +122,9 @@ class Words:
     def halves(self, node: Any, place: Coordinate, given: tuple[Any, Any] = (None, None)) -> list[Triple]:
         """geo:lat and geo:long, each as the knowledge base spells it; what is given already stays."""
         triples = []
-        for predicate, value, before in zip((LATITUDE, LONGITUDE), (place.latitude, place.longitude), given, strict=True):
+        for predicate, value, before in zip(
+            (LATITUDE, LONGITUDE), (place.latitude, place.longitude), given, strict=True
+        ):
             if value is not None and before is None:
                 triples += self.statements(node, predicate, value)
         return triples

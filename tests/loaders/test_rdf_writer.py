@@ -31,7 +31,13 @@ def completions(kb, values):
     """What is filled in entities: id -> path -> value; ids without a colon are short."""
     wanted = {id if ":" in id else E + id: paths for id, paths in values.items()}
     found = [
-        Completion(entity, {path if isinstance(path, tuple) else (path,): Filled(value) for path, value in wanted.pop(entity.id).items()})
+        Completion(
+            entity,
+            {
+                path if isinstance(path, tuple) else (path,): Filled(value)
+                for path, value in wanted.pop(entity.id).items()
+            },
+        )
         for entity in kb
         if entity.id in wanted
     ]
@@ -164,11 +170,11 @@ GRAPHS = {
         "GRAPH :g { :b :size 7 } :c :size 8 . GRAPH _:h { :d :size 9 }",
     ),
     "nquads": (
-        f"<{E}a> <{E}size> \"5\"^^<http://www.w3.org/2001/XMLSchema#integer> <{E}g> .\n<{E}b> <{E}name> \"b\" <{E}g> .\n"
+        f'<{E}a> <{E}size> "5"^^<http://www.w3.org/2001/XMLSchema#integer> <{E}g> .\n<{E}b> <{E}name> "b" <{E}g> .\n'
         f'<{E}c> <{E}name> "c" .\n<{E}d> <{E}name> "d" _:h .',
-        f"<{E}b> <{E}size> \"7\"^^<http://www.w3.org/2001/XMLSchema#integer> <{E}g> .\n"
-        f"<{E}c> <{E}size> \"8\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n"
-        f"<{E}d> <{E}size> \"9\"^^<http://www.w3.org/2001/XMLSchema#integer> _:h .",
+        f'<{E}b> <{E}size> "7"^^<http://www.w3.org/2001/XMLSchema#integer> <{E}g> .\n'
+        f'<{E}c> <{E}size> "8"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
+        f'<{E}d> <{E}size> "9"^^<http://www.w3.org/2001/XMLSchema#integer> _:h .',
     ),
 }
 
@@ -225,7 +231,12 @@ SHAPES = {  # what other entities have, a value, how it is written
     "its own language": (":a :title 'A'@de , 'A'@en .", "title", Text("B", "en"), ":b :title 'B'@en ."),
     "a link": (":a :near :c .", "near", Link(E + "a"), ":b :near :a ."),
     "several": (":a :near :c .", "near", [Link(E + "a"), Link(E + "c")], ":b :near :a , :c ."),
-    "a point": (':a :at "Point(1.5 2)"^^gsp:wktLiteral .', "at", Coordinate(4, 3), ':b :at "Point(3 4)"^^gsp:wktLiteral .'),
+    "a point": (
+        ':a :at "Point(1.5 2)"^^gsp:wktLiteral .',
+        "at",
+        Coordinate(4, 3),
+        ':b :at "Point(3 4)"^^gsp:wktLiteral .',
+    ),
     "schema.org": (
         ":a :size [ a schema:QuantitativeValue ; schema:value 5 ; schema:unitCode 'KGM' ] .",
         "size",
@@ -259,7 +270,12 @@ SHAPES = {  # what other entities have, a value, how it is written
         ":b :part [ a :Part ; :size 7 ; :year '1990'^^xsd:gYear ] .",
     ),
     "a collection": (":a :list ( 1.50 2.25 ) .", "list", [3.5, 4.0], ":b :list ( 3.50 4.00 ) ."),
-    "a place": (":a geo:lat 1.50 ; geo:long 2.50 .", "coordinate", Coordinate(3.5, 4), ":b geo:lat 3.50 ; geo:long 4.00 ."),
+    "a place": (
+        ":a geo:lat 1.50 ; geo:long 2.50 .",
+        "coordinate",
+        Coordinate(3.5, 4),
+        ":b geo:lat 3.50 ; geo:long 4.00 .",
+    ),
     "known to exist": (":a :near :c .", "near", SOMEVALUE, ":b :near [] ."),
     "a new property by its short form": (":a :size 5 .", "ex:weight", 7.5, ":b :weight 7.5 ."),
     "a new property by its IRI": (":a :size 5 .", "http://new.org/weight", 7, ":b <http://new.org/weight> 7 ."),
@@ -292,7 +308,12 @@ def test_parts_of_a_list_by_their_indices(tmp_path):
 
 def test_one_more_value_beside_those_that_are_given(tmp_path):
     document = HEAD + ":a :near :b . :b :near :a , :c ."
-    check(tmp_path, document, {"a": {("near", 1): Link(E + "c")}, "b": {("near", 2): Link(E + "d")}}, ":a :near :c . :b :near :d .")
+    check(
+        tmp_path,
+        document,
+        {"a": {("near", 1): Link(E + "c")}, "b": {("near", 2): Link(E + "d")}},
+        ":a :near :c . :b :near :d .",
+    )
 
 
 HALVES = {  # an entity that lacks something of a value, a path, the missing half, what is new
@@ -330,7 +351,12 @@ HALVES = {  # an entity that lacks something of a value, a path, the missing hal
         3,
         ":a geo:long 3.00 .",
     ),
-    "a place": (":a geo:lat 1.50 . :b geo:lat 1.25 ; geo:long 2.25 .", ("coordinate",), Coordinate(1.5, 3), ":a geo:long 3.00 ."),
+    "a place": (
+        ":a geo:lat 1.50 . :b geo:lat 1.25 ; geo:long 2.25 .",
+        ("coordinate",),
+        Coordinate(1.5, 3),
+        ":a geo:long 3.00 .",
+    ),
     "a latitude of a node": (
         ":a :at _:p . _:p a geo:Point ; geo:long 2.25 . :b :at [ a geo:Point ; geo:lat 1.25 ; geo:long 2 ] .",
         ("at", "latitude"),
@@ -348,7 +374,9 @@ def test_the_missing_half_of_a_value_is_added_to_its_node(name, tmp_path):
 
 def test_a_node_that_two_entities_share_is_completed_once(tmp_path):
     document = HEAD + ":a :size :q . :b :size :q . :q a schema:QuantitativeValue ; schema:value 5 ."
-    check(tmp_path, document, {"a": {("size", "unit"): "kg"}, "b": {("size", "unit"): "kg"}}, ":q schema:unitCode 'kg' .")
+    check(
+        tmp_path, document, {"a": {("size", "unit"): "kg"}, "b": {("size", "unit"): "kg"}}, ":q schema:unitCode 'kg' ."
+    )
     _, report = filled(tmp_path, document, {"a": {("size", "unit"): "kg"}, "b": {("size", "unit"): "g"}})
     assert report.written == 1
     assert "shares its node" in report.unwritable[0][2]
@@ -361,14 +389,24 @@ REFUSED = {
     "a given value": (":b :size 5 .", "size", 7, "has a value already"),
     "the same value again": (":b :size 5 .", ("size", 1), 5, "has a value already"),
     "one of several": (":b :size 5 , 6 .", "size", 7, "has a value already"),
-    "which of several parts": (":b :part [ :size 5 ] , [ :size 6 ] .", ("part", "year"), 7, "say which, such as part[0]"),
+    "which of several parts": (
+        ":b :part [ :size 5 ] , [ :size 6 ] .",
+        ("part", "year"),
+        7,
+        "say which, such as part[0]",
+    ),
     "a unit that is there": (
         ":b :size [ a schema:QuantitativeValue ; schema:value 5 ; schema:unitText 'kg' ] .",
         ("size", "unit"),
         "g",
         "has a value already",
     ),
-    "half of a place that differs": (":b geo:lat 1 . :a geo:lat 1 ; geo:long 2 .", "coordinate", Coordinate(2, 3), "has a value"),
+    "half of a place that differs": (
+        ":b geo:lat 1 . :a geo:lat 1 ; geo:long 2 .",
+        "coordinate",
+        Coordinate(2, 3),
+        "has a value",
+    ),
     "a collection": (":b :list ( 1 2 ) .", ("list", 2), 3, "is a collection"),
     "an empty collection": (":b :list () .", ("list", 0), 3, "is a collection"),
     "an unknown key": (":b :size 5 .", "weight", 7, "no predicate is called 'weight' here; say its whole IRI"),
@@ -402,10 +440,12 @@ def test_what_has_no_place_is_reported_and_nothing_is_written(name, tmp_path):
 
 
 def test_a_value_that_has_a_place_is_written_beside_one_that_has_none(tmp_path):
-    out, report = filled(tmp_path, HEAD + ":a :size 5 . :b :name 'b' .", {"b": {"size": 7, "name": "c"}, "a": {"name": "a"}})
+    out, report = filled(
+        tmp_path, HEAD + ":a :size 5 . :b :name 'b' .", {"b": {"size": 7, "name": "c"}, "a": {"name": "a"}}
+    )
     assert report.written == 2
     assert [path for _, path, _ in report.unwritable] == [("name",)]
-    assert out.decode().endswith(":b :size 7 .\n:a :name \"a\" .\n# kbdisk: end\n") or b":a :name" in out
+    assert out.decode().endswith(':b :size 7 .\n:a :name "a" .\n# kbdisk: end\n') or b":a :name" in out
 
 
 def test_another_value_for_what_was_filled_before_is_refused(tmp_path):
@@ -413,7 +453,9 @@ def test_another_value_for_what_was_filled_before_is_refused(tmp_path):
     out, _ = filled(tmp_path, document, {"b": {"size": 7, ("part", "size"): 1}, "a": {("size", 1): 6}})
     again, report = filled(tmp_path, out, {"b": {"size": 8, ("part", "year"): 1}, "a": {("size", 1): 7}})
     assert again == out
-    assert {why for _, _, why in report.unwritable} == {"was filled before; take that block out of the source to fill it again"}
+    assert {why for _, _, why in report.unwritable} == {
+        "was filled before; take that block out of the source to fill it again"
+    }
 
 
 def test_given_beside_what_was_filled_stays_given(tmp_path):
@@ -429,7 +471,12 @@ def test_given_beside_what_was_filled_stays_given(tmp_path):
 
 
 BRACKETS = {  # a document, a path, a value, the document as it shall say
-    "one": (":a :part [ :name 'p' ] . :b :size 5 .", ("part", "size"), 7, ":a :part [ :name 'p' ; :size 7 ] . :b :size 5 ."),
+    "one": (
+        ":a :part [ :name 'p' ] . :b :size 5 .",
+        ("part", "size"),
+        7,
+        ":a :part [ :name 'p' ; :size 7 ] . :b :size 5 .",
+    ),
     "nested": (
         ":a :part [ :part [ :name 'q' ] ; :name 'p' ] . :b :size 5 .",
         ("part", "part", "size"),
@@ -508,7 +555,12 @@ def test_what_is_outside_of_brackets_goes_to_the_end_as_ever(tmp_path):
     values = {"a": {("part", "size"): 7, "size": 8}, "b": {"name": "b"}}
     out, report = filled(tmp_path, document, values, insert=True)
     assert report.written == 3
-    says(out, (HEAD + ":a :part [ :name 'p' ; :size 7 ] ; :size 8 . :b :size 5 ; :name 'b' .").encode(), "turtle", tmp_path)
+    says(
+        out,
+        (HEAD + ":a :part [ :name 'p' ; :size 7 ] ; :size 8 . :b :size 5 ; :name 'b' .").encode(),
+        "turtle",
+        tmp_path,
+    )
 
 
 def test_an_anonymous_node_without_anything_is_known_to_exist(tmp_path):
@@ -568,7 +620,10 @@ s:1 a wikibase:Statement ; wikibase:rank wikibase:DeprecatedRank ; ps:P3 "x" .
 
 
 def test_a_wikibase_gets_truthy_triples(tmp_path):
-    values = {"http://wb.org/entity/Q2": {"P1": 7.5}, "http://wb.org/entity/Q1": {("P2", 0): Link("http://wb.org/entity/Q2")}}
+    values = {
+        "http://wb.org/entity/Q2": {"P1": 7.5},
+        "http://wb.org/entity/Q1": {("P2", 0): Link("http://wb.org/entity/Q2")},
+    }
     check(tmp_path, TRUTHY, values, 'wd:Q2 wdt:P1 "+7.5"^^xsd:decimal . wd:Q1 wdt:P2 wd:Q2 .')
 
 
