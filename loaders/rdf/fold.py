@@ -86,6 +86,7 @@ def _settle_several(tree: Tree) -> None:
     for key, value in tree.items():
         if type(value) is Several:
             once = distinct(value)
+            once = [one for one in once if one is not None] or once  # what was asked for is there now
             tree[key] = Several(once) if len(once) > 1 else once[0]
 
 

@@ -52,7 +52,7 @@ class Plain:
                 yield from more
 
     def _fresh(self) -> BlankNode:
-        return BlankNode(f"b{next(self._numbers)}")
+        return BlankNode(f"part{next(self._numbers)}")  # not `b1`, which may well be an id elsewhere
 
     def _term(self, value: Any) -> tuple[Any, list[Triple]]:
         match value:
