@@ -9,11 +9,12 @@ Nodes without a label get one, always the same. RDF/XML and JSON-LD have no bloc
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyoxigraph
-from pyoxigraph import BlankNode, DefaultGraph, Quad
+from pyoxigraph import BlankNode, DefaultGraph, Quad, Triple
 
 from kbdisk.errors import WriteError
 from kbdisk.loaders.rdf import render, syntax
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kbdisk.loaders.rdf.blanks import Blanks
 
 CHUNK = 10_000  # quads
+XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 Quads = Iterable[Quad]
 New = Callable[
@@ -95,18 +97,29 @@ def write_all(document: render.Writer, quads: Quads, name: str) -> None:
 def serialise(quads: Quads, stream: BinaryIO, format: str, prefixes: dict[str, str], name: str) -> None:
     """Quads as a document of a format that pyoxigraph writes."""
     usable = Terms(prefixes).prefixes
-    flat = format not in syntax.GRAPHS
     try:
-        terms = [_triple(quad) if flat else quad for quad in quads]
+        terms: Iterable[Any] = quads if format in syntax.GRAPHS else _as_xml([_triple(quad) for quad in quads])
         pyoxigraph.serialize(terms, stream, format=syntax.FORMATS[format], prefixes=usable)
     except ValueError as error:
         raise _refused(name, format, error) from None
 
 
-def _triple(quad: Quad) -> Any:
+def _triple(quad: Quad) -> Triple:
     if not isinstance(quad.graph_name, DefaultGraph):
         raise ValueError(f"expected the default graph, got {quad.graph_name}")
     return quad.triple
+
+
+def _as_xml(triples: list[Triple]) -> Iterator[Triple]:
+    """The same with labels that XML allows; pyoxigraph would write others, and could not read them."""
+    raws = {term.value for triple in triples for term in (triple.subject, triple.object) if type(term) is BlankNode}
+    free = (name for n in itertools.count(1) if (name := f"b{n}") not in raws)
+    names = {raw: BlankNode(next(free)) for raw in sorted(raws) if not XML_NAME.fullmatch(raw)}
+    for triple in triples:
+        subject, object = (
+            names.get(term.value, term) if type(term) is BlankNode else term for term in (triple.subject, triple.object)
+        )
+        yield Triple(subject, triple.predicate, object)
 
 
 def _refused(name: str, format: str, error: ValueError) -> WriteError:

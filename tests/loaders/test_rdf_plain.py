@@ -82,8 +82,18 @@ def test_what_rdf_cannot_say_is_reported_and_all_else_is_written():
 
 
 def test_numbers_are_written_bare_and_others_read_them():
-    data, _ = anew([Entity("http://ex.org/a", {"http://ex.org/size": 5, "http://ex.org/price": Decimal("1.50"), "http://ex.org/x": True})])
-    assert data == b"<http://ex.org/a> <http://ex.org/size> 5 ;\n    <http://ex.org/price> 1.50 ;\n    <http://ex.org/x> true .\n"
+    data, _ = anew(
+        [
+            Entity(
+                "http://ex.org/a",
+                {"http://ex.org/size": 5, "http://ex.org/price": Decimal("1.50"), "http://ex.org/x": True},
+            )
+        ]
+    )
+    assert (
+        data
+        == b"<http://ex.org/a> <http://ex.org/size> 5 ;\n    <http://ex.org/price> 1.50 ;\n    <http://ex.org/x> true .\n"
+    )
     assert by_rdflib(data) == graph(data)
 
 
