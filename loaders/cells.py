@@ -15,8 +15,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal
 
 from kbdisk.entity import Quantity
-from kbdisk.loaders import numerals
 from kbdisk.loaders.flat import text_of
+from kbdisk.schemas import numerals
 
 Kind = Literal["number", "truth", "text", "blank"]
 

@@ -20,10 +20,10 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, show, walk
-from kbdisk.loaders import numerals
 from kbdisk.loaders.columns import CLASS, IDS
-from kbdisk.loaders.dates import write_iso
 from kbdisk.loaders.kb import Report
+from kbdisk.schemas import numerals
+from kbdisk.schemas.dates import write_iso
 
 Row = dict[Path, Any]  # numbers, strings, truths, dates, or None
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Link, Path, Quantity, Text, show
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.columns import Layout, paths_of
-from kbdisk.loaders.dates import write_iso
 from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.python import value_of
+from kbdisk.schemas.dates import write_iso
 
 if TYPE_CHECKING:
     import pandas

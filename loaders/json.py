@@ -37,7 +37,7 @@ def load(source: Source, format: str, options: Options) -> KB:
     return Document(source, format, options)
 
 
-def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:  # noqa: ARG001
+def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
     """A list of objects, indented by two."""
     report = Report()
     lead = b"[\n  "

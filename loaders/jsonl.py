@@ -35,7 +35,7 @@ def load(source: Source, format: str, options: Options) -> KB:
     return Lines(source, format, options)
 
 
-def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:  # noqa: ARG001
+def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
     """One line for each entity."""
     report = Report()
     for tree in serialised(items, only_new, report):

@@ -78,7 +78,7 @@ class Records(KB):
         """What is wrong with a piece, and on which line."""
         return fault.at(self.name, piece.line, piece.text)
 
-    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:  # noqa: ARG002
+    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         report = Report()
         wanted = _by_entity(completions, self, report)
         following = next(wanted, None)

@@ -70,7 +70,7 @@ class ParquetKB(ArrowKB):
             groups = (file.read_row_group(i, [self.schema.names[column]]) for i in range(file.num_row_groups))
             return all(group.column(0).null_count == 0 for group in groups)
 
-    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:  # noqa: ARG002
+    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         """The file anew, row group by row group, with new values in the gaps where they belong."""
         import pyarrow.parquet as pq
 

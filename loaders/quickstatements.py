@@ -17,12 +17,12 @@ from urllib.parse import unquote
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text
 from kbdisk.errors import LoadError
-from kbdisk.loaders import numerals
-from kbdisk.loaders.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
 from kbdisk.loaders.wikibase import EARTH, NO_UNIT
+from kbdisk.schemas import numerals
+from kbdisk.schemas.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR
 
 TEXTS = {"label": "L", "description": "D", "alias": "A"}  # key -> command, followed by a language
 

@@ -74,7 +74,7 @@ class TableKB(KB):
             id = str(number) if layout.id is None else cells[layout.id]
             yield Entity(id, layout.tree(values), classes, layout.label_of(values), position=number, source=self)
 
-    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:  # noqa: ARG002
+    def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         """The file as it is, with new values in the blank cells where they belong."""
         report = Report()
         due = _in_order(completions, self.name)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Text
-from kbdisk.loaders import numerals, wikibase
-from kbdisk.loaders.calendars import GREGORIAN
+from kbdisk.loaders import wikibase
 from kbdisk.loaders.kb import Oddities
+from kbdisk.schemas import numerals
+from kbdisk.schemas.calendars import GREGORIAN
 
 PREFIXES = {"item": "Q", "property": "P", "lexeme": "L"}  # of ids, in data so old that they have numbers alone
 TEXTS = {

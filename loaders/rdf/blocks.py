@@ -120,7 +120,7 @@ def _events(data: bytes, last: bool) -> tuple[list[Event], int]:
     return events, len(data)
 
 
-def _events_in_lines(data: bytes, last: bool) -> tuple[list[Event], int]:  # noqa: ARG001
+def _events_in_lines(data: bytes, last: bool) -> tuple[list[Event], int]:
     """The delimiters of some N-Triples or N-Quads."""
     found = ((match.span(), _delimiter(data, match.start())) for match in _DELIMITER.finditer(data))
     return [(*span, kind) for span, kind in found if kind], len(data)

@@ -19,7 +19,7 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.kb import Oddities, Report
 from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import blocks, brackets, graphs, jsonld, rdfxml, stream, syntax
+from kbdisk.loaders.rdf import blocks, brackets, graphs, jsonld, nesting, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.trees import Trees
@@ -80,7 +80,15 @@ class RdfFile(RdfKB):
         """Nothing yet, ready to take in quads of this file."""
         return Trees(self.name, self.odd, self.names, self.blanks(), self.format in syntax.GRAPHS)
 
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether the parser can read it without a crash; a fault where it cannot."""
+        if self.format in syntax.TEXTUAL:
+            nesting.check(self.source.open, self.name)
+        return True
+
     def read(self) -> Iterator[Entity]:
+        assert self.is_sound
         if stream.wanted(self):
             return self.finish(stream.entities(self))
         return super().read()
@@ -92,6 +100,7 @@ class RdfFile(RdfKB):
 
     def parse(self, take: Callable[[Iterable[Any]], None], given_only: bool = True) -> None:
         """Hand all quads to `take`, faults turned into ours or skipped; then tell prefixes and base."""
+        assert self.is_sound
         plain = None if self.has_mark else self.source.plain_path
         left_out = given_only and self.has_blocks
         lines_of_their_own = self.options.skip_errors and self.format in syntax.LINES
@@ -123,6 +132,7 @@ class RdfFile(RdfKB):
         try:
             self._parse_from(data, quads.extend)
         except LoadError:
+            self.is_n3 = True
             quads = list(graphs.n3(data, self.name, self.options.base, self.odd))
         take(quads)
 

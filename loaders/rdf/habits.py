@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +17,10 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders import dates, numerals
-from kbdisk.loaders.numerals import Number
 from kbdisk.loaders.rdf import literals, places
 from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.schemas import dates, numerals
+from kbdisk.schemas.numerals import Number
 
 Samples = Sequence[str]
 
@@ -47,7 +48,12 @@ class NumberHabit:
     @classmethod
     def of(cls, samples: Samples) -> NumberHabit:
         """The habit of most samples."""
-        samples = [text for text in samples if text and not text.strip("0123456789+-.eE")]
+        return cls._of(tuple(samples))
+
+    @classmethod
+    @functools.lru_cache(maxsize=512)
+    def _of(cls, all_samples: tuple[str, ...]) -> NumberHabit:
+        samples = [text for text in all_samples if text and not text.strip("0123456789+-.eE")]
         if not samples:
             return cls()
         positive = [text for text in samples if text[:1] != "-"]
@@ -132,7 +138,7 @@ def _as_float(number: Number) -> float | None:
         return None
 
 
-def _truth(value: Any, datatype: str, samples: Samples) -> str:  # noqa: ARG001
+def _truth(value: Any, datatype: str, samples: Samples) -> str:
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, got {_shown(value)}")
     digits = bool(samples) and _most(text in ("0", "1") for text in samples)
@@ -160,7 +166,7 @@ def _time(text: str, datatype: str) -> str | None:
         return None
 
 
-def _clock(value: Any, datatype: str, samples: Samples) -> str:  # noqa: ARG001
+def _clock(value: Any, datatype: str, samples: Samples) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected a time of day such as 12:00:00, got {_shown(value)}")
     literals.value_of(value, datatype)
@@ -193,7 +199,7 @@ def _quantity(value: Any, datatype: str, samples: Samples) -> str:
 # ---------------------------------------------------------------- strings
 
 
-def _string(value: Any, datatype: str, samples: Samples) -> str:  # noqa: ARG001
+def _string(value: Any, datatype: str, samples: Samples) -> str:
     """A string; what is no string only where the samples are spelt so: numbers among numbers, dates among dates."""
     if isinstance(value, str | Text):
         return value if isinstance(value, str) else value.text

@@ -23,9 +23,7 @@ def prepared(data: bytes, contexts: Mapping[str, bytes], name: str) -> bytes:
         known = {iri: _context_in(text, iri) for iri, text in contexts.items()}
         placed = _Contexts(known, name).placed(document)
     except RecursionError:
-        if not contexts:
-            return data  # the parser goes deeper than Python does
-        raise LoadError(name, "expected JSON-LD, got brackets that nest too deep for --context.") from None
+        raise LoadError(name, "expected JSON-LD, got brackets that nest too deep. Write it flat.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
         raise LoadError(name, f"expected JSON-LD, got an error: {error}. Mend it there.", line) from None

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Known, Quantity, Text, Value
-from kbdisk.loaders import dates, numerals
-from kbdisk.loaders.numerals import Number
 from kbdisk.loaders.rdf import places
 from kbdisk.loaders.rdf.vocabulary import OURS, RDF, STRING, XSD
+from kbdisk.schemas import dates, numerals
+from kbdisk.schemas.numerals import Number
 
 Converter: TypeAlias = Callable[[str], Any]
 
@@ -150,7 +150,7 @@ class _Converters(dict[str, Converter | None]):
             self[datatype] = _quantity if is_ucum(datatype) else None
         return self[datatype]
 
-    def get(self, datatype: str, default: Any = None) -> Any:  # noqa: ARG002 - a dict's own `get` knows no __missing__
+    def get(self, datatype: str, default: Any = None) -> Any:
         return self[datatype]
 
 

@@ -21,7 +21,7 @@ _QUOTED = re.compile(rb"(<!ENTITY\s+[^\s\"'>]+\s+)'([^'\"]*)'")  # the parser kn
 def prepared(data: bytes, name: str) -> bytes:
     """The document as the parser can read it; what is not well-formed is refused."""
     encoding = _Check(name).over(data)
-    if encoding.lower() not in ("utf-8", "us-ascii"):
+    if encoding.lower() != "utf-8":
         text = data.decode(encoding).removeprefix("\ufeff")
         data = _DECLARED.sub(b"", text.encode())
     return _QUOTED.sub(rb'\1"\2"', data) if b"<!ENTITY" in data else data
@@ -46,6 +46,8 @@ class _Check:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
             raise self._fault(error) from None
+        except LookupError as error:
+            raise LoadError(self.name, f"expected RDF/XML in UTF-8, got an {error}. Save it as UTF-8.", 1) from None
         wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
         return "utf-16" if wide else self.encoding or "utf-8"
 

@@ -42,7 +42,7 @@ class Links:
     def __init__(self) -> None:
         self.count = 0
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:  # noqa: ARG002
+    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         self.count += 1
 
@@ -50,7 +50,7 @@ class Links:
         """Whether a value is of just this kind."""
         return isinstance(value, Link)
 
-    def terms(self, value: Any, fresh: Fresh) -> Made:  # noqa: ARG002
+    def terms(self, value: Any, fresh: Fresh) -> Made:
         """A link, or a string that is an IRI."""
         if isinstance(value, Link):
             return link_term(value), []
@@ -69,7 +69,7 @@ class Literals:
         self.samples: list[str] = []
         self.kinds: set[type[Any]] = set()
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:  # noqa: ARG002
+    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         self.count += 1
         if len(self.samples) < SAMPLES:
@@ -82,7 +82,7 @@ class Literals:
         same = KINDS.get(type(value), type(value)) in self.kinds
         return same and (not isinstance(value, Text) or value.language.lower() == self.language)
 
-    def terms(self, value: Any, fresh: Fresh) -> Made:  # noqa: ARG002
+    def terms(self, value: Any, fresh: Fresh) -> Made:
         """A literal, spelt as the others are; a string takes their language, or none where they have none."""
         if self.language is None:
             return literal_term(habits.write(value, self.datatype, self.samples), self.datatype), []
@@ -112,7 +112,7 @@ class Nodes:
         told = [predicate for predicate in form.parts if predicate in predicates]
         self.predicates = {form.parts[predicate]: predicate for predicate in reversed(told)}  # part -> predicate
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:  # noqa: ARG002
+    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         assert fields is not None
         self.count += 1

@@ -13,10 +13,10 @@ from typing import Any
 from pyoxigraph import Literal, NamedNode
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
-from kbdisk.loaders import numerals
-from kbdisk.loaders.calendars import to_wikibase
-from kbdisk.loaders.dates import write
 from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.schemas import numerals
+from kbdisk.schemas.calendars import to_wikibase
+from kbdisk.schemas.dates import write
 
 _DIRECT = re.compile(r"(.+/prop/direct/)P[1-9][0-9]*")
 _KEY = re.compile(r"P[1-9][0-9]*")

@@ -16,11 +16,11 @@ from typing import Any
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Text
 from kbdisk.loaders import wikibase
-from kbdisk.loaders.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase
 from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf.nodes import Node
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.vocabulary import LABELS, SKOS, TYPE
+from kbdisk.schemas.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase
 
 __all__ = ["entities", "truthy_predicate", "truthy_term"]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders import numerals
 from kbdisk.loaders.rdf.literals import CONVERTERS, DBPEDIA, NAMED, RANGES, WKT, literal_of, value_of
 from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.schemas import numerals
 
 CDT = "https://w3id.org/cdt/"
 CRS = "http://www.opengis.net/def/crs/"

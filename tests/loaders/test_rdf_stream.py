@@ -68,7 +68,13 @@ def line(subject, predicate, object, graph=""):
 # ---------------------------------------------------------------- any graph
 
 SUBJECTS = [*(f"<http://e/{name}>" for name in "abcd"), *(f"_:{name}" for name in ("x", "y", "z", "w.1"))]
-PREDICATES = ["<http://e/p>", r"<http://e/\u0070>", "<http://e/q>", "<http://o/p>", "<http://www.w3.org/2000/01/rdf-schema#label>"]
+PREDICATES = [
+    "<http://e/p>",
+    r"<http://e/\u0070>",
+    "<http://e/q>",
+    "<http://o/p>",
+    "<http://www.w3.org/2000/01/rdf-schema#label>",
+]
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 LITERALS = ['"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"a _:x b"', '"<http://e/a>"@en', r'"\" > _:y ."', '""']
 NOTHING = ["", "  ", "# a comment", "# _:x <http://e/a>", "\t"]
@@ -207,7 +213,9 @@ def test_faults_are_skipped_and_named_by_their_lines(place, monkeypatch):
         line(A, Q, '"4"'),
         '<http://e/a> <http://e/q> "no end',
     ]
-    kb = streamed("\n".join(rows).encode() + b'\n<http://e/c> <http://e/p> "\xff" .\n', monkeypatch, *place, skip_errors=True)
+    kb = streamed(
+        "\n".join(rows).encode() + b'\n<http://e/c> <http://e/p> "\xff" .\n', monkeypatch, *place, skip_errors=True
+    )
     assert {entity.id[-1]: entity.tree for entity in kb} == {"a": {"p": "1", "q": "4"}, "b": {"p": "2"}}
     assert [error.line for error in kb.skipped] == [2, 4, 6, 8, 9]
 
@@ -278,7 +286,9 @@ def test_five_million_triples_take_little_memory(tmp_path):
     with path.open("w") as file:
         for n in range(entities):
             subject = f"<http://example.org/thing/{n}>"
-            file.writelines(f'{subject} <http://example.org/p{k}> "value {n} {k}" .\n' for k in range(10 - (n % 50 == 0)))
+            file.writelines(
+                f'{subject} <http://example.org/p{k}> "value {n} {k}" .\n' for k in range(10 - (n % 50 == 0))
+            )
         for n in range(0, entities, 50):
             file.write(f'<http://example.org/thing/{n}> <http://example.org/p9> "value {n} 9" .\n')
     count, values, memory = measured(path)

@@ -327,3 +327,15 @@ def test_entities_of_json_into_a_graph():
     target = rdflib.Graph()
     kbdisk.write(kbdisk.load(b'{"id": "http://ex.org/a", "http://ex.org/size": 5}', format="jsonl"), target)
     assert rdflib.URIRef(E + "a"), rdflib.URIRef(E + "size") in target.subject_predicates()
+
+
+def test_true_n3_stays_to_the_byte_as_n3_and_becomes_turtle_on_request(tmp_path):
+    document = b"@prefix : <http://ex.org/> . :a :size 5 ; = :b . :b :name 'b' ."
+    kb = kbdisk.load(document, format="n3")
+    items = with_values(kb, {E + "b": {("size",): 7}})
+    out, report = written(items, tmp_path, "n3")
+    assert report.written == 1
+    assert out.startswith(document)
+    same = b"@prefix : <http://ex.org/> . :a :size 5 ; <http://www.w3.org/2002/07/owl#sameAs> :b . :b :name 'b' ; :size 7 ."
+    assert graph(written(items, tmp_path, "ttl")[0]) == graph(same)
+    assert [entity.made for entity in kbdisk.load(out, format="n3")] == [None, {("size",): 7}]

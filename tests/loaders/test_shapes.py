@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, RdfFormat
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.calendars import JULIAN
 from kbdisk.loaders.rdf.shapes import Shape, default_terms
 from kbdisk.loaders.rdf.terms import recognised, value_of_term
+from kbdisk.schemas.calendars import JULIAN
 
 PREFIXES = """
 @prefix : <http://example.org/> .

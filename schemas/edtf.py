@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from kbdisk.entity import Date
-from kbdisk.loaders.calendars import date_of
-from kbdisk.loaders.numerals import integer, show
+from kbdisk.schemas.calendars import date_of
+from kbdisk.schemas.numerals import integer, show
 
 Interval: TypeAlias = dict[str, Date]
 

@@ -14,10 +14,10 @@ from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 from kbdisk.entity import Date
-from kbdisk.loaders import edtf
-from kbdisk.loaders.calendars import date_of
-from kbdisk.loaders.edtf import Interval
-from kbdisk.loaders.numerals import integer, show
+from kbdisk.schemas import edtf
+from kbdisk.schemas.calendars import date_of
+from kbdisk.schemas.edtf import Interval
+from kbdisk.schemas.numerals import integer, show
 
 Dated: TypeAlias = Date | Interval | str  # a time of day alone stays a string
 

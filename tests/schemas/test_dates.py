@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbdisk.entity import Date
-from kbdisk.loaders import calendars, dates
+from kbdisk.schemas import calendars, dates
 
 XSD = [
     ("1912-11-28", "date", Date(1912, 11, 28)),

@@ -1,0 +1,69 @@
+"""What every composite does, and how composites within composites come out as leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from kbdisk.entity import Path, show
+
+Parts: TypeAlias = dict[Path, Any]  # the leaf values of a composite, by their paths within it
+
+EACH = -1  # in the path of a leaf: any place of a list
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A value made of leaves."""
+
+    def leaves(self) -> dict[Path, Any]:
+        """What it is made of: paths within it (EACH for any index) -> leaves and composites."""
+
+    def apply(self, value: Any) -> Any:
+        """A value as a loader hands it over in the one form that `split` takes; ValueError where it is none."""
+
+    def split(self, value: Any) -> Parts:
+        """Its known leaf values."""
+
+    def join(self, parts: Mapping[Path, Any]) -> Any:
+        """The value that these are the leaf values of: `join(split(value)) == value`; ValueError where there is none."""
+
+
+Kind: TypeAlias = Any  # a leaf or a Composite
+
+
+def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
+    """The leaves under a path, composites within composites taken apart too."""
+    if not isinstance(kind, Composite):
+        yield path, kind
+        return
+    for within, inner in kind.leaves().items():
+        yield from leaves_of((*path, *within), inner)
+
+
+def apply_kind(kind: Kind, value: Any) -> Any:
+    """A value in the one form of its kind; ValueError where it does not fit."""
+    if isinstance(kind, Composite):
+        return kind.apply(value)
+    kind.check(value)
+    return value
+
+
+def split_kind(kind: Kind, value: Any) -> Parts:
+    """The leaf values of a value of any kind."""
+    return kind.split(value) if isinstance(kind, Composite) else {(): value}
+
+
+def join_kind(kind: Kind, parts: Mapping[Path, Any]) -> Any:
+    """The value that leaf values make."""
+    return kind.join(parts) if isinstance(kind, Composite) else parts[()]
+
+
+def within(parts: Mapping[Path, Any], *place: str | int) -> Parts:
+    """The leaf values under a place, by their paths from there."""
+    return {path[len(place) :]: value for path, value in parts.items() if path[: len(place)] == place}
+
+
+def show_pattern(path: Path) -> str:
+    """A path of a leaf as text: prizes[].share."""
+    return show(path).replace("[-1]", "[]")

@@ -1,0 +1,103 @@
+"""A date: (day, month, year), as much of it as is known. No 30 February, in any year of any length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kbdisk.entity import Date as Day
+from kbdisk.entity import Path
+from kbdisk.schemas import dates
+from kbdisk.schemas.composites.base import Parts
+from kbdisk.schemas.leaf import Category, Number
+
+NUMBERS = ("year", "month", "day")
+CARRIED = ("precision", "time", "calendar", "note")
+LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+COARSE = ("decade", "century", "millennium")
+SPLIT = re.compile(r"\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*")
+
+
+@dataclass(frozen=True)
+class Date:
+    """(day, month, year). `order` reads strings such as 28/11/1912; `coarse` learns decades and centuries, too."""
+
+    order: Literal["iso", "dmy", "mdy", "ymd"] = "iso"
+    parts: tuple[str, ...] = NUMBERS
+    minimum: int | None = None  # years
+    maximum: int | None = None
+    coarse: bool = False
+
+    def leaves(self) -> dict[Path, Any]:
+        """Its numbers, and how precise it is where that says more than which are there."""
+        bounds = {"year": (self.minimum, self.maximum), "month": (1, 12), "day": (1, 31)}
+        leaves: dict[Path, Any] = {(name,): Number(True, *bounds[name]) for name in NUMBERS if name in self.parts}
+        return leaves | ({("precision",): Category(("", *COARSE), closed=True)} if self.coarse else {})
+
+    def apply(self, value: Any) -> Day:
+        """A date, a part with year, month and day, a year, or text in the one order."""
+        day = self._read(value)
+        check(day)
+        if day.year is not None:
+            Number(True, self.minimum, self.maximum).check(day.year)
+        return day
+
+    def split(self, value: Day) -> Parts:
+        """What is known of it."""
+        numbers = {(name,): number for name in NUMBERS if (number := getattr(value, name)) is not None}
+        return numbers | {(name,): said for name in CARRIED if (said := getattr(value, name))}
+
+    def join(self, parts: Mapping[Path, Any]) -> Day:
+        """A day that there is."""
+        numbers = {name: None if (number := parts.get((name,))) is None else int(number) for name in NUMBERS}
+        day = Day(**numbers, **{name: parts.get((name,), "") for name in CARRIED})
+        check(day)
+        return day
+
+    def _read(self, value: Any) -> Day:
+        if isinstance(value, Day):
+            return value
+        if isinstance(value, dict):
+            return _of_part(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+            return Day(int(value))
+        if isinstance(value, str):
+            return self._of_text(value)
+        raise ValueError(f"expected a date such as 1912-11-28, got {value!r}")
+
+    def _of_text(self, text: str) -> Day:
+        if self.order == "iso":
+            day = dates.read_iso(text)
+            if isinstance(day, Day):
+                return day
+            raise ValueError(f"expected one date, got the interval {text!r}")
+        found = SPLIT.fullmatch(text)
+        if found is None:
+            raise ValueError(f"expected a date in the order {self.order}, got {text!r}")
+        told = dict(zip(self.order, map(int, found.groups()), strict=True))
+        return Day(told["y"], told["m"], told["d"])
+
+
+def check(day: Day) -> None:
+    """Refuse a day that there is not; a month alone, or a day without a year, may be any that there is in some year."""
+    if day.month is not None and not (1 <= day.month <= 12 or 21 <= day.month <= 24):
+        raise ValueError(f"expected a month from 1 to 12, got {day.month}")
+    if day.day is None:
+        return
+    longest = 31 if day.month is None else LENGTHS[day.month - 1] if day.month <= 12 else 0
+    leap = day.year is None or (day.year % 4 == 0 and (day.year % 100 != 0 or day.year % 400 == 0)) or day.calendar
+    if not 1 <= day.day <= (28 if day.month == 2 and not leap else longest):
+        raise ValueError(f"expected a day that there is, got {day.day} of month {day.month} in {day.year}")
+
+
+def _of_part(part: Mapping[str, Any]) -> Day:
+    told = {key: value for key, value in part.items() if key[:1] != "@" and value is not None}
+    if not told.keys() <= {*NUMBERS, *CARRIED}:
+        raise ValueError(f"expected year, month and day, got {', '.join(told)}")
+    for name in NUMBERS:
+        if name in told:
+            Number(integer=True).check(told[name])
+            told[name] = int(told[name])
+    return Day(**told)

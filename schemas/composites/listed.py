@@ -1,0 +1,76 @@
+"""A list of parts: a count, and the leaves of each part by its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kbdisk.entity import Path
+from kbdisk.schemas.composites.base import EACH, Kind, Parts, apply_kind, join_kind, split_kind, within
+from kbdisk.schemas.leaf import Number
+
+COUNT = ("count",)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Parts with these fields, or (with one field of the name "") values of one kind; at most `most` are learnt."""
+
+    fields: Mapping[str, Kind]
+    most: int | None = None
+
+    def leaves(self) -> dict[Path, Any]:
+        """How many there are, and the fields of each."""
+        inner = {(EACH, *_key(name)): kind for name, kind in self.fields.items()}
+        return {COUNT: Number(integer=True, minimum=0, maximum=self.most), **inner}
+
+    def apply(self, value: Any) -> list[Any]:
+        """A list, or a part alone, which is a list of one."""
+        return [self._item(item) for item in (value if isinstance(value, list) else [value])]
+
+    def split(self, value: list[Any]) -> Parts:
+        """The count and what is known of each part; what no field is for is carried along as it is."""
+        parts: Parts = {COUNT: len(value)}
+        for place, item in enumerate(value):
+            for key, inner in item.items() if isinstance(item, dict) else [("", item)]:
+                if inner is not None:
+                    leaves = split_kind(self.fields[key], inner) if key in self.fields else {(): inner}
+                    parts |= {(place, *_key(key), *path): leaf for path, leaf in leaves.items()}
+        return parts
+
+    def join(self, parts: Mapping[Path, Any]) -> list[Any]:
+        """As many parts as are counted, each with what is known of it."""
+        places = {path[0] for path in parts if isinstance(path[0], int)}
+        count = parts.get(COUNT, max(places, default=-1) + 1)
+        if places and max(places) >= count:
+            raise ValueError(f"expected {count} parts, got one at {max(places)}")
+        return [self._joined(within(parts, place)) for place in range(int(count))]
+
+    def _item(self, item: Any) -> Any:
+        if "" in self.fields:
+            return apply_kind(self.fields[""], item)
+        if not isinstance(item, dict):
+            raise ValueError(f"expected a part with {', '.join(self.fields)}, got {item!r}")
+        return {key: self._field(key, value) for key, value in item.items()}
+
+    def _field(self, key: str, value: Any) -> Any:
+        if key not in self.fields or value is None:
+            return value
+        try:
+            return apply_kind(self.fields[key], value)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+
+    def _joined(self, parts: Parts) -> Any:
+        if "" in self.fields:
+            return join_kind(self.fields[""], parts) if parts else None
+        names = dict.fromkeys(str(path[0]) for path in parts)
+        return {
+            name: join_kind(self.fields[name], within(parts, name)) if name in self.fields else parts[(name,)]
+            for name in names
+        }
+
+
+def _key(name: str) -> tuple[str, ...]:
+    return (name,) if name else ()

@@ -1,0 +1,136 @@
+"""Formulas of derived properties, such as `weight.value / height.value ** 2`: read by our own rules, never by `eval`.
+
+Numbers, paths, + - * / // % **, comparisons, `a if b else c`, and the functions below. Nothing else is a formula.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kbdisk.entity import Path
+
+OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "round": round,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "sqrt": math.sqrt,
+    "log": math.log,
+    "log2": math.log2,
+    "log10": math.log10,
+    "exp": math.exp,
+}
+LONGEST = 500  # characters
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula, and the paths it needs."""
+
+    text: str
+    paths: tuple[Path, ...]
+    tree: ast.expr
+
+    @classmethod
+    def read(cls, text: str) -> Formula:
+        """A formula; ValueError where the text is none."""
+        if len(text) > LONGEST:
+            raise ValueError(f"expected a formula of at most {LONGEST} characters, got {len(text)}")
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise ValueError(f"expected a formula such as weight.value / height.value ** 2, got {text!r}") from None
+        paths: dict[Path, None] = {}
+        _check(tree, paths)
+        return cls(text, tuple(paths), tree)
+
+    def of(self, values: Mapping[Path, Any]) -> float | bool | None:
+        """Its value; None where a path has none, or where the arithmetic has no result."""
+        if any(values.get(path) is None for path in self.paths):
+            return None
+        try:
+            value = _value(self.tree, values)
+        except (ArithmeticError, ValueError, TypeError):
+            return None
+        return value if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)) else None
+
+
+def _check(node: ast.AST, paths: dict[Path, None]) -> None:
+    match node:
+        case ast.Constant(value=bool() | int() | float()):
+            return
+        case ast.Name() | ast.Attribute():
+            paths[_path(node)] = None
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS or isinstance(op, ast.Pow):
+            _check(left, paths)
+            _check(right, paths)
+        case ast.UnaryOp(op=op, operand=inner) if type(op) in OPERATORS:
+            _check(inner, paths)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in OPERATORS:
+            _check(left, paths)
+            _check(right, paths)
+        case ast.IfExp(test=test, body=body, orelse=other):
+            for inner in (test, body, other):
+                _check(inner, paths)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS and args:
+            for inner in args:
+                _check(inner, paths)
+        case _:
+            raise ValueError(
+                f"expected numbers, paths, + - * / ** and {', '.join(FUNCTIONS)}, got {ast.unparse(node)!r}"
+            )
+
+
+def _path(node: ast.AST) -> Path:
+    match node:
+        case ast.Name(id=name):
+            return (name,)
+        case ast.Attribute(value=inner, attr=name):
+            return (*_path(inner), name)
+    raise ValueError(f"expected a path, got {ast.unparse(node)!r}")
+
+
+def _value(node: ast.AST, values: Mapping[Path, Any]) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return math.pow(
+                float(_value(left, values)), float(_value(right, values))
+            )  # a float cannot grow without end
+        case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
+            return OPERATORS[type(op)](_number(left, values), _number(right, values))
+        case ast.UnaryOp(op=op, operand=inner):
+            return OPERATORS[type(op)](_number(inner, values))
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return _value(body if _value(test, values) else other, values)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return FUNCTIONS[name](*(_number(inner, values) for inner in args))
+    return values[_path(node)]
+
+
+def _number(node: ast.AST, values: Mapping[Path, Any]) -> float:
+    return float(_value(node, values))

@@ -1,0 +1,138 @@
+"""The kinds of value that can stand at a path. Frozen plain data: no tensors, no behaviour but `check`.
+
+    number    category    boolean    text    link    set
+
+To add a kind: a frozen dataclass with `check`, and one row in KINDS with an example. `check(value)` is a
+ValueError `expected ..., got ...` where a value is none of this kind.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from kbdisk.entity import Link as LinkValue
+from kbdisk.entity import Text as TextValue
+
+Transform: TypeAlias = Literal["auto", "none", "log", "quantile", "standard"]
+Label: TypeAlias = str | int | float | bool  # what a category's values are
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A quantity on a real scale, such as a weight or a year. `transform` is advice to the codec."""
+
+    integer: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    transform: Transform = "auto"
+    decimals: int | None = None
+
+    def check(self, value: Any) -> None:
+        """A finite number within the bounds."""
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
+            raise ValueError(f"expected a number, got {value!r}")
+        if self.integer and value != int(value):
+            raise ValueError(f"expected a whole number, got {value!r}")
+        if self.minimum is not None and value < self.minimum:
+            raise ValueError(f"expected a number of at least {self.minimum:g}, got {value!r}")
+        if self.maximum is not None and value > self.maximum:
+            raise ValueError(f"expected a number of at most {self.maximum:g}, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """One label out of a few: of those in `values` alone where they are closed, else of those that are met."""
+
+    values: tuple[Label, ...] = ()
+    closed: bool = False
+    ordered: bool = False
+
+    def check(self, value: Any) -> None:
+        """A label that is allowed."""
+        if not isinstance(value, str | int | float | bool | Decimal):
+            raise ValueError(f"expected a label, got {value!r}")
+        if self.closed and value not in self.values:
+            known = ", ".join(map(str, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
+            raise ValueError(f"expected one of {known}, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """True or false."""
+
+    def check(self, value: Any) -> None:
+        """A truth."""
+        if not isinstance(value, bool):
+            raise ValueError(f"expected true or false, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Free text, in one language or in any."""
+
+    language: str | None = None
+    max_length: int | None = None
+
+    def check(self, value: Any) -> None:
+        """A string, in the language where one is told."""
+        if isinstance(value, TextValue):
+            if self.language is not None and value.language.lower() != self.language.lower():
+                raise ValueError(f"expected text in {self.language}, got {value.language}")
+            value = value.text
+        if not isinstance(value, str):
+            raise ValueError(f"expected text, got {value!r}")
+        if self.max_length is not None and len(value) > self.max_length:
+            raise ValueError(f"expected at most {self.max_length} characters, got {len(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Another entity, of a class where one is told."""
+
+    to: str | None = None
+
+    def check(self, value: Any) -> None:
+        """A link to an entity, or its id."""
+        if not isinstance(value, LinkValue | str):
+            raise ValueError(f"expected a link to an entity, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Several labels or links, in no order, none twice."""
+
+    of: Category | Link = Category()
+
+    def check(self, value: Any) -> None:
+        """Labels or links; one alone counts as a set of one."""
+        for one in value if isinstance(value, list | tuple | set | frozenset) else (value,):
+            self.of.check(one)
+
+
+Leaf: TypeAlias = Number | Category | Boolean | Text | Link | Set
+
+
+class Kind(NamedTuple):
+    """A kind of leaf: its dataclass, a leaf of it, and values that fit."""
+
+    leaf: type[Any]
+    example: Any
+    values: tuple[Any, ...]
+
+
+KINDS: dict[str, Kind] = {
+    "number": Kind(Number, Number(minimum=0), (133.0, 194, Decimal("80.55"))),
+    "category": Kind(Category, Category(("No", "3G", "4G"), closed=True, ordered=True), ("No", "4G")),
+    "boolean": Kind(Boolean, Boolean(), (True, False)),
+    "text": Kind(Text, Text(max_length=60), ("Galaxy S21", "")),
+    "link": Kind(Link, Link("Country"), (LinkValue("https://example.org/France"),)),
+    "set": Kind(Set, Set(Category()), (["red", "blue"], [])),
+}
+
+
+def kind_of(leaf: Any) -> str:
+    """What a leaf's kind is called."""
+    return next(name for name, kind in KINDS.items() if kind.leaf is type(leaf))

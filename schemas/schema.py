@@ -1,0 +1,193 @@
+"""The schema: which kind of value stands at which path, for each class, and what must hold of it.
+
+    schema.apply(entity)     the entity with every value in the one form of its kind
+    schema.leaves(entity)    {path: leaf value}, composites taken apart
+    schema.tree(leaves)      the tree that these are the leaves of
+    schema.check(entity)     what does not fit
+
+A value that does not fit stays in the tree as it was and is no leaf: nothing is lost, nothing is learnt from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from kbdisk.entity import Entity, Known, Path, Tree, at, show, walk
+from kbdisk.schemas import values
+from kbdisk.schemas.composites import leaves_of
+from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
+from kbdisk.schemas.formula import Formula
+
+Role: TypeAlias = Literal["value", "given", "ignore"]
+Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
+
+
+@dataclass(frozen=True)
+class Property:
+    """What stands at a path: its kind, what it is for, and what must hold of it."""
+
+    kind: Kind
+    role: Role = "value"  # given: evidence that is never predicted
+    required: bool = False  # asked for where it is not there
+    unique: bool = False
+    many: Many = ""  # which of several values counts; all: they are a set or a list
+    missing: tuple[str, ...] = ()  # spellings of a gap, beside the schema's own
+    novalue: tuple[str, ...] = ()  # spellings of: known not to exist
+    formula: Formula | None = None  # derived from others
+    depends: tuple[Path, ...] = ()  # a function of these, whatever it is
+    iri: str | None = None
+    label: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Class:
+    """The properties of the entities of one class, in order."""
+
+    name: str
+    properties: Mapping[Path, Property] = field(default_factory=dict)
+    iri: str | None = None
+    id: Path | None = None
+    label: str = ""
+    description: str = ""
+
+    def leaves(self) -> dict[Path, Any]:
+        """Every leaf by its path, EACH for any place in a list; without what is ignored."""
+        shown = {path: one for path, one in self.properties.items() if one.role != "ignore"}
+        return {leaf: kind for path, one in shown.items() for leaf, kind in leaves_of(path, one.kind)}
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A value that does not fit, or one that is required and is not there."""
+
+    path: Path
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{show(self.path)}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Classes and their properties, spellings of gaps, prefixes."""
+
+    classes: Mapping[str, Class]
+    label: str = ""
+    description: str = ""
+    missing: tuple[str, ...] = ()
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+    def class_of(self, entity: Entity) -> Class | None:
+        """The class that an entity is of: by name or IRI; a class without IRI and name for the rest."""
+        by_iri = {one.iri: one for one in self.classes.values() if one.iri}
+        for name in entity.classes:
+            found = by_iri.get(name) or self.classes.get(name) or self.classes.get(_last_word(name))
+            if found is not None:
+                return found
+        if len(self.classes) == 1 and not entity.classes:
+            return next(iter(self.classes.values()))
+        return self.classes.get("")
+
+    def apply(self, entity: Entity) -> Entity:
+        """The entity with each value in the one form of its kind. The entity itself stays as it was."""
+        found = self.class_of(entity)
+        if found is None:
+            return entity
+        tree = entity.tree
+        for path, _, value in self._applied(found, entity):
+            tree = values.with_value(tree, path, value)
+        return replace(entity, tree=tree)
+
+    def leaves(self, entity: Entity) -> dict[Path, Any]:
+        """What is known, leaf by leaf: of what fits, without what is ignored."""
+        found = self.class_of(entity)
+        leaves: dict[Path, Any] = {}
+        for path, one, value in self._applied(found, entity) if found else ():
+            if one.role != "ignore" and not isinstance(value, Known):
+                leaves |= {(*path, *within): leaf for within, leaf in split_kind(one.kind, value).items()}
+        return leaves
+
+    def tree(self, leaves: Mapping[Path, Any], of: str | None = None) -> Tree:
+        """The tree that these are the leaves of, for a class (the only one, where there is one)."""
+        found = self.classes[of] if of is not None else next(iter(self.classes.values()))
+        tree: Tree = {}
+        for path, one in found.properties.items():
+            parts = {leaf[len(path) :]: value for leaf, value in leaves.items() if leaf[: len(path)] == path}
+            if parts:
+                tree = values.with_value(tree, path, join_kind(one.kind, parts))
+        return tree
+
+    def check(self, entity: Entity) -> list[Misfit]:
+        """What does not fit."""
+        found = self.class_of(entity)
+        if found is None:
+            return [
+                Misfit((), f"expected a class of {', '.join(self.classes)}, got {', '.join(entity.classes) or 'none'}")
+            ]
+        misfits: list[Misfit] = []
+        fitting = {path: value for path, _, value in self._applied(found, entity, misfits)}
+        bad = {misfit.path for misfit in misfits}
+        for path, one in found.properties.items():
+            if one.required and path not in fitting and path not in bad:
+                misfits.append(Misfit(path, "expected a value, got none"))
+        return misfits + list(self._wrong_results(found, entity))
+
+    def unknown(self, entity: Entity) -> Iterator[Path]:
+        """The paths of an entity that no property is for."""
+        found = self.class_of(entity)
+        known = set(found.properties) if found else set()
+        for path, _ in walk(entity.tree):
+            names = tuple(key for key in path if isinstance(key, str))
+            if not any(names[: len(one)] == one for one in known):
+                yield path
+
+    def _applied(
+        self, found: Class, entity: Entity, misfits: list[Misfit] | None = None
+    ) -> Iterator[tuple[Path, Property, Any]]:
+        """The values that are there and fit."""
+        for path, one in found.properties.items():
+            try:
+                value = at(entity.tree, path)
+            except KeyError:
+                continue
+            try:
+                value = values.applied(one, value, self.missing)
+            except ValueError as error:
+                if misfits is not None:
+                    misfits.append(Misfit(path, str(error)))
+                continue
+            if value is not None:
+                yield path, one, value
+
+    def _wrong_results(self, found: Class, entity: Entity) -> Iterator[Misfit]:
+        """Derived values that are not what their formula gives."""
+        leaves = self.leaves(entity)
+        for path, one in found.properties.items():
+            result = one.formula.of(leaves) if one.formula else None
+            given = leaves.get(path, leaves.get((*path, "value")))
+            if result is not None and given is not None and not _close(result, given):
+                yield Misfit(path, f"expected {result:g} by {one.formula.text}, got {given!r}")  # type: ignore[union-attr]
+
+
+def of_one_class(properties: Mapping[Path, Property], name: str = "", **told: Any) -> Schema:
+    """A schema of one class."""
+    return Schema({name: Class(name, properties)}, **told)
+
+
+def names_of(schema: Schema) -> Iterable[str]:
+    """Every path of a schema as text, for suggestions."""
+    return (show(path) for one in schema.classes.values() for path in one.properties)
+
+
+def _last_word(iri: str) -> str:
+    return iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :]
+
+
+def _close(result: float, given: Any) -> bool:
+    try:
+        return abs(float(result) - float(given)) <= 1e-6 + 1e-3 * abs(float(result))
+    except (TypeError, ValueError):
+        return False

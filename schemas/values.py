@@ -1,0 +1,72 @@
+"""One value of a property: gaps by their spelling, one of several, the form of its kind."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from kbdisk.entity import NOVALUE, Date, Known, Path, Tree
+from kbdisk.schemas.composites.base import apply_kind
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.leaf import Set
+
+if TYPE_CHECKING:
+    from kbdisk.schemas.schema import Many, Property
+
+WHOLE = (Set, Listed)  # kinds that take a list as one value
+
+
+def applied(one: Property, value: Any, missing: Iterable[str]) -> Any:
+    """A value in the form of its property's kind; None where it is a gap; ValueError where it does not fit."""
+    if value is None or isinstance(value, Known):
+        return value
+    if isinstance(value, str):
+        if value in one.novalue:
+            return NOVALUE
+        if value in one.missing or value in missing:
+            return None
+    if isinstance(value, dict) and not value and not isinstance(one.kind, Mapped):
+        return None
+    if isinstance(value, list) and not isinstance(one.kind, WHOLE):
+        return _one_of_several(one, value, missing)
+    applied = apply_kind(one.kind, value)
+    return [applied] if isinstance(one.kind, Set) and not isinstance(applied, list) else applied
+
+
+def with_value(tree: Tree, path: Path, value: Any) -> Tree:
+    """A copy of a tree, along the path alone, with a value at it."""
+    key, rest = path[0], path[1:]
+    inner = with_value(tree.get(key) or {}, rest, value) if rest else value  # type: ignore[arg-type]
+    return {**tree, key: inner}  # type: ignore[dict-item]
+
+
+def _one_of_several(one: Property, found: list[Any], missing: Iterable[str]) -> Any:
+    """Several values of a property that has one: which of them counts is told by `many`."""
+    try:
+        return apply_kind(one.kind, found)  # a pair is one coordinate
+    except (ValueError, AttributeError):
+        pass
+    fitting = [value for each in found if (value := applied(one, each, missing)) is not None]
+    if len(fitting) <= 1:
+        return fitting[0] if fitting else None
+    if not one.many:
+        raise ValueError(f"expected one value, got {len(fitting)}. Say many: first, latest, median or all")
+    return _chosen(one.many, fitting)
+
+
+def _chosen(many: Many, found: list[Any]) -> Any:
+    if many == "latest":
+        return max(found, key=_moment)
+    if many == "median":
+        numbers = [value for value in found if isinstance(value, int | float | Decimal)]
+        return statistics.median_low(numbers) if len(numbers) == len(found) else found[len(found) // 2]
+    return found[0] if many == "first" else found
+
+
+def _moment(value: Any) -> Any:
+    if isinstance(value, Date):
+        return (value.year or 0, value.month or 0, value.day or 0)
+    return value if isinstance(value, int | float | Decimal) else 0
