@@ -131,9 +131,11 @@ class RdfFile(RdfKB):
         quads: list[Any] = []
         try:
             self._parse_from(data, quads.extend)
-        except LoadError:
+        except LoadError as fault:
+            if fault.source != self.name:  # an option's
+                raise
             self.is_n3 = True
-            quads = list(graphs.n3(data, self.name, self.options.base, self.odd))
+            quads = list(graphs.n3(data, fault, self.options.base, self.odd))
         take(quads)
 
     def _parse_from(

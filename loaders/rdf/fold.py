@@ -16,7 +16,7 @@ from kbdisk.loaders.rdf.vocabulary import LABELS, LATITUDE, LIST, LONGITUDE
 
 DEEP = 200  # levels of nesting; deeper blank nodes are entities of their own
 PLACE = "coordinate"  # the key of a pair of geo:lat and geo:long
-OUTSIDE: Callable[[str], bool] = lambda blank: False  # noqa: E731
+OUTSIDE: Callable[[str], bool] = frozenset[str]().__contains__
 
 
 def entities(trees: Trees, language: str, shared: Callable[[str], bool] = OUTSIDE) -> Iterator[Entity]:

@@ -59,13 +59,15 @@ def _quads(rows: Iterable[tuple[Any, Any, Any, Any]], name: str, odd: Oddities) 
     """rdflib's quads; what only N3 can say is left out."""
     import rdflib
 
+    nodes = (rdflib.URIRef, rdflib.BNode)
+    kinds = (nodes, rdflib.URIRef, (*nodes, rdflib.Literal))
     for *triple, place in rows:
         default = place is None or place == rdflib.graph.DATASET_DEFAULT_GRAPH_ID
-        if all(isinstance(term, rdflib.URIRef | rdflib.BNode | rdflib.Literal) for term in triple):
+        if all(map(isinstance, triple, kinds)):
             subject, predicate, object = (_term(term, name) for term in triple)
             yield Quad(subject, predicate, object, DefaultGraph() if default else _term(place, name))
         else:
-            odd.note("a statement that only N3 can say, left out", f"{name}: {triple[1]}")
+            odd.note("a statement that only N3 can say, left out", name)
 
 
 def _term(term: Any, name: str) -> Any:
@@ -83,12 +85,16 @@ def _term(term: Any, name: str) -> Any:
         raise LoadError(name, f"expected a valid term, got {str(term)!r} ({error}). Mend it in the graph.") from None
 
 
-def n3(data: bytes, name: str, base: str | None, odd: Oddities) -> Iterator[Quad]:
-    """The triples of a document in true N3, read by rdflib; formulas and variables are left out."""
+def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterator[Quad]:
+    """The triples of a document in true N3, read by rdflib; formulas and variables are left out.
+
+    `fault` is why it is no Turtle: it is told again where rdflib has no words of its own.
+    """
     import rdflib
     from rdflib.plugins.parsers.notation3 import BadSyntax
     from rdflib.plugins.stores.memory import Memory
 
+    name = fault.source
     rows: dict[tuple[Any, ...], None] = {}
 
     class InOrder(Memory):  # type: ignore[misc]
@@ -109,8 +115,13 @@ def n3(data: bytes, name: str, base: str | None, odd: Oddities) -> Iterator[Quad
             raise LoadError(name, f"expected N3, got an error: {said}. Mend it there.", error.lines + 1) from None
         except RecursionError:
             raise LoadError(name, "expected N3, got brackets that nest too deep. Write it flat.") from None
-        except ValueError as error:
-            raise LoadError(name, f"expected N3, got an error: {error}.") from None
+        except (
+            ValueError,
+            IndexError,
+            TypeError,
+            AssertionError,
+        ):  # rdflib's own, at the end of the text and elsewhere
+            raise fault from None
     return jsonld.absolute(_numbered(_quads(rows, name, odd)), name)
 
 

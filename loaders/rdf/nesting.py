@@ -1,0 +1,42 @@
+"""How deep triples stand within triples. The parser follows each level with one of its own, and would crash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import BinaryIO
+
+from kbdisk.errors import LoadError
+from kbdisk.loaders.rdf import scan
+
+DEEP = 100  # levels
+
+_MARK = re.compile(rb"<<|>>")
+
+
+def check(open_text: Callable[[], BinaryIO], name: str) -> None:
+    """Refuse a document with triples within triples that lie too deep."""
+    with open_text() as stream:
+        suspicious = _is_deep(mark for chunk in _chunks(stream) if b"<<" in chunk for mark in _MARK.findall(chunk))
+    if not suspicious:
+        return
+    with open_text() as stream:  # strings may hold such marks, too
+        data = stream.read()
+    if _is_deep(token.text for token in scan.tokens(data)):
+        raise LoadError(name, f"expected at most {DEEP} triples within triples, got more. Write it flat.")
+
+
+def _chunks(stream: BinaryIO) -> Iterable[bytes]:
+    return iter(lambda: stream.read(scan.CHUNK), b"")
+
+
+def _is_deep(marks: Iterable[bytes]) -> bool:
+    depth = 0
+    for mark in marks:
+        if mark[:2] == b"<<":
+            depth += 1
+            if depth > DEEP:
+                return True
+        elif mark[-2:] == b">>" and depth:
+            depth -= 1
+    return False
