@@ -6,7 +6,7 @@ import io
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from judges import by_rdflib, graph
 from strategies import trees
@@ -39,7 +39,8 @@ def plain(value):
     if isinstance(value, Quantity):
         return Quantity(plain(value.value), value.unit)
     if isinstance(value, Coordinate):
-        return Coordinate(plain(value.latitude), plain(value.longitude), value.globe)
+        halves = (None if half is None else plain(half) or 0 for half in (value.latitude, value.longitude))  # no -0.0
+        return Coordinate(*halves, value.globe)
     if isinstance(value, Text):
         return Text(value.text, value.language.lower())
     return as_read(value) if isinstance(value, Decimal) else value
@@ -57,6 +58,7 @@ def as_read(number):
 
 @given(st.dictionaries(ids, trees(), min_size=1, max_size=3), st.sampled_from(["turtle", "ntriples", "trig", "nquads"]))
 def test_any_tree_survives(known, format):
+    assume(not any("rdf:" in str(tree) for tree in known.values()))  # what collections that are none are read as
     entities = [Entity(id, tree, ("Thing", "http://ex.org/C")[:i]) for i, (id, tree) in enumerate(known.items())]
     entities[0].tree["to"] = [Link(id) for id in known]
     data, report = anew(entities, format)

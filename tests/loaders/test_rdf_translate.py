@@ -330,7 +330,7 @@ def test_entities_of_json_into_a_graph():
 
 
 def test_true_n3_stays_to_the_byte_as_n3_and_becomes_turtle_on_request(tmp_path):
-    document = b"@prefix : <http://ex.org/> . :a :size 5 ; = :b . :b :name 'b' ."
+    document = b'@prefix : <http://ex.org/> . :a :size 5 . :a = :b . :b :name "b" .'
     kb = kbdisk.load(document, format="n3")
     items = with_values(kb, {E + "b": {("size",): 7}})
     out, report = written(items, tmp_path, "n3")
