@@ -52,7 +52,9 @@ def quads_of(graph: rdflib.Graph, name: str, odd: Oddities) -> Iterator[Quad]:
 
     named = isinstance(graph, rdflib.Dataset)
     rows = graph.quads() if named else ((*triple, None) for triple in graph)
-    return _quads(sorted(rows, key=lambda row: tuple(map(str, row))), name, odd)
+    with lexical_forms():
+        in_order = sorted(rows, key=lambda row: tuple(map(str, row)))
+    return _quads(in_order, name, odd)
 
 
 def _quads(rows: Iterable[tuple[Any, Any, Any, Any]], name: str, odd: Oddities) -> Iterator[Quad]:
@@ -106,8 +108,7 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
                 rows[(*triple, None)] = None
 
     graph = rdflib.Graph(InOrder(), bind_namespaces="none")
-    with lexical_forms(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # rdflib's own
+    with lexical_forms():
         try:
             graph.parse(data=data, format="n3", publicID=base or jsonld.NO_BASE)
         except BadSyntax as error:
@@ -143,7 +144,9 @@ def lexical_forms() -> Iterator[None]:
 
     before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it calls what it deprecates itself
+            yield
     finally:
         rdflib.NORMALIZE_LITERALS = before
 
@@ -154,7 +157,7 @@ def add(graph: rdflib.Graph, quads: Iterable[Any]) -> None:
         for quad in quads:
             place = graph
             if not isinstance(quad.graph_name, DefaultGraph):
-                place = graph.graph(_back(quad.graph_name))  # type: ignore[attr-defined]
+                place = graph.graph(_back(quad.graph_name))
             place.add((_back(quad.subject), _back(quad.predicate), _back(quad.object)))
 
 
