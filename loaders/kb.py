@@ -106,6 +106,10 @@ class KB(ABC):
         """Write what stands after the source's own bytes, where that is all there is to add."""
         raise WriteError(self.name, f"{self.format} cannot be appended to. Write to another format.")
 
+    def translate(self, completions: Iterable[Completion], stream: BinaryIO, format: str) -> Report:
+        """Write all that the source says in another format, with what was filled in."""
+        raise WriteError(self.name, f"{self.format} cannot be written as {format} as a whole. Write its entities.")
+
     def __iter__(self) -> Iterator[Entity]:
         self._reading = _Reading()
         return self._one_reading(self._reading)

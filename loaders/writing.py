@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from kbdisk import loaders
 from kbdisk.entity import Completion, Entity, Path
@@ -84,23 +84,23 @@ class Plan:
 
     def _written(self, file: BinaryIO) -> Report:
         kind = compression_of(self.target)
-        if self._appends(kind):
-            with self.kb.source.stored() as bytes_in:  # compressed or not, what was there stays to the byte
+        if self.kb is not None:
+            return self._kept(self.kb, cast(Iterable[Completion], self.items), file, kind)
+        with compressing(file, kind) as stream:
+            return loaders.module_of(self.format).write(self.items, stream, self.format, self.only_new)
+
+    def _kept(self, kb: KB, completions: Iterable[Completion], file: BinaryIO, kind: str | None) -> Report:
+        """All that the source says, with what is new: its bytes as they are stored, where that can be."""
+        own_bytes, stored = kb.keeps_bytes(self.format), kb.source
+        if own_bytes and kb.appends and not self.insert and stored is not None and stored.compression == kind:
+            with stored.stored() as bytes_in:
                 shutil.copyfileobj(bytes_in, file, 1 << 20)
             with compressing(file, kind, lazily=True) as stream:
-                return self.kb.append(self.items, stream)
+                return kb.append(completions, stream)
         with compressing(file, kind) as stream:
-            if self.kb is None:
-                return loaders.module_of(self.format).write(self.items, stream, self.format, self.only_new)
-            if self.kb.keeps_bytes(self.format):
-                return self.kb.splice(self.items, stream, self.insert)
-            return self.kb.translate(self.items, stream, self.format)
-
-    def _appends(self, kind: str | None) -> bool:
-        """Whether all there is to do is to add to the source's bytes as they are stored."""
-        kb = self.kb
-        same = kb is not None and kb.appends and not self.insert and kb.keeps_bytes(self.format)
-        return same and kb.source is not None and kb.source.compression == kind
+            if own_bytes:
+                return kb.splice(completions, stream, self.insert)
+            return kb.translate(completions, stream, self.format)
 
 
 def origin_of(

@@ -30,9 +30,9 @@ def write(items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_n
         quads = new if is_source or only_new else [*given, *new]
     else:
         made = fresh.new_of(items, report) if only_new else fresh.whole_of(items, report)
-        quads = fresh.counted(made, report)
+        quads = list(fresh.counted(made, report))
     prefixes = kb.prefixes if isinstance(kb, RdfKB) and not is_source else {}
-    _add(graph, list(quads), prefixes)
+    _add(graph, quads, prefixes)
     return report
 
 

@@ -1,8 +1,8 @@
 """Entities of any source as RDF from their trees alone, such that they are read back as the same.
 
-    ids and keys      as they are where they are IRIs, else as IRIs of ours
-    lists, parts      collections and blank nodes
-    values            as RDF says them most naturally
+ids and keys      as they are where they are IRIs, else as IRIs of ours
+lists, parts      collections and blank nodes
+values            as RDF says them most naturally
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Plain:
         return natural(value, self._fresh)
 
     def _collection(self, values: list[Any]) -> tuple[Any, list[Triple]]:
-        nodes = [*(self._fresh() for _ in values), NamedNode(NIL)]
+        nodes: list[Any] = [*(self._fresh() for _ in values), NamedNode(NIL)]
         triples: list[Triple] = []
         for node, following, value in zip(nodes, nodes[1:], values, strict=False):
             term, more = self._term(value)

@@ -12,7 +12,6 @@ from pyoxigraph import Literal as LiteralTerm
 from kbdisk.entity import Completion, Coordinate, Entity, Path
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
-from kbdisk.loaders.rdf.brackets import ANONYMOUS
 from kbdisk.loaders.rdf.fold import PLACE
 from kbdisk.loaders.rdf.gaps import GIVEN, PARTS, Gap, gaps_of
 from kbdisk.loaders.rdf.names import iri_of_id
@@ -80,37 +79,35 @@ class Statements:
         graph = self._graph(self._node(gap.node), entity)
         if self.reach is Reach.NONE:
             self._check_alone([graph, *(term for triple in triples for term in (triple.subject, triple.object))])
-        inside = [triple for triple in triples if self._in_bracket(triple.subject)]
+        inside = [(number, triple) for triple in triples if (number := self._bracket(triple.subject)) is not None]
         if inside and self.anonymous is None:
             raise ValueError("stands in an anonymous bracket, which only --insert reaches")
         if self.anonymous is not None:
-            if any(self.numbers[triple.subject.value] not in self.anonymous for triple in inside):
+            if any(number not in self.anonymous for number, _ in inside):
                 raise ValueError("stands where no new property can be put")
-            for triple in inside:
-                self.anonymous[self.numbers[triple.subject.value]].append((triple.predicate, triple.object))
-        rest = (triple for triple in triples if not self._in_bracket(triple.subject))
+            for number, triple in inside:
+                self.anonymous[number].append((triple.predicate, triple.object))
+        rest = (triple for triple in triples if self._bracket(triple.subject) is None)
         return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in rest]
 
     def _check_alone(self, terms: list[Any]) -> None:
         if any(type(term) is BlankNode and term.value not in self.words.minted for term in terms):
             raise ValueError("stands at a blank node, which nothing but the source itself can name")
 
-    def _in_bracket(self, node: Any) -> bool:
-        return type(node) is BlankNode and node.value in self.numbers
+    def _bracket(self, node: Any) -> int | None:
+        """The number of an anonymous node."""
+        return self.numbers.get(node.value) if type(node) is BlankNode else None
 
-    def _graph(self, node: Any, entity: Entity) -> NamedNode | BlankNode | DefaultGraph:
+    def _graph(self, node: Any, entity: Entity) -> Any:
         """The graph that a node stands in."""
         if node in self.observed.fields:
             graph = self.observed.graphs.get(node, DefaultGraph())
         else:
             graph = graph_of(entity.graph)
-        if type(graph) is BlankNode and self.reach is not Reach.ALL and self._is_anonymous(graph.value):
+        nameless = type(graph) is BlankNode and self.observed.blanks.is_anonymous(graph.value)
+        if nameless and self.reach is not Reach.ALL:
             raise ValueError("stands in a graph without a name, which cannot be reached")
         return graph
-
-    def _is_anonymous(self, raw: str) -> bool:
-        blanks = self.observed.blanks
-        return blanks.anonymous and ANONYMOUS.fullmatch(raw) is not None and raw not in blanks.labels
 
     def _node(self, id: str) -> NamedNode | BlankNode:
         return BlankNode(self.observed.blanks.raw(id)) if id.startswith("_:") else NamedNode(iri_of_id(id))

@@ -41,7 +41,7 @@ class Subset(Words):
     def entity(self, entity: Entity, tree: Tree) -> Iterator[Quad]:
         """An entity with this tree."""
         node = self._node(entity.id)
-        graph = graph_of(entity.graph)
+        graph = self._node(entity.graph) if entity.graph.startswith("_:") else graph_of(entity.graph)
         classes = () if self.kb.wikibase else entity.classes or (() if tree else (THING,))
         for triple in (*_types(node, classes), *self._properties(node, tree)):
             yield Quad(triple.subject, triple.predicate, triple.object, graph)

@@ -115,11 +115,11 @@ def _as_xml(triples: list[Triple]) -> Iterator[Triple]:
     raws = {term.value for triple in triples for term in (triple.subject, triple.object) if type(term) is BlankNode}
     free = (name for n in itertools.count(1) if (name := f"b{n}") not in raws)
     names = {raw: BlankNode(next(free)) for raw in sorted(raws) if not XML_NAME.fullmatch(raw)}
-    for triple in triples:
-        subject, object = (
-            names.get(term.value, term) if type(term) is BlankNode else term for term in (triple.subject, triple.object)
-        )
-        yield Triple(subject, triple.predicate, object)
+
+    def allowed(term: Any) -> Any:
+        return names.get(term.value, term) if type(term) is BlankNode else term
+
+    return (Triple(allowed(triple.subject), triple.predicate, allowed(triple.object)) for triple in triples)
 
 
 def _refused(name: str, format: str, error: ValueError) -> WriteError:

@@ -239,6 +239,15 @@ def test_entities_keep_their_named_graphs(tmp_path):
         written([entity for entity in kb if entity.graph], tmp_path, "ttl")
 
 
+def test_graphs_without_a_name_stay_graphs(tmp_path):
+    document = b"@prefix : <http://ex.org/> . [] { :a :size 5 . :b :name 'b' } [] { :c :name 'c' }"
+    kb = kbdisk.load(document, format="trig")
+    assert graph(written(list(kb), tmp_path, "trig")[0], "trig") == graph(document, "trig")
+    out, report = written(with_values(kb, {E + "b": {("size",): 7}}), tmp_path, "nq")
+    assert (report.written, report.unwritable) == (1, [])
+    assert graph(out, "nquads") == graph(document.replace(b"'b'", b"'b' ; :size 7"), "trig")
+
+
 def test_entities_with_what_was_filled_in_them(tmp_path):
     kb = kbdisk.load(b"@prefix : <http://ex.org/> . :a :size 1.50 . :b :name 'b' .", format="turtle")
     [completion] = with_values(kb, {E + "b": {("size",): 2.5}})
