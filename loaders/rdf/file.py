@@ -25,7 +25,7 @@ from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.source import Source
 
-FEW_LINES = 200  # looked at one by one where there is a fault among them
+FEW_LINES = 200  # looked at one by one where there is a fault among them; at least 2
 
 
 class RdfFile(RdfKB):
@@ -177,8 +177,8 @@ class RdfFile(RdfKB):
             rows = text.split(b"\n")
             if len(rows) > FEW_LINES:
                 half = b"\n".join(rows[: len(rows) // 2]) + b"\n"
-                after = self.without_faults(text[len(half) :], line + len(rows) // 2)
-                return self.without_faults(half, line) + after
+                before = self.without_faults(half, line)
+                return before + self.without_faults(text[len(half) :], line + len(rows) // 2)
             return b"\n".join(row if self._is_sound(row, line + i) else b"" for i, row in enumerate(rows))
         return text
 
