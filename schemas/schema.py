@@ -18,6 +18,8 @@ from kbdisk.entity import Entity, Known, Path, Tree, at, show, walk
 from kbdisk.schemas import values
 from kbdisk.schemas.composites import leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.formula import Formula
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
@@ -57,6 +59,12 @@ class Class:
         """Every leaf by its path, EACH for any place in a list; without what is ignored."""
         shown = {path: one for path, one in self.properties.items() if one.role != "ignore"}
         return {leaf: kind for path, one in shown.items() for leaf, kind in leaves_of(path, one.kind)}
+
+    def knows(self, names: Path) -> bool:
+        """Whether a property, or a field of its parts, is for what stands under these names; the id is known, too."""
+        heads = (length for length in range(1, len(names) + 1) if names[:length] in self.properties)
+        known = any(_knows(self.properties[names[:length]].kind, names[length:]) for length in heads)
+        return known or names == self.id
 
 
 @dataclass(frozen=True)
@@ -138,10 +146,8 @@ class Schema:
     def unknown(self, entity: Entity) -> Iterator[Path]:
         """The paths of an entity that no property is for."""
         found = self.class_of(entity)
-        known = set(found.properties) if found else set()
         for path, _ in walk(entity.tree):
-            names = tuple(key for key in path if isinstance(key, str))
-            if not any(names[: len(one)] == one for one in known):
+            if found is None or not found.knows(tuple(key for key in path if isinstance(key, str))):
                 yield path
 
     def _applied(
@@ -180,6 +186,17 @@ def of_one_class(properties: Mapping[Path, Property], name: str = "", **told: An
 def names_of(schema: Schema) -> Iterable[str]:
     """Every path of a schema as text, for suggestions."""
     return (show(path) for one in schema.classes.values() for path in one.properties)
+
+
+def _knows(kind: Kind, names: Path) -> bool:
+    """Whether a kind has a field for what stands under these names; one without fields takes all."""
+    if isinstance(kind, Mapped):
+        names = names[1:]  # the key
+    if not names or not isinstance(kind, Listed | Mapped):
+        return True
+    if "" in kind.fields:
+        return _knows(kind.fields[""], names)
+    return names[0] in kind.fields and _knows(kind.fields[str(names[0])], names[1:])
 
 
 def _last_word(iri: str) -> str:

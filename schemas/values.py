@@ -28,7 +28,7 @@ def applied(one: Property, value: Any, missing: Iterable[str]) -> Any:
             return NOVALUE
         if value in one.missing or value in missing:
             return None
-    if isinstance(value, dict) and not value and not isinstance(one.kind, Mapped):
+    if isinstance(value, dict) and not isinstance(one.kind, Mapped) and _is_empty(value):
         return None
     if isinstance(value, list) and not isinstance(one.kind, WHOLE):
         return _one_of_several(one, value, missing)
@@ -41,6 +41,11 @@ def with_value(tree: Tree, path: Path, value: Any) -> Tree:
     key, rest = path[0], path[1:]
     inner = with_value(tree.get(key) or {}, rest, value) if rest else value  # type: ignore[arg-type]
     return {**tree, key: inner}  # type: ignore[dict-item]
+
+
+def _is_empty(part: Tree) -> bool:
+    """Whether a part is asked for as a whole: nothing in it is known."""
+    return all(value is None for key, value in part.items() if key[:1] != "@")
 
 
 def _one_of_several(one: Property, found: list[Any], missing: Iterable[str]) -> Any:

@@ -16,11 +16,12 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["schemas"],
     ["loaders"],
     ["inspection"],
+    ["checking"],
     ["__init__"],
     ["cli"],
     ["__main__"],
 ]
-GROUND = {"entity", "errors", "schemas", "loaders", "inspection"}
+GROUND = {"entity", "errors", "schemas", "loaders", "inspection", "checking"}
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 
 
