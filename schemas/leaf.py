@@ -29,6 +29,8 @@ class Number:
     maximum: float | None = None
     transform: Transform = "auto"
     decimals: int | None = None
+    above: float | None = None  # bounds that are not reached themselves
+    below: float | None = None
 
     def check(self, value: Any) -> None:
         """A finite number within the bounds."""
@@ -40,6 +42,10 @@ class Number:
             raise ValueError(f"expected a number of at least {self.minimum:g}, got {value!r}")
         if self.maximum is not None and value > self.maximum:
             raise ValueError(f"expected a number of at most {self.maximum:g}, got {value!r}")
+        if self.above is not None and value <= self.above:
+            raise ValueError(f"expected a number above {self.above:g}, got {value!r}")
+        if self.below is not None and value >= self.below:
+            raise ValueError(f"expected a number below {self.below:g}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +60,8 @@ class Category:
         """A label that is allowed."""
         if not isinstance(value, str | int | float | bool | Decimal):
             raise ValueError(f"expected a label, got {value!r}")
-        if self.closed and value not in self.values:
-            known = ", ".join(map(str, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
-            raise ValueError(f"expected one of {known}, got {value!r}")
+        if self.closed and not _among(value, self.values):
+            raise ValueError(f"expected one of {_some(self.values)}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +76,40 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Free text, in one language or in any."""
+    """Free text, in one language (`en` takes `en-GB`, too) or in any; with the language "" in none."""
 
     language: str | None = None
     max_length: int | None = None
+    min_length: int = 0
 
     def check(self, value: Any) -> None:
         """A string, in the language where one is told."""
         if isinstance(value, TextValue):
-            if self.language is not None and value.language.lower() != self.language.lower():
-                raise ValueError(f"expected text in {self.language}, got {value.language}")
+            if self.language is not None and not f"{value.language}-".lower().startswith(f"{self.language}-".lower()):
+                raise ValueError(f"expected text in {self.language or 'no language'}, got {value.language}")
             value = value.text
         if not isinstance(value, str):
             raise ValueError(f"expected text, got {value!r}")
         if self.max_length is not None and len(value) > self.max_length:
             raise ValueError(f"expected at most {self.max_length} characters, got {len(value)}")
+        if len(value) < self.min_length:
+            raise ValueError(f"expected at least {self.min_length} characters, got {len(value)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Another entity, of a class where one is told."""
+    """Another entity, of a class where one is told; one of `values` where there are any."""
 
     to: str | None = None
+    values: tuple[str, ...] = ()  # ids
 
     def check(self, value: Any) -> None:
         """A link to an entity, or its id."""
         if not isinstance(value, LinkValue | str):
             raise ValueError(f"expected a link to an entity, got {value!r}")
+        id = value if isinstance(value, str) else value.id
+        if self.values and id not in self.values:
+            raise ValueError(f"expected one of {_some(self.values)}, got {id!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +117,15 @@ class Set:
     """Several labels or links, in no order, none twice."""
 
     of: Category | Link = Category()
+    most: int | None = None
 
     def check(self, value: Any) -> None:
         """Labels or links; one alone counts as a set of one."""
-        for one in value if isinstance(value, list | tuple | set | frozenset) else (value,):
+        several = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+        for one in several:
             self.of.check(one)
+        if self.most is not None and len(several) > self.most:
+            raise ValueError(f"expected at most {self.most} values, got {len(several)}")
 
 
 Leaf: TypeAlias = Number | Category | Boolean | Text | Link | Set
@@ -131,6 +147,18 @@ KINDS: dict[str, Kind] = {
     "link": Kind(Link, Link("Country"), (LinkValue("https://example.org/France"),)),
     "set": Kind(Set, Set(Category()), (["red", "blue"], [])),
 }
+
+
+def _among(value: Any, values: tuple[Label, ...]) -> bool:
+    """Whether a label is one of these; to Python true is 1, to a schema it is not."""
+    truth = isinstance(value, bool)
+    return value in values and (
+        value not in (0, 1) or any(one == value and isinstance(one, bool) == truth for one in values)
+    )
+
+
+def _some(values: tuple[Any, ...]) -> str:
+    return ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
 
 
 def kind_of(leaf: Any) -> str:
