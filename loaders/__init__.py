@@ -60,6 +60,8 @@ FORMATS: dict[str, Format] = {
     "quickstatements": Format((".qs",), "kbdisk.loaders.quickstatements"),
 }
 
+NOTHING_IS_SOMETHING = ("turtle", "ntriples", "nquads", "trig", "n3")  # an empty file is a graph without triples
+
 
 def load(
     source: Any,
@@ -107,6 +109,9 @@ def load(
         from kbdisk.loaders import wikibase_json
 
         name = "wikibase-json" if wikibase_json.recognised(data) else name
+    if name not in NOTHING_IS_SOMETHING:
+        data.refuse_empty()
+    data.progress = progress
     return module_of(name).load(data, name, options)
 
 

@@ -7,6 +7,7 @@ and only then every line of it is read by itself (`jsontext`). What is written k
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from itertools import chain, count, repeat
 from typing import Any, BinaryIO
@@ -26,7 +27,7 @@ from kbdisk.loaders.tagged import DEEPEST
 
 BLOCK = 1 << 14  # bytes: small enough for what is read to stay in the processor's cache
 
-_MARK = 17  # stands between the lines, so that two broken ones do not make a whole; a small number costs least
+_MARK = secrets.randbelow(900) + 100  # stands between the lines: no two broken ones make a whole, but by luck
 _BETWEEN = b",%d," % _MARK
 
 

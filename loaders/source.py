@@ -38,6 +38,10 @@ class Source:
         """Fail now, not at the first entity, where the source cannot be read at all."""
         if self.path is not None and os.path.isdir(self.path):  # noqa: PTH112 - Path.is_dir raises for odd names
             raise LoadError(self.name, "expected a file, got a directory. Name the files in it.")
+        self._raw().close()
+
+    def refuse_empty(self) -> None:
+        """Fail where there is nothing in it."""
         with self.open() as stream:
             if not stream.read(1):
                 what = f"nothing inside its {self.compression}" if self.compression else "an empty file"

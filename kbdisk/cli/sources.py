@@ -52,7 +52,7 @@ def open_source(source: str, format: str | None, options: dict[str, Any], progre
     remote = source.startswith(("http://", "https://"))
     if options["query"] and not remote:
         raise ConfigError("--query", "expected an endpoint, http:// or https://, as SOURCE. Leave --query out.")
-    return kbdisk.load(
+    kb = kbdisk.load(
         source,
         format=format,
         id=options["id"],
@@ -65,6 +65,9 @@ def open_source(source: str, format: str | None, options: dict[str, Any], progre
         skip_errors=options["skip_errors"],
         progress=progress,
     )
+    if kb.source is not None:
+        kb.source.refuse_empty()
+    return kb
 
 
 def _context(text: str) -> tuple[str, bytes]:

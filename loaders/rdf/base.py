@@ -89,7 +89,7 @@ class RdfKB(KB):
         superclass = self.names.known(SUBCLASS)
         if superclass:
             self._learn(trees, superclass)
-        if not trees.wikibase:
+        if not trees.wikibase and not self.wikibase:
             return fold.entities(trees, self.options.language, shared)
         self.wikibase = True
         nodes = {id: node for id in trees.trees if (node := trees.node(id)) is not None}

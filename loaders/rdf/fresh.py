@@ -20,12 +20,9 @@ from kbdisk.loaders.rdf.plain import Plain
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Made, Reach, Statements
 from kbdisk.loaders.rdf.subset import Subset
-from kbdisk.loaders.rdf.translate import serialise
-from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.loaders.rdf.translate import BARE, serialise
 
 Item = Entity | Completion
-
-BARE = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))  # without quotes, where a number is plain
 
 
 def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bool) -> Report:
@@ -34,7 +31,7 @@ def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bo
     first, items = _peeked(items)
     source = _entity(first).source if first else None
     prefixes = source.prefixes if isinstance(source, RdfKB) else {}
-    terms = Terms(prefixes, shorthand=() if prefixes else BARE)
+    terms = Terms(prefixes, shorthand=BARE)
     made = new_of(items, report) if only_new else whole_of(items, report)
     if format in ("rdfxml", "jsonld"):
         serialise(counted(made, report), stream_out, format, prefixes, format)

@@ -17,9 +17,9 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 _STRING = _XSD + "string"
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
-SHORTHAND: dict[str, re.Pattern[str]] = {  # datatype -> how it may be written bare
-    _XSD + "integer": re.compile(r"[+-]?[0-9]+"),
-    _XSD + "decimal": re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+SHORTHAND: dict[str, re.Pattern[str]] = {  # datatype -> how it may be written bare; rdflib would rewrite `+05.5`
+    _XSD + "integer": re.compile(r"-?(?:0|[1-9][0-9]*)"),
+    _XSD + "decimal": re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+"),
     _XSD + "double": re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+"),
     _XSD + "boolean": re.compile(r"true|false"),
 }

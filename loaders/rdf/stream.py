@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.aside import Aside, Row
+from kbdisk.loaders.rdf.composites import BY_CLASS
 from kbdisk.loaders.rdf.trees import without_collection
+from kbdisk.loaders.rdf.vocabulary import TYPE, WIKIBASE
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 LARGE = 12 << 20  # bytes of text; a smaller file is grouped in memory
 BLOCK = 2 << 20
+LOOK = 2 << 20  # bytes that show what kind of file it is
 
 IRI, BLANK_NODE = b"<_"
 PORTIONS = 16
@@ -35,21 +38,25 @@ SUBJECT = re.compile(rb"\s*(<[^>]*>|_:[^\s<]+)")
 BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*(<[^>]*>)[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')
 RUN = re.compile(rb"((<[^>\\\n]*+>).*+(?:\n\2.*+)*+\n*+|.++\n*+|\n++)")  # lines of one subject, if it is a plain IRI
 OBJECT = re.compile(rb'>[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')  # in a literal, too: that does no harm here
+CLASS = re.compile(rb"^[ \t]*<[^>\n]*>[ \t]*<%s>[ \t]*<([^>\n]*)>" % TYPE.encode(), re.MULTILINE)  # of an IRI
+STATED = re.compile(rb"^[ \t]*<[^>\n]*>[ \t]*<[^>\n]*/prop/statement/", re.MULTILINE)
+TOLD = (WIKIBASE.encode(), b"/prop/direct/P")  # by these, a Wikibase
 RETURN = re.compile(rb"\r(?!\n)")  # ends a line, too; a file with such lines is taken whole
 
 
 @dataclass
 class Plan:
-    """Where the file may be cut (sizes of the stretches, in bytes), and which subjects are scattered."""
+    """Where the file may be cut (sizes of the stretches, in bytes), which subjects are scattered, what it is."""
 
     stretches: list[int] = field(default_factory=list)
     scattered: set[int] = field(default_factory=set)
+    wikibase: bool = False
 
 
 def wanted(kb: RdfFile) -> bool:
     """Whether a file is better streamed than grouped in memory."""
     large = kb.format in syntax.LINES and is_large(kb.source) and not kb.has_blocks
-    return large and not _has_statements(kb.source)
+    return large and not _has_value_nodes(kb.source)
 
 
 def is_large(source: Source) -> bool:
@@ -57,15 +64,18 @@ def is_large(source: Source) -> bool:
     return source.size * (8 if source.compression else 1) > LARGE
 
 
-def _has_statements(source: Source) -> bool:
-    """Whether it is a Wikibase in full: its statements and value nodes have IRIs, and stand anywhere."""
+def _has_value_nodes(source: Source) -> bool:
+    """Whether statements or value nodes have IRIs, as those of a Wikibase in full, and so may stand anywhere."""
     with source.open() as stream:
-        return b"/prop/statement/" in stream.read(BLOCK)
+        text = stream.read(LOOK)
+    classes = {name.decode(errors="replace") for name in CLASS.findall(text)}
+    return STATED.search(text) is not None or not classes.isdisjoint(BY_CLASS)
 
 
 def entities(kb: RdfFile) -> Iterator[Entity]:
     """The entities of the file: first those that stand together, in order, then the scattered ones."""
     plan = kb.plan = kb.plan or scan(kb)
+    kb.wikibase = plan.wikibase
     line = 0
     with kb.open() as bytes_in, Aside(kb) as aside:
         for size in plan.stretches:
@@ -93,6 +103,7 @@ def scan(kb: RdfFile) -> Plan:
     with kb.open() as bytes_in:
         while more := bytes_in.read(BLOCK):
             text += more + bytes_in.readline()
+            plan.wikibase = plan.wikibase or any(word in text for word in TOLD)
             mixed = mixed or (b"\r" in text and RETURN.search(text) is not None)
             cut = _note(text, digests, met, whole=False)
             if cut:
@@ -101,7 +112,7 @@ def scan(kb: RdfFile) -> Plan:
     _note(text, digests, met, whole=True)
     plan.stretches.append(len(text))
     plan.scattered = _in_two(digests, met)
-    return Plan([sum(plan.stretches)]) if mixed else plan
+    return Plan([sum(plan.stretches)], wikibase=plan.wikibase) if mixed else plan
 
 
 def _note(text: bytes, digests: array[int], met: array[int], whole: bool) -> int:

@@ -19,12 +19,14 @@ from pyoxigraph import BlankNode, DefaultGraph, Quad, Triple
 from kbdisk.errors import WriteError
 from kbdisk.loaders.rdf import render, syntax
 from kbdisk.loaders.rdf.spelling import Terms
+from kbdisk.loaders.rdf.vocabulary import XSD
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
     from kbdisk.loaders.rdf.blanks import Blanks
 
 CHUNK = 10_000  # quads
+BARE = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))  # datatypes without quotes, in Turtle
 XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 Quads = Iterable[Quad]
@@ -42,7 +44,7 @@ def translate(kb: RdfKB, new: New, stream: BinaryIO, format: str) -> None:
     if format in ("rdfxml", "jsonld"):
         serialise([*given, *ours], stream, format, kb.prefixes, kb.name)
         return
-    terms = Terms(kb.prefixes)
+    terms = Terms(kb.prefixes, shorthand=BARE)
     if format == "sparql-update":
         with render.update(stream, terms) as document:
             write_all(document, [*given, *ours], kb.name)
@@ -77,9 +79,10 @@ def _earlier(kb: RdfKB, labelled: _Labelled, given: list[Quad]) -> list[Quad]:
 
 def _streamed(kb: RdfKB, new: New, stream: BinaryIO, format: str) -> None:
     """A file of lines, in little memory: its nodes have labels already."""
-    with render.document(stream, format) as document, kb.again():
+    terms = Terms(shorthand=BARE)
+    with render.document(stream, format, terms) as document, kb.again():
         kb.observe(lambda quads: write_all(document, quads, kb.name))
-    with render.block(stream, format) as block:
+    with render.block(stream, format, terms) as block:
         write_all(block, kb.earlier(), kb.name)
         write_all(block, new(None), kb.name)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -248,42 +247,6 @@ def test_lines_say_what_the_standard_library_reads_in_them(lines, ascii):
             read(data)
     else:
         assert repr([e.tree for e in read(data)]) == repr([json.loads(line) for line in data.decode().split("\n")])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dumps", [orjson.dumps, lambda row: json.dumps(row).encode()], ids=["compact", "spaced"])
-def test_reading_takes_at_most_twice_as_long_as_orjson_alone(tmp_path, dumps):
-    file = tmp_path / "many.jsonl"
-    with file.open("wb") as stream:
-        for i in range(50_000):
-            launch, colors = {"year": 1999 + i % 9, "month": 1 + i % 12}, ["red", "blue"]
-            row = {
-                "id": f"Q{i}",
-                "name": f"phone {i}",
-                "weight": i % 200,
-                "price": i / 7,
-                "launch": launch,
-                "sim": True,
-            }
-            row |= {"maker": "Nokia", "colors": colors, "sd": None, "os": "Symbian", "cores": 4, "ram": 8}
-            stream.write(dumps(row) + b"\n")
-
-    def orjson_alone():
-        with file.open("rb") as stream:
-            for line in stream:
-                orjson.loads(line)
-
-    def ours():
-        for _ in kbdisk.load(file):
-            pass
-
-    best = {orjson_alone: 1e9, ours: 1e9}
-    for _ in range(7):
-        for run in best:
-            start = time.process_time()
-            run()
-            best[run] = min(best[run], time.process_time() - start)
-    assert best[ours] <= 2 * best[orjson_alone]
 
 
 # ---------------------------------------------------------------- writing back

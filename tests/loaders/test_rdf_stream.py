@@ -55,7 +55,7 @@ def shown(kb):
 
 def _plain(value, iris):
     if isinstance(value, dict):
-        return {key: one for key, one in sorted((iris.get(key, key), _plain(one, iris)) for key, one in value.items())}
+        return dict(sorted((iris.get(key, key), _plain(one, iris)) for key, one in value.items()))
     if isinstance(value, list):
         return sorted((_plain(one, iris) for one in value), key=str)
     return repr(value)

@@ -88,8 +88,11 @@ def test_a_document_without_statements_has_no_entities():
         assert read(text, "ntriples") == read(text, "nquads") == {}
 
 
-def test_a_file_without_a_byte_is_refused():
-    assert fault(b"") == "<memory>: expected some data, got an empty file."
+def test_a_file_without_a_byte_is_a_graph_without_triples_where_the_syntax_allows_it():
+    for format in ("turtle", "ntriples", "nquads", "trig"):
+        assert read(b"", format) == {}
+    for format in ("rdfxml", "jsonld"):
+        assert fault(b"", format) == "<memory>: expected some data, got an empty file."
 
 
 BAD_TURTLE = {

@@ -39,8 +39,10 @@ def format_of(path):
     return {"n3": "n3", "ttl": "turtle", "nt": "ntriples", "gz": "ntriples"}[path.suffix[1:]]
 
 
-def lacking(kb, key):
-    return next(entity for entity in kb if key not in entity.tree and entity.tree and not entity.id.startswith("_:"))
+def lacking(entities, key):
+    return next(
+        entity for entity in entities if key not in entity.tree and entity.tree and not entity.id.startswith("_:")
+    )
 
 
 def some_value(kb, key):
@@ -58,16 +60,15 @@ def test_with_nothing_filled_every_byte_of_rdf_is_the_same(name, data, tmp_path)
     target = tmp_path / source.name
     kbdisk.write(kb, target)
     assert target.read_bytes() == source.read_bytes()
-    completions = [Completion(entity) for entity in kb]
-    kbdisk.write(completions, target, force=True)
+    kbdisk.write((Completion(entity) for entity in kb), target, force=True)
     assert target.read_bytes() == source.read_bytes()
 
 
 @pytest.mark.parametrize("name", [name for name, key in RDF.items() if key])
 def test_one_value_filled_is_one_triple_more_and_nothing_is_lost(name, data, tmp_path):
     source, key = data / "rdf" / name, RDF[name]
-    kb = kbdisk.load(source)
-    entity, value = lacking(kb, key), some_value(kb, key)
+    entities = list(kbdisk.load(source))
+    entity, value = lacking(entities, key), some_value(entities, key)
     target = tmp_path / source.name
     report = kbdisk.write([Completion(entity, {(key,): Filled(value)})], target)
     assert (report.written, report.unwritable) == (1, [])
@@ -77,11 +78,10 @@ def test_one_value_filled_is_one_triple_more_and_nothing_is_lost(name, data, tmp
     assert canonical(rest) == canonical(quads(before, format))
     assert new.subject.value == entity.id
     assert new.predicate.value.endswith(key)
-    again = kbdisk.load(target)
-    short = key.rpartition("/")[2]
-    assert [one.made for one in again if one.id == entity.id] == [{(short,): value}]
+    [again] = [one for one in kbdisk.load(target) if one.id == entity.id]
+    assert again.made == {(key.rpartition("/")[2],): value}
     twice = tmp_path / f"twice-{source.name}"
-    report = kbdisk.write([Completion(again[entity.id], {(key,): Filled(value)})], twice)
+    report = kbdisk.write([Completion(again, {(key,): Filled(value)})], twice)
     assert report.written == 0
     assert twice.read_bytes() == target.read_bytes()
 
@@ -139,9 +139,8 @@ def test_mondial_goes_to_other_syntaxes_with_every_triple(data, tmp_path):
     source = data / "rdf" / "mondial" / "mondial-europe.nt.gz"
     kb = kbdisk.load(source)
     expected = canonical(quads(read(source), "ntriples"))
-    for suffix, format in (("ttl", "turtle"), ("nq", "nquads"), ("jsonld", "jsonld")):
-        kbdisk.write(kb, tmp_path / f"out.{suffix}")
-        assert canonical(quads((tmp_path / f"out.{suffix}").read_bytes(), format)) == expected
+    kbdisk.write(kb, tmp_path / "out.ttl")
+    assert canonical(quads((tmp_path / "out.ttl").read_bytes())) == expected
 
 
 def test_a_wikibase_goes_to_other_syntaxes_with_every_triple(data, tmp_path):

@@ -103,10 +103,13 @@ def test_deflated_bytes_that_are_no_gzip_are_read_as_they_are():
     assert Source(zlib.compress(TEXT)).compression is None
 
 
-def test_an_empty_source_is_refused(kind, tmp_path):
+def test_an_empty_source_is_refused_where_that_is_asked_for(kind, tmp_path):
     (tmp_path / "a.txt").touch()
-    assert failure(tmp_path / "a.txt").endswith("a.txt: expected some data, got an empty file.")
-    assert failure(COMPRESS[kind](b"")) == f"<memory>: expected some data, got nothing inside its {kind}."
+    assert Source(tmp_path / "a.txt").read() == b""
+    with pytest.raises(LoadError, match=r"a\.txt: expected some data, got an empty file\."):
+        Source(tmp_path / "a.txt").refuse_empty()
+    with pytest.raises(LoadError, match=f"<memory>: expected some data, got nothing inside its {kind}"):
+        Source(COMPRESS[kind](b"")).refuse_empty()
 
 
 def test_a_directory_is_refused(tmp_path):

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
 
+import pyoxigraph
 import pytest
 
 import kbdisk
-from kbdisk import SOMEVALUE, Date, Link, Quantity, Text
+from kbdisk import SOMEVALUE, Completion, Date, Filled, Link, Quantity, Text
 from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError
 from kbdisk.loaders import sparql, web
 
@@ -185,6 +186,21 @@ def test_an_endpoint_is_neither_written_to_nor_read_from_a_file(endpoint, tmp_pa
     (tmp_path / "file").write_text("x")
     with pytest.raises(LoadError, match="expected a file"):
         kbdisk.load(tmp_path / "file", format="sparql")
+
+
+def test_what_is_new_leaves_an_endpoint_as_an_update_in_its_own_manner(endpoint, tmp_path):
+    kb = kbdisk.load(endpoint, classes=["Crowd"])
+    one = next(iter(kb))
+    new = Completion(one, {("age", 1): Filled(99), ("http://ex.org/height",): Filled(1.75)})
+    for target in ("out.ru", "out.nt"):
+        report = kbdisk.write([new], tmp_path / target, only_new=target == "out.nt")
+        assert (report.written, report.unwritable) == (2, [])
+    assert f'<{one.id}> <http://ex.org/age> "99"^^' in (tmp_path / "out.nt").read_text()
+    store = pyoxigraph.Store()
+    store.update((tmp_path / "out.ru").read_text())
+    assert sorted(quad.object.value for quad in store) == ["1.75", "99"]
+    with pytest.raises(WriteError, match="nothing new"):
+        kbdisk.write(kb, tmp_path / "whole.ru")
 
 
 # ---------------------------------------------------------------- a server with moods
