@@ -35,7 +35,9 @@ def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, o
     return fresh.fresh(items, stream, format, only_new)
 
 
-def write_graph(items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_new: bool, in_place: bool) -> Report:
+def write_graph(
+    items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_new: bool, in_place: bool
+) -> Report:
     """Add what entities or completions say to an rdflib Graph or Dataset."""
     from kbdisk.loaders.rdf import into_graph
 

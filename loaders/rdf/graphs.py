@@ -129,12 +129,14 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
 def _numbered(quads: Iterable[Quad]) -> Iterator[Quad]:
     """Blank nodes by their numbers: rdflib calls them otherwise at each parse."""
     ids: dict[str, BlankNode] = {}
+
+    def numbered(term: Any) -> Any:
+        if isinstance(term, BlankNode):
+            return ids.setdefault(term.value, BlankNode(f"{_FIRST + len(ids):x}"))
+        return term
+
     for quad in quads:
-        subject, object = (
-            ids.setdefault(term.value, BlankNode(f"{_FIRST + len(ids):x}")) if isinstance(term, BlankNode) else term
-            for term in (quad.subject, quad.object)
-        )
-        yield Quad(subject, quad.predicate, object)
+        yield Quad(numbered(quad.subject), quad.predicate, numbered(quad.object))
 
 
 @contextlib.contextmanager

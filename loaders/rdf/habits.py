@@ -233,7 +233,7 @@ SPELT: dict[type[Any], tuple[Callable[[str], Any], Callable[[Any, Samples], str]
         lambda text: literals.value_of(text, literals.BOOLEAN),
         lambda value, samples: _truth(value, literals.BOOLEAN, samples),
     ),
-    Date: (dates.read_iso, lambda value, samples: dates.write_iso(dates.plain(value))),  # noqa: ARG005
+    Date: (dates.read_iso, lambda value, samples: dates.write_iso(dates.plain(value))),
 }
 
 

@@ -55,9 +55,14 @@ _SHAPE = re.compile(r"(.+)/prop/((?:[a-z-]+/)*)(P[1-9]\d*)")
 _GENID = "/.well-known/genid/"
 
 
-def entities(nodes: Mapping[str, Node], language: str, odd: Oddities) -> Iterator[Entity]:
-    """The items, properties, lexemes and so on, and whatever else is no part of the Wikibase, in order."""
-    return Wikibase(nodes, language, odd).entities()
+def entities(
+    nodes: Mapping[str, Node], language: str, odd: Oddities, pages: set[str] | None = None
+) -> Iterator[Entity]:
+    """The items, properties, lexemes and so on, and whatever else is no part of the Wikibase, in order.
+
+    `pages` are things with a page just before these nodes; those with one among them take their place.
+    """
+    return Wikibase(nodes, language, odd, pages if pages is not None else set()).entities()
 
 
 def _role_of(predicate: str) -> tuple[str | None, str, str]:
@@ -69,16 +74,20 @@ def _role_of(predicate: str) -> tuple[str | None, str, str]:
 class Wikibase:
     """The nodes of a Wikibase."""
 
-    def __init__(self, nodes: Mapping[str, Node], language: str, odd: Oddities) -> None:
+    def __init__(self, nodes: Mapping[str, Node], language: str, odd: Oddities, pages: set[str]) -> None:
         self.nodes = nodes
         self.language = language
         self.odd = odd
         self.roles: dict[str, tuple[str | None, str]] = {}
         self.base: str | None = None  # of the property ids that need no prefix
         self.instance_of = wikibase.INSTANCE_OF
+        before = frozenset(pages)
         self.about: set[str] = set()  # things that have a page in this source
-        self.paged = False
+        self.paged = bool(before)
         self._survey()
+        pages.clear()
+        pages.update(self.about)
+        self.about |= before
 
     def _survey(self) -> None:
         for id, node in self.nodes.items():

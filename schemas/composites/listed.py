@@ -22,7 +22,7 @@ class Listed:
 
     def leaves(self) -> dict[Path, Any]:
         """How many there are, and the fields of each."""
-        inner = {(EACH, *_key(name)): kind for name, kind in self.fields.items()}
+        inner: dict[Path, Any] = {(EACH, *_key(name)): kind for name, kind in self.fields.items()}
         return {COUNT: Number(integer=True, minimum=0, maximum=self.most), **inner}
 
     def apply(self, value: Any) -> list[Any]:

@@ -36,7 +36,7 @@ class Quantity:
     def leaves(self) -> dict[Path, Any]:
         """The number, and the unit where there is more than one."""
         units = self.units()
-        if len(units) <= 1 and not self.any_unit or self.normal:
+        if (len(units) <= 1 and not self.any_unit) or self.normal:
             return {VALUE: self.value}
         return {VALUE: self.value, UNIT: Category(units, closed=not self.any_unit)}
 
