@@ -34,7 +34,7 @@ class RdfKB(KB):
         self.prefixes: dict[str, str] = {}
         self.base: str | None = options.base
         self.wikibase = False
-        self.pages: set[str] = set()  # things of a Wikibase that have a page in the stretch before
+        self.streamed = False  # trees come in stretches, and are not all there is
 
     def trees(self) -> Trees:
         """All of it, grouped by subject."""
@@ -94,7 +94,7 @@ class RdfKB(KB):
             return fold.entities(trees, self.options.language, shared)
         self.wikibase = True
         nodes = {id: node for id in trees.trees if (node := trees.node(id)) is not None}
-        return wikibase.entities(nodes, self.options.language, self.odd, self.pages)
+        return wikibase.entities(nodes, self.options.language, self.odd, whole=not self.streamed)
 
     def finish(self, entities: Iterable[Entity]) -> Iterator[Entity]:
         """Entities with their place, and without what the user did not ask for."""

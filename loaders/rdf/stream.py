@@ -76,7 +76,7 @@ def entities(kb: RdfFile) -> Iterator[Entity]:
     """The entities of the file: first those that stand together, in order, then the scattered ones."""
     plan = kb.plan = kb.plan or scan(kb)
     kb.wikibase = plan.wikibase
-    kb.pages.clear()
+    kb.streamed = True
     line = 0
     with kb.open() as bytes_in, Aside(kb) as aside:
         for size in plan.stretches:
@@ -92,7 +92,6 @@ def entities(kb: RdfFile) -> Iterator[Entity]:
                 found = list(kb.fold(trees))
             line += lines
             yield from found
-        kb.pages.clear()
         yield from aside.entities()
 
 

@@ -55,14 +55,12 @@ _SHAPE = re.compile(r"(.+)/prop/((?:[a-z-]+/)*)(P[1-9]\d*)")
 _GENID = "/.well-known/genid/"
 
 
-def entities(
-    nodes: Mapping[str, Node], language: str, odd: Oddities, pages: set[str] | None = None
-) -> Iterator[Entity]:
+def entities(nodes: Mapping[str, Node], language: str, odd: Oddities, whole: bool = True) -> Iterator[Entity]:
     """The items, properties, lexemes and so on, and whatever else is no part of the Wikibase, in order.
 
-    `pages` are things with a page just before these nodes; those with one among them take their place.
+    Unless these nodes are the `whole`, the page of a thing may stand elsewhere, and its class makes it one.
     """
-    return Wikibase(nodes, language, odd, pages if pages is not None else set()).entities()
+    return Wikibase(nodes, language, odd, whole).entities()
 
 
 def _role_of(predicate: str) -> tuple[str | None, str, str]:
@@ -74,20 +72,18 @@ def _role_of(predicate: str) -> tuple[str | None, str, str]:
 class Wikibase:
     """The nodes of a Wikibase."""
 
-    def __init__(self, nodes: Mapping[str, Node], language: str, odd: Oddities, pages: set[str]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], language: str, odd: Oddities, whole: bool) -> None:
         self.nodes = nodes
         self.language = language
         self.odd = odd
         self.roles: dict[str, tuple[str | None, str]] = {}
         self.base: str | None = None  # of the property ids that need no prefix
         self.instance_of = wikibase.INSTANCE_OF
-        before = frozenset(pages)
         self.about: set[str] = set()  # things that have a page in this source
-        self.paged = bool(before)
+        self.paged = False
+        self.things = THINGS if whole else THINGS | {ONTOLOGY + "Property"}
         self._survey()
-        pages.clear()
-        pages.update(self.about)
-        self.about |= before
+        self.paged = self.paged and whole
 
     def _survey(self) -> None:
         for id, node in self.nodes.items():
@@ -133,7 +129,7 @@ class Wikibase:
         if id in self.about or any(self.role(predicate)[0] in ("", "direct") for predicate in node):
             return True
         types = self._types(node)
-        return bool(types & PARTS) or (not self.paged and bool(types & THINGS))
+        return bool(types & PARTS) or (not self.paged and bool(types & self.things))
 
     def is_machinery(self, id: str, node: Node) -> bool:
         """Whether a node is a statement, value, reference, page, declaration, redirect or only mentioned."""

@@ -257,6 +257,47 @@ def test_nothing_is_left_on_disk(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+# ---------------------------------------------------------------- what cannot be told line by line
+
+TYPE, QUDT = f"<{RDF}type>", "http://qudt.org/schema/qudt/"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        line("<http://w/entity/statement/1>", "<http://w/prop/statement/P1>", '"x"'),
+        line("<http://e/v>", TYPE, f"<{QUDT}QuantityValue>"),
+        line("<http://e/v>", TYPE, "<http://wikiba.se/ontology#TimeValue>"),
+    ],
+)
+def test_a_file_whose_value_nodes_have_iris_is_taken_whole(row, monkeypatch):
+    monkeypatch.setattr(stream, "LARGE", 0)
+    assert not stream.wanted(load(f"{line(A, P, C)}\n{row}\n".encode(), format="ntriples"))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        line("_:v", TYPE, f"<{QUDT}QuantityValue>"),
+        line("<http://w/P1>", "<http://wikiba.se/ontology#statementProperty>", "<http://w/prop/statement/P1>"),
+        line(A, P, f'"> {TYPE} <{QUDT}QuantityValue>"'),
+    ],
+)
+def test_a_file_that_only_mentions_them_is_streamed(row, monkeypatch):
+    monkeypatch.setattr(stream, "LARGE", 0)
+    assert stream.wanted(load(row.encode(), format="ntriples"))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["truthy-dump-entities.nt", "full-dump-entities.nt"])
+@pytest.mark.parametrize("block", [1, 300, 500, 800, 1500, 3000])
+def test_a_wikibase_in_a_stream_is_a_wikibase(name, block, data, monkeypatch):
+    text = (data / "rdf" / "wikibase_fixtures" / name).read_bytes()
+    kb = streamed(text, monkeypatch, block)
+    assert shown(kb) == shown(in_memory(text, monkeypatch))
+    assert len(kb) == 3
+
+
 # ---------------------------------------------------------------- size
 
 MEASURE = """
