@@ -109,12 +109,12 @@ class Schema:
             tree = values.with_value(tree, path, value)
         return replace(entity, tree=tree)
 
-    def leaves(self, entity: Entity) -> dict[Path, Any]:
-        """What is known, leaf by leaf: of what fits, without what is ignored."""
+    def leaves(self, entity: Entity, *, ignored: bool = False) -> dict[Path, Any]:
+        """What is known, leaf by leaf: of what fits; what is `ignored` only where it is asked for."""
         found = self.class_of(entity)
         leaves: dict[Path, Any] = {}
         for path, one, value in self._applied(found, entity) if found else ():
-            if one.role != "ignore" and not isinstance(value, Known):
+            if (ignored or one.role != "ignore") and not isinstance(value, Known):
                 leaves |= {(*path, *within): leaf for within, leaf in split_kind(one.kind, value).items()}
         return leaves
 
@@ -170,7 +170,7 @@ class Schema:
 
     def _wrong_results(self, found: Class, entity: Entity) -> Iterator[Misfit]:
         """Derived values that are not what their formula gives."""
-        leaves = self.leaves(entity)
+        leaves = self.leaves(entity, ignored=True)
         for path, one in found.properties.items():
             result = one.formula.of(leaves) if one.formula else None
             given = leaves.get(path, leaves.get((*path, "value")))

@@ -23,11 +23,11 @@ def applied(one: Property, value: Any, missing: Iterable[str]) -> Any:
     """A value in the form of its property's kind; None where it is a gap; ValueError where it does not fit."""
     if value is None or isinstance(value, Known):
         return value
-    if isinstance(value, str):
-        if value in one.novalue:
-            return NOVALUE
-        if value in one.missing or value in missing:
-            return None
+    spelt = _spelt(value)
+    if spelt in one.novalue:
+        return NOVALUE
+    if spelt in one.missing or spelt in missing:
+        return None
     if isinstance(value, dict) and not isinstance(one.kind, Mapped) and _is_empty(value):
         return None
     if isinstance(value, list) and not isinstance(one.kind, WHOLE):
@@ -41,6 +41,15 @@ def with_value(tree: Tree, path: Path, value: Any) -> Tree:
     key, rest = path[0], path[1:]
     inner = with_value(tree.get(key) or {}, rest, value) if rest else value  # type: ignore[arg-type]
     return {**tree, key: inner}  # type: ignore[dict-item]
+
+
+def _spelt(value: Any) -> str | None:
+    """A string or a number as a schema spells it: -1, -999."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    return str(int(value)) if value % 1 == 0 else str(value)
 
 
 def _is_empty(part: Tree) -> bool:
