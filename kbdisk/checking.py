@@ -135,7 +135,7 @@ class _Reader:
     def _unknown(self, entity: Entity, of: Class | None) -> None:
         """Count the paths without a property, once for each entity."""
         name = of.name if of else "\0"
-        self.unknown.update({(name, named(path)[0]) for path in self.schema.unknown(entity)})
+        self.unknown.update(dict.fromkeys((name, named(path)[0]) for path in self.schema.unknown(entity)).keys())
 
     def _seen(self, of: Class, entity: Entity) -> None:
         unseen = self.unseen[of.name]
@@ -174,9 +174,12 @@ class _Reader:
         for path in paths:
             if near := _nearest(path, theirs):
                 return f"none of its {len(paths)} paths is in {self.kb.name}. Did you mean {near!r} for {path!r}?"
-        there = ", ".join(theirs[:8]) + (", ..." if len(theirs) > 8 else "")
-        known = ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "")
-        return f"expected one of {known} in {self.kb.name}, got {there or 'no path at all'}. Is it for another source?"
+        there = _some(theirs) if theirs else "no path at all"
+        return f"expected one of {_some(paths)} in {self.kb.name}, got {there}. Name the schema of this source."
+
+
+def _some(paths: list[str]) -> str:
+    return ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
 
 
 def _nearest(path: str, others: Iterable[str]) -> str | None:

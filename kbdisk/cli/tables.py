@@ -13,7 +13,7 @@ from kbdisk.entity import Link
 from kbdisk.inspection import DISTINCT, last_word, shown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kbdisk.inspection import ClassFacts, Edge, Inspection, PathFacts
 
@@ -23,9 +23,14 @@ UNNAMED, OUTSIDE = "(no class)", "(not in the source)"
 
 def rendered(found: Inspection, everything: bool) -> str:
     """An inspection as text for standard output."""
+    return printed(lambda console: _show(console, found, everything))
+
+
+def printed(show: Callable[[Console], None]) -> str:
+    """What is shown on a console as text, without blanks at the ends of lines."""
     console = Console(highlight=False)
     with console.capture() as captured:
-        _show(console, found, everything)
+        show(console)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
 
@@ -53,7 +58,7 @@ def short_names(classes: Iterable[str]) -> dict[str | None, str]:
 
 
 def _head(console: Console, found: Inspection) -> None:
-    line = Text.assemble((found.name, "bold"), f"  {found.format}, {_count(found.entities, 'entity', 'entities')}")
+    line = Text.assemble((found.name, "bold"), f"  {found.format}, {counted(found.entities, 'entity', 'entities')}")
     if found.labelled:
         line.append(f", {_share(found.labelled, found.entities)} labelled")
     if len(found.classes) > 1:
@@ -64,7 +69,7 @@ def _head(console: Console, found: Inspection) -> None:
 def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, everything: bool) -> None:
     console.print()
     if len(found.classes) > 1 or facts.name:
-        line = Text.assemble((name, "bold cyan"), f"  {_count(facts.entities, 'entity', 'entities')}")
+        line = Text.assemble((name, "bold cyan"), f"  {counted(facts.entities, 'entity', 'entities')}")
         if facts.labelled != facts.entities and found.labelled:
             line.append(f", {_share(facts.labelled, facts.entities)} labelled")
         console.print(line)
@@ -75,7 +80,7 @@ def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, ev
 
 def _paths(paths: list[tuple[str, PathFacts]], entities: int, width: int) -> Table:
     asked, made = any(path.asked for _, path in paths), any(path.made for _, path in paths)
-    table = _table("path", ">filled", *[">asked"] * asked, *[">made"] * made, "kind", ">distinct", "values")
+    table = table_of("path", ">filled", *[">asked"] * asked, *[">made"] * made, "kind", ">distinct", "values")
     kinds = [_kinds(path) for _, path in paths]
     table.columns[0].width = min(max([4, *(len(text) for text, _ in paths)]), width * 2 // 5)
     table.columns[-3].width = min(max([4, *map(len, kinds)]), width // 4)
@@ -111,7 +116,7 @@ def _edges(console: Console, edges: list[Edge], names: dict[str | None, str], ev
     if not edges:
         return
     console.print()
-    table = _table("from", "path", "to", ">links")
+    table = table_of("from", "path", "to", ">links")
     for edge in edges[: None if everything else EDGES]:
         to = Text(names[edge.target])
         table.add_row(Text(names[edge.origin], "cyan"), Text(edge.path, "green"), to, f"{edge.links:,}")
@@ -123,7 +128,7 @@ def _graphs(console: Console, found: Inspection, everything: bool) -> None:
     if not found.graphs:
         return
     console.print()
-    table = _table("named graph", ">entities")
+    table = table_of("named graph", ">entities")
     for name, count in found.graphs.most_common(None if everything else GRAPHS):
         table.add_row(Text(name), f"{count:,}")
     console.print(table)
@@ -147,7 +152,8 @@ def _rest(console: Console, more: int, what: str, everything: bool) -> None:
         console.print(Text(f"and {more:,} more {what}: --all shows them, --json has them", "dim"))
 
 
-def _table(*columns: str) -> Table:
+def table_of(*columns: str) -> Table:
+    """A table without lines; a column whose name begins with > is aligned right."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in columns:
         right = name[0] == ">"
@@ -165,5 +171,6 @@ def _share(part: int, whole: int) -> str:
     return f"{min(round(percent), 99) if part < whole else 100} %"
 
 
-def _count(number: int, one: str, many: str) -> str:
+def counted(number: int, one: str, many: str) -> str:
+    """How many of what: `1 entity`, `1,064 entities`."""
     return f"{number:,} {one if number == 1 else many}"

@@ -50,6 +50,8 @@ class Listed:
     def _item(self, item: Any) -> Any:
         if "" in self.fields:
             return apply_kind(self.fields[""], item)
+        if item == []:
+            return {}  # an empty part, as PHP writes it
         if not isinstance(item, dict):
             raise ValueError(f"expected a part with {', '.join(self.fields)}, got {item!r}")
         return {key: self._field(key, value) for key, value in item.items()}
