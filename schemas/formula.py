@@ -9,7 +9,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kbdisk.entity import Path
@@ -52,7 +52,7 @@ class Formula:
 
     text: str
     paths: tuple[Path, ...]
-    tree: ast.expr
+    tree: ast.expr = field(compare=False, repr=False)
 
     @classmethod
     def read(cls, text: str) -> Formula:

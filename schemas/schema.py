@@ -10,6 +10,7 @@ A value that does not fit stays in the tree as it was and is no leaf: nothing is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -24,6 +25,7 @@ from kbdisk.schemas.formula import Formula
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
 Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
+Comments: TypeAlias = Mapping[tuple[str, Path], str]  # by class and path
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,34 @@ class Schema:
     missing: tuple[str, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def read(cls, source: str | os.PathLike[str]) -> Schema:
+        """A schema: a YAML file, the name of one in the library, or (with a line break in it) YAML itself."""
+        from kbdisk.schemas import yamlfile  # loads pydantic
+
+        return yamlfile.read(source)
+
+    def write(self, path: str | os.PathLike[str], comments: Comments | None = None, head: str = "") -> None:
+        """Itself as a YAML file."""
+        from kbdisk.schemas import yamlfile
+
+        yamlfile.write(self, path, comments, head)
+
+    def to_yaml(self, comments: Comments | None = None, head: str = "") -> str:
+        """Itself as YAML, with comments beside properties (or, by the path (), at a class)."""
+        from kbdisk.schemas import yamlfile
+
+        return yamlfile.to_yaml(self, comments, head)
+
     def class_of(self, entity: Entity) -> Class | None:
-        """The class that an entity is of: by name or IRI; a class without IRI and name for the rest."""
+        """The class that an entity is of: by name or IRI, the schema's first of several; a class without IRI and name for the rest."""
         by_iri = {one.iri: one for one in self.classes.values() if one.iri}
-        for name in entity.classes:
-            found = by_iri.get(name) or self.classes.get(name) or self.classes.get(_last_word(name))
-            if found is not None:
-                return found
+        told = (by_iri.get(name) or self.classes.get(name) or self.classes.get(_last_word(name)) for name in entity.classes)
+        found = [one for one in told if one is not None]
+        if len(found) > 1:  # the schema's order counts, not the entity's
+            return next(one for one in self.classes.values() if any(one is each for each in found))
+        if found:
+            return found[0]
         if len(self.classes) == 1 and not entity.classes:
             return next(iter(self.classes.values()))
         return self.classes.get("")

@@ -32,6 +32,8 @@ def applied(one: Property, value: Any, missing: Iterable[str]) -> Any:
         return None
     if isinstance(value, list) and not isinstance(one.kind, WHOLE):
         return _one_of_several(one, value, missing)
+    if isinstance(value, list) and isinstance(one.kind, Set):
+        value = [each for each in value if not (isinstance(each, str) and (each in one.missing or each in missing))]
     applied = apply_kind(one.kind, value)
     return [applied] if isinstance(one.kind, Set) and not isinstance(applied, list) else applied
 
@@ -64,6 +66,7 @@ def _one_of_several(one: Property, found: list[Any], missing: Iterable[str]) -> 
     except (ValueError, AttributeError):
         pass
     fitting = [value for each in found if (value := applied(one, each, missing)) is not None]
+    fitting = [value for value in fitting if not isinstance(value, Known)] or fitting[:1]
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
     if not one.many:

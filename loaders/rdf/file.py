@@ -84,7 +84,7 @@ class RdfFile(RdfKB):
     def is_sound(self) -> bool:
         """Whether the parser can read it without a crash; a fault where it cannot."""
         if self.format in syntax.TEXTUAL:
-            nesting.check(self.source.open, self.name)
+            nesting.check(self.source.open, self.name, self.format in syntax.LINES)
         return True
 
     def read(self) -> Iterator[Entity]:

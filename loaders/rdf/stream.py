@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -38,7 +39,8 @@ SUBJECT = re.compile(rb"\s*(<[^>]*>|_:[^\s<]+)")
 BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*(<[^>]*>)[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')
 RUN = re.compile(rb"((<[^>\\\n]*+>).*+(?:\n\2.*+)*+\n*+|.++\n*+|\n++)")  # lines of one subject, if it is a plain IRI
 OBJECT = re.compile(rb'>[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')  # in a literal, too: that does no harm here
-CLASS = re.compile(rb"^[ \t]*<[^>\n]*>[ \t]*<%s>[ \t]*<([^>\n]*)>" % TYPE.encode(), re.MULTILINE)  # of an IRI
+CLASS = re.compile(rb"<%s>[ \t]*<([^>\n]*)>" % TYPE.encode())
+ALONE = re.compile(rb"[ \t]*<[^>\n]*>[ \t]*")
 STATED = re.compile(rb"^[ \t]*<[^>\n]*>[ \t]*<[^>\n]*/prop/statement/", re.MULTILINE)
 TOLD = (WIKIBASE.encode(), b"/prop/direct/P")  # by these, a Wikibase
 RETURN = re.compile(rb"\r(?!\n)")  # ends a line, too; a file with such lines is taken whole
@@ -46,10 +48,11 @@ RETURN = re.compile(rb"\r(?!\n)")  # ends a line, too; a file with such lines is
 
 @dataclass
 class Plan:
-    """Where the file may be cut (sizes of the stretches, in bytes), which subjects are scattered, what it is."""
+    """Where the file may be cut (sizes of the stretches, in bytes), which subjects are scattered and where, what it is."""
 
     stretches: list[int] = field(default_factory=list)
-    scattered: set[int] = field(default_factory=set)
+    scattered: set[int] = field(default_factory=set)  # hashes
+    mixed: set[int] = field(default_factory=set)  # the stretches that have some of them
     wikibase: bool = False
 
 
@@ -68,8 +71,15 @@ def _has_value_nodes(source: Source) -> bool:
     """Whether statements or value nodes have IRIs, as those of a Wikibase in full, and so may stand anywhere."""
     with source.open() as stream:
         text = stream.read(LOOK)
-    classes = {name.decode(errors="replace") for name in CLASS.findall(text)}
-    return STATED.search(text) is not None or not classes.isdisjoint(BY_CLASS)
+    told = (found.start() for found in CLASS.finditer(text) if found[1].decode(errors="replace") in BY_CLASS)
+    return (b"/prop/statement/" in text and STATED.search(text) is not None) or any(
+        _has_iri(text, place) for place in told
+    )
+
+
+def _has_iri(text: bytes, place: int) -> bool:
+    """Whether what stands before a place in its line is the IRI of a subject."""
+    return ALONE.fullmatch(text, text.rfind(b"\n", 0, place) + 1, place) is not None
 
 
 def entities(kb: RdfFile) -> Iterator[Entity]:
@@ -79,12 +89,12 @@ def entities(kb: RdfFile) -> Iterator[Entity]:
     kb.streamed = True
     line = 0
     with kb.open() as bytes_in, Aside(kb) as aside:
-        for size in plan.stretches:
+        for number, size in enumerate(plan.stretches):
             text = bytes_in.read(size)
             lines = text.count(b"\n")
             if kb.options.skip_errors:
                 text = kb.without_faults(text, line)
-            if plan.scattered:
+            if number in plan.mixed:
                 text = _kept(text, plan.scattered, aside)
             with without_collection():
                 trees = kb.new_trees()
@@ -100,20 +110,25 @@ def scan(kb: RdfFile) -> Plan:
     plan = Plan()
     digests, met = array("q"), array("I")
     text = b""
-    mixed = False
+    ends: list[int] = []  # the last unit of each stretch
+    returns = False
     with kb.open() as bytes_in:
         while more := bytes_in.read(BLOCK):
             text += more + bytes_in.readline()
             plan.wikibase = plan.wikibase or any(word in text for word in TOLD)
-            mixed = mixed or (b"\r" in text and RETURN.search(text) is not None)
+            returns = returns or (b"\r" in text and RETURN.search(text) is not None)
             cut = _note(text, digests, met, whole=False)
             if cut:
                 plan.stretches.append(cut)
+                ends.append(met[-1])
                 text = text[cut:]
     _note(text, digests, met, whole=True)
     plan.stretches.append(len(text))
-    plan.scattered = _in_two(digests, met)
-    return Plan([sum(plan.stretches)], wikibase=plan.wikibase) if mixed else plan
+    if returns:
+        return Plan([sum(plan.stretches)], wikibase=plan.wikibase)
+    plan.scattered, units_of_them = _in_two(digests, met)
+    plan.mixed = {bisect_left(ends, unit) for unit in units_of_them}
+    return plan
 
 
 def _note(text: bytes, digests: array[int], met: array[int], whole: bool) -> int:
@@ -174,19 +189,22 @@ def units(text: bytes, runs: list[tuple[bytes, bytes]] | None = None) -> Iterato
     yield start, place, names + early
 
 
-def _in_two(digests: array[int], met: array[int]) -> set[int]:
-    """The digests that were met in two units; looked at in portions, since there may be many."""
+def _in_two(digests: array[int], met: array[int]) -> tuple[set[int], set[int]]:
+    """The digests that were met in two units, and those units; looked at in portions, since there may be many."""
     import numpy as np
 
     every, unit = np.frombuffer(digests, np.int64), np.frombuffer(met, np.uint32)
     scattered: set[int] = set()
+    touched: set[int] = set()
     portion = every & (PORTIONS - 1)
     for number in range(PORTIONS):
         chosen = np.flatnonzero(portion == number)
         order = chosen[np.argsort(every[chosen], kind="stable")]
-        same = (every[order][1:] == every[order][:-1]) & (unit[order][1:] != unit[order][:-1])
-        scattered.update(every[order][1:][same].tolist())
-    return scattered
+        names, where = every[order], unit[order]
+        same = (names[1:] == names[:-1]) & (where[1:] != where[:-1])
+        scattered.update(names[1:][same].tolist())
+        touched.update(where[np.isin(names, names[1:][same])].tolist())
+    return scattered, touched
 
 
 def subject_of(line: bytes) -> bytes | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from kbdisk.entity import Path, show
+from kbdisk.entity import Known, Path, show
+from kbdisk.schemas.leaf import Number, Set
+from kbdisk.schemas.numerals import number
 
 Parts: TypeAlias = dict[Path, Any]  # the leaf values of a composite, by their paths within it
 
@@ -45,6 +47,10 @@ def apply_kind(kind: Kind, value: Any) -> Any:
     """A value in the one form of its kind; ValueError where it does not fit."""
     if isinstance(kind, Composite):
         return kind.apply(value)
+    if isinstance(kind, Number) and isinstance(value, str):
+        value = number(value.strip())  # JSON has many a number as a string
+    if isinstance(kind, Set) and isinstance(value, list):
+        value = [one for one in value if one is not None and not isinstance(one, Known)]
     kind.check(value)
     return value
 

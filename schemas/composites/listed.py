@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kbdisk.entity import Path
+from kbdisk.entity import Known, Path
 from kbdisk.schemas.composites.base import EACH, Kind, Parts, apply_kind, join_kind, split_kind, within
 from kbdisk.schemas.leaf import Number
 
@@ -34,7 +34,7 @@ class Listed:
         parts: Parts = {COUNT: len(value)}
         for place, item in enumerate(value):
             for key, inner in item.items() if isinstance(item, dict) else [("", item)]:
-                if inner is not None:
+                if inner is not None and not isinstance(inner, Known):
                     leaves = split_kind(self.fields[key], inner) if key in self.fields else {(): inner}
                     parts |= {(place, *_key(key), *path): leaf for path, leaf in leaves.items()}
         return parts
@@ -48,6 +48,8 @@ class Listed:
         return [self._joined(within(parts, place)) for place in range(int(count))]
 
     def _item(self, item: Any) -> Any:
+        if item is None or isinstance(item, Known):
+            return item
         if "" in self.fields:
             return apply_kind(self.fields[""], item)
         if item == []:
@@ -57,7 +59,7 @@ class Listed:
         return {key: self._field(key, value) for key, value in item.items()}
 
     def _field(self, key: str, value: Any) -> Any:
-        if key not in self.fields or value is None:
+        if key not in self.fields or value is None or isinstance(value, Known):
             return value
         try:
             return apply_kind(self.fields[key], value)

@@ -1,0 +1,124 @@
+"""Schemas as YAML files, version 1 of the format. An error names its place: file, line, and the keys to it.
+
+pydantic and PyYAML are loaded with this package, so it is imported where it is used and not before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from kbdisk.entity import Path, show
+from kbdisk.errors import SchemaError
+from kbdisk.schemas import library
+from kbdisk.schemas.schema import Comments, Schema
+from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.yamlfile import writing
+from kbdisk.schemas.yamlfile.building import Builder, written
+from kbdisk.schemas.yamlfile.formatschema import format_schema
+from kbdisk.schemas.yamlfile.keys import Written, problems_of
+from kbdisk.schemas.yamlfile.model import FileKeys
+from kbdisk.schemas.yamlfile.text import Document, Place, parsed
+
+__all__ = ["format_schema", "loads", "read", "to_yaml", "write"]
+
+SUFFIXES = (".yaml", ".yml")
+
+
+def read(source: str | os.PathLike[str]) -> Schema:
+    """A schema: a YAML file, the name of one in the library, or (with a line break in it) YAML itself."""
+    if isinstance(source, str) and "\n" in source:
+        return loads(source)
+    path = _found(source)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        reason = "expected a file, got a folder" if path.is_dir() else f"cannot be read: {error.strerror}"
+        raise SchemaError(str(source), f"{reason}.") from None
+    return _read(data, str(path))
+
+
+def loads(text: str | bytes, name: str = "schema") -> Schema:
+    """A schema from YAML text; `name` is what errors call it."""
+    return _read(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, name)
+
+
+def to_yaml(schema: Schema, comments: Comments | None = None, head: str = "") -> str:
+    """A schema as YAML. `comments` stand beside the property of a class (or, by the path (), the class itself)."""
+    tree = written(schema)
+    _built(tree, "schema", None)
+    places = {_place(name, path): comment for (name, path), comment in (comments or {}).items()}
+    return writing.text(tree, places, head)
+
+
+def write(
+    schema: Schema,
+    path: str | os.PathLike[str],
+    comments: Comments | None = None,
+    head: str = "",
+) -> None:
+    """A schema as a YAML file."""
+    text = to_yaml(schema, comments, head)
+    try:
+        FilePath(path).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise SchemaError(os.fspath(path), f"cannot be written: {error.strerror}.") from None
+
+
+def _place(name: str, path: Path) -> tuple[str, ...]:
+    return ("classes", name, "properties", show(path)) if path else ("classes", name)
+
+
+def _found(source: str | os.PathLike[str]) -> FilePath:
+    """The file that is meant."""
+    path = FilePath(source)
+    if path.exists():
+        return path
+    name, known = os.fspath(source), library.names()
+    if isinstance(source, str) and path.suffix not in SUFFIXES and path.name == name:
+        return library.find(name)
+    if path.stem in known:
+        raise SchemaError(name, f"no such file. The library has {path.stem!r}: say that name alone.")
+    raise SchemaError(name, f"no such file.{did_you_mean(path.stem, known)} The library has {', '.join(known)}.")
+
+
+def _read(data: bytes, name: str) -> Schema:
+    document = parsed(data, name)
+    if not isinstance(document.tree, dict):
+        got = "nothing" if document.tree in (None, "") else "a list" if isinstance(document.tree, list) else "text"
+        raise SchemaError(name, f"expected a schema, a mapping that begins with `kbdisk: 1`, got {got}.")
+    return _built(document.tree, name, document)
+
+
+def _built(tree: Written, name: str, document: Document | None) -> Schema:
+    """The schema that keys and values tell; or the first thing that is wrong with them, and how many more there are."""
+    builder = Builder()
+    try:
+        schema = builder.schema(FileKeys.model_validate(tree))
+        problems = builder.problems
+    except ValidationError as error:
+        problems = problems_of(error)
+    if not problems:
+        return schema
+    place = min(problems, key=document.line) if document else next(iter(problems))
+    where = f"{name}:{document.line(place)}" if document else name
+    more = f" (And {len(problems) - 1} more.)" if len(problems) > 1 else ""
+    shown = f": {_shown(place)}" if place else ""
+    end = "" if problems[place].endswith((".", "?")) else "."
+    raise SchemaError(where + shown, problems[place] + end + more)
+
+
+def _shown(place: Place) -> str:
+    """The keys to a place: Phone.properties.weight.unit."""
+    keys = place[1:] if place[0] == "classes" and len(place) > 1 else place
+    text = ""
+    for n, key in enumerate(keys):
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            is_path = n > 0 and keys[n - 1] == "properties" and n == 2
+            text += ("." if n else "") + (key if is_path else show((key,)))
+    return text

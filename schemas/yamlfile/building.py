@@ -1,0 +1,194 @@
+"""The keys of a file to a Schema and back: paths, IRIs and formulas are read, and looked up where they name others.
+
+Whatever can be written can be read: `written` is checked by `built` before it is a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from kbdisk.entity import Path, read_path, show
+from kbdisk.schemas.composites.base import EACH, Composite, leaves_of
+from kbdisk.schemas.formula import Formula
+from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.yamlfile.keys import Written, kind_called, write_kind
+from kbdisk.schemas.yamlfile.model import VERSION, ClassKeys, FileKeys, PropertyKeys, Told
+from kbdisk.schemas.yamlfile.text import Place
+
+T = TypeVar("T")
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+KNOWN_SCHEMES = ("urn:", "tag:", "mailto:", "info:", "data:", "doi:", "did:")
+NO_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
+
+
+@dataclass
+class Builder:
+    """Makes a Schema; what is wrong gathers in `problems`, by its place in the file."""
+
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    problems: dict[Place, str] = field(default_factory=dict)
+
+    def schema(self, told: FileKeys) -> Schema:
+        """The schema of a file."""
+        for name, iri in told.prefixes.items():
+            self.read(("prefixes", name), _absolute, iri)
+        self.prefixes = told.prefixes
+        classes = {name: self.class_(name, keys) for name, keys in told.classes.items()}
+        return Schema(classes, told.label, told.description, told.missing, told.prefixes)
+
+    def class_(self, name: str, told: ClassKeys) -> Class:
+        """A class, with all its properties."""
+        place: Place = ("classes", name)
+        properties: dict[Path, Property] = {}
+        for text, one in told.properties.items():
+            here = (*place, "properties", text)
+            path = self.read(here, _names, text)
+            if path in properties:
+                self.problems[here] = f"{show(path)} stands twice"
+            elif path is not None:
+                properties[path] = self.property(here, one)
+        for path in properties:
+            self.check(place, path, properties)
+        iri = self.read((*place, "iri"), self.iri, told.iri)
+        id = self.read((*place, "id"), read_path, told.id)
+        return Class(name, properties, iri, id, told.label, told.description)
+
+    def property(self, place: Place, told: Told) -> Property:
+        """A property; whether the paths it names are there is checked when all are."""
+        own, keys = {"formula", "depends", "iri"}, told.keys
+        depends = (self.read((*place, "depends", n), read_path, path) for n, path in enumerate(keys.depends))
+        return Property(
+            told.kind,
+            formula=self.read((*place, "formula"), Formula.read, keys.formula),
+            depends=tuple(path for path in depends if path is not None),
+            iri=self.read((*place, "iri"), self.iri, keys.iri),
+            **{key: getattr(keys, key) for key in PropertyKeys.model_fields if key not in own},
+        )
+
+    def check(self, place: Place, path: Path, properties: Mapping[Path, Property]) -> None:
+        """Refuse a path within another's, and formulas of what there is not."""
+        one, here = properties[path], (*place, "properties", show(path))
+        inside = next((other for length in range(1, len(path)) if (other := path[:length]) in properties), None)
+        if inside is not None:
+            kind = kind_called(properties[inside].kind)
+            self.problems[here] = f"expected a path of its own, got one within {show(inside)}, a {kind}. Leave one out."
+        for needed in one.formula.paths if one.formula else ():
+            self.read((*here, "formula"), lambda told: _leaf(told, path, properties), needed)
+        for n, needed in enumerate(one.depends):
+            self.read((*here, "depends", n), lambda told: _part(told, path, properties), needed)
+
+    def iri(self, text: str) -> str:
+        """An IRI in full: `<...>` and what has a scheme as they stand, the rest by its prefix."""
+        prefix, colon, local = text.partition(":")
+        if text.startswith("<") and text.endswith(">"):
+            return _absolute(text[1:-1])
+        if colon and prefix in self.prefixes and not local.startswith("//"):
+            return _absolute(self.prefixes[prefix] + local)
+        if colon and not local.startswith("//") and not text.lower().startswith(KNOWN_SCHEMES):
+            known = ", ".join(self.prefixes) or "none"
+            guess = did_you_mean(prefix, self.prefixes)
+            raise ValueError(f"unknown prefix {prefix!r}.{guess} Known prefixes: {known}. Add it to prefixes.")
+        return _absolute(text)
+
+    def read(self, place: Place, reader: Callable[[Any], T], told: Any) -> T | None:
+        """What a reader makes of something; None where there is nothing, or where it is wrong."""
+        try:
+            return None if told is None else reader(told)
+        except ValueError as error:
+            self.problems.setdefault(place, str(error))
+            return None
+
+
+def _names(text: str) -> Path:
+    path = read_path(text)
+    if not all(isinstance(key, str) for key in path):
+        raise ValueError(f"expected names alone, got {text!r}. Several values at a path are of the kind list.")
+    return path
+
+
+def _absolute(iri: str) -> str:
+    if not SCHEME.match(iri) or NO_IRI.search(iri):
+        raise ValueError(f"expected an IRI such as http://example.org/Phone, got {iri!r}")
+    return iri
+
+
+def _leaf(needed: Path, own: Path, properties: Mapping[Path, Property]) -> None:
+    """What a formula counts with: a leaf of another property, not one in a list."""
+    one = _part(needed, own, properties)
+    if needed in properties and isinstance(one.kind, Composite):
+        inner = [show(path) for path, _ in leaves_of(needed, one.kind) if EACH not in path]
+        raise ValueError(f"{show(needed)} is a {kind_called(one.kind)}: say {' or '.join(inner)}")
+    if one.role == "ignore":
+        raise ValueError(f"{show(needed)} is ignored. Make its role given.")
+
+
+def _part(needed: Path, own: Path, properties: Mapping[Path, Property]) -> Property:
+    """The property that a path is of, or within."""
+    for path, one in properties.items():
+        if needed == path or needed in dict(leaves_of(path, one.kind)):
+            if path == own:
+                raise ValueError(f"expected paths of other properties, got {show(needed)}")
+            return one
+    known = [show(path) for path, _ in _leaves(properties)]
+    raise ValueError(f"no property has the path {show(needed)}.{did_you_mean(show(needed), known)}")
+
+
+def _leaves(properties: Mapping[Path, Property]) -> Iterator[tuple[Path, Any]]:
+    for path, one in properties.items():
+        yield from leaves_of(path, one.kind)
+
+
+# ---------------------------------------------------------------- back
+
+
+def written(schema: Schema) -> Written:
+    """The keys and plain values of a file that is read as this schema."""
+    said: Written = {
+        "kbdisk": VERSION,
+        "label": schema.label,
+        "description": schema.description,
+        "missing": list(schema.missing),
+        "prefixes": dict(schema.prefixes),
+    }
+    classes = {name: _written_class(one, schema.prefixes) for name, one in schema.classes.items()}
+    return {key: value for key, value in said.items() if value} | {"classes": classes}
+
+
+def _written_class(one: Class, prefixes: Mapping[str, str]) -> Written:
+    said: Written = {
+        "iri": _short(one.iri, prefixes),
+        "id": None if one.id is None else show(one.id),
+        "label": one.label,
+        "description": one.description,
+    }
+    properties = {show(path): _written_property(inner, prefixes) for path, inner in one.properties.items()}
+    return {key: value for key, value in said.items() if value} | {"properties": properties}
+
+
+def _written_property(one: Property, prefixes: Mapping[str, str]) -> str | Written:
+    kind = write_kind(one.kind)
+    said = {key: getattr(one, key) for key in PropertyKeys.model_fields}
+    said["formula"] = one.formula.text if one.formula else None
+    said["depends"] = [show(path) for path in one.depends]
+    said["iri"] = _short(one.iri, prefixes)
+    said["missing"], said["novalue"] = list(one.missing), list(one.novalue)
+    rest = {key: value for key, value in said.items() if value and value != PropertyKeys.model_fields[key].default}
+    return kind if not rest else (kind if isinstance(kind, dict) else {"kind": kind}) | rest
+
+
+def _short(iri: str | None, prefixes: Mapping[str, str]) -> str | None:
+    """An IRI by its prefix where there is one; in brackets where it could be taken for another."""
+    if iri is None:
+        return None
+    reader = Builder(prefixes)
+    fitting = [(space, name) for name, space in prefixes.items() if space and iri.startswith(space)]
+    for space, name in sorted(fitting, key=lambda one: -len(one[0])):
+        short = f"{name}:{iri[len(space) :]}"
+        if reader.read((), reader.iri, short) == iri:
+            return short
+    return iri if reader.read((), reader.iri, iri) == iri else f"<{iri}>"

@@ -1,0 +1,71 @@
+"""The JSON Schema of the schema file itself, so that editors complete and check it.
+
+It is made from the same models that read a file. What one place says of another (min above max, formulas of paths
+that are not there) is beyond it: the reader refuses more than it does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from kbdisk.schemas.yamlfile.keys import Keys, keys_of, kinds
+from kbdisk.schemas.yamlfile.model import FileKeys, PropertyKeys
+
+Json: TypeAlias = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FRAGMENTS: dict[str, Json] = {name: {"$ref": f"#/$defs/{name}"} for name in ("kind", "fields", "property")}
+
+
+def format_schema() -> Json:
+    """The JSON Schema of the format, with all kinds that there are now."""
+    file = _of(FileKeys)
+    definitions = file.pop("$defs", {})
+    common = _of(PropertyKeys)["properties"]
+    for name in kinds():
+        own = _of(keys_of(name))
+        definitions[name] = _kind(name, own, {})
+        definitions[f"{name} property"] = _kind(name, own, common)
+    names = {"enum": kinds(), "description": "A kind by its name alone."}
+    definitions["kind"] = {"anyOf": [names, *({"$ref": f"#/$defs/{name}"} for name in kinds())]}
+    definitions["property"] = {"anyOf": [names, *({"$ref": f"#/$defs/{name}%20property"} for name in kinds())]}
+    definitions["fields"] = {"anyOf": [FRAGMENTS["kind"], _fields()]}
+    return {"$schema": DIALECT, **file, "title": "A schema of kbdisk", "$defs": definitions}
+
+
+def _kind(name: str, own: Json, common: Json) -> Json:
+    """The mapping of a kind; of a property of that kind, with the keys that all have."""
+    kind = {"const": name, "description": own.get("description", "")}
+    return {
+        **own,
+        "properties": {"kind": kind, **common, **own.get("properties", {})},
+        "required": ["kind", *own.get("required", [])],
+    }
+
+
+def _fields() -> Json:
+    """Fields by their names; one that is called `kind` cannot be in the short form."""
+    long = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in kinds()]}
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"minLength": 1},
+        "properties": {"kind": long},
+        "additionalProperties": FRAGMENTS["kind"],
+    }
+
+
+def _of(keys: type[Keys]) -> Json:
+    made: Json = _resolved(keys.model_json_schema())
+    made["additionalProperties"] = False
+    return made
+
+
+def _resolved(part: Any) -> Any:
+    """Our own marks become references; titles that pydantic makes of names go."""
+    if isinstance(part, list):
+        return [_resolved(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    resolved = {key: _resolved(value) for key, value in part.items() if not (key == "title" and isinstance(value, str))}
+    return FRAGMENTS[resolved.pop("$kbdisk")] | resolved if "$kbdisk" in resolved else resolved

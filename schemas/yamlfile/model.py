@@ -1,0 +1,102 @@
+"""The keys of a schema file beside those of its kinds: of the file, of a class, of a property.
+
+file -> classes -> properties -> a kind with its own keys, and those of every property
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from kbdisk.schemas.composites.base import Kind
+from kbdisk.schemas.yamlfile.keys import Keys, keys_of, named, problems_of, refuse, unknown_key
+from kbdisk.schemas.yamlfile.told import As, MaybeWords, Spelling, Truth, Words, choice, got, whole
+
+VERSION = 1
+
+
+def _version(value: Any) -> int:
+    try:
+        known = whole(value) == VERSION
+    except ValueError:
+        known = False
+    if not known:
+        raise ValueError(f"expected version {VERSION} of the format, got {got(value)}")
+    return VERSION
+
+
+LABEL = Field("", description="What it is called.")
+DESCRIPTION = Field("", description="What it is, for a reader.")
+IRI = Field(None, description="Its IRI in RDF, in full or with a prefix.")
+MISSING = "Spellings of a gap, such as '' or nan"
+
+
+class PropertyKeys(Keys):
+    """The keys that every property has, of whatever kind."""
+
+    role: Annotated[str, choice("value", "given", "ignore")] = Field(
+        "value", description="given: evidence that is never predicted. ignore: neither."
+    )
+    required: Truth = Field(False, description="Every entity has one; asked for where it is not there.")
+    unique: Truth = Field(False, description="No two entities have the same.")
+    many: Annotated[str, choice("latest", "first", "median", "all")] = Field(
+        "", description="Which counts where there are several values."
+    )
+    missing: tuple[Spelling, ...] = Field((), description=f"{MISSING}, of this property.")
+    novalue: tuple[Spelling, ...] = Field((), description="Spellings of: known not to exist, such as 0000-00-00.")
+    formula: MaybeWords = Field(None, description="What it follows from, such as weight.value / height.value ** 2.")
+    depends: tuple[Words, ...] = Field((), description="Paths that it is a function of, whatever function that is.")
+    iri: MaybeWords = IRI
+    label: Words = LABEL
+    description: Words = DESCRIPTION
+
+
+class Told(NamedTuple):
+    """A property as a file tells it: nothing is looked up yet."""
+
+    kind: Kind
+    keys: PropertyKeys
+
+
+def _property(told: Any) -> Told:
+    """A property by its kind alone, or as a mapping. All that is wrong with it is told at once."""
+    name, rest = named(told)
+    own, common = keys_of(name), [key for key in PropertyKeys.names() if key not in keys_of(name).names()]
+    known = ["kind", *own.names(), *common]
+    problems = {(key,): unknown_key(key, known, name) for key in rest if key not in known}
+    made: list[Any] = []
+    for keys in (own, PropertyKeys):
+        names = own.names() if keys is own else common
+        try:
+            made.append(keys.model_validate({key: value for key, value in rest.items() if key in names}))
+        except ValidationError as error:
+            problems |= problems_of(error)
+    refuse(problems)
+    return Told(made[0].made(), made[1])
+
+
+Property: TypeAlias = Annotated[Told, As(_property, {"$kbdisk": "property"})]
+
+
+class ClassKeys(Keys):
+    """The entities of one class."""
+
+    iri: MaybeWords = IRI
+    id: MaybeWords = Field(None, description="The path of the id.")
+    label: Words = LABEL
+    description: Words = DESCRIPTION
+    properties: dict[str, Property] = Field({}, description="What stands at each path: a kind, or a mapping with one.")
+
+
+class FileKeys(Keys):
+    """A schema of kbdisk: what kind of value stands where, for the entities of each class."""
+
+    kbdisk: Annotated[int, As(_version, {"const": VERSION})] = Field(description="The version of the format.")
+    label: Words = LABEL
+    description: Words = DESCRIPTION
+    missing: tuple[Spelling, ...] = Field((), description=f"{MISSING}, of any property.")
+    prefixes: dict[str, Words] = Field({}, description="Prefixes of IRIs.")
+    classes: dict[str, ClassKeys] = Field(
+        description="The classes by their names; the one with the name '' is for entities of no other."
+    )
