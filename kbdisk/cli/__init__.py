@@ -14,6 +14,7 @@ from typing import Any
 import rich_click as click
 
 from kbdisk.cli.inspect import inspect
+from kbdisk.cli.schema import schema
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning
 
@@ -63,9 +64,11 @@ def main() -> None:
 
     \b
     kbdisk inspect kb.ttl                    what is in it, and what is missing
+    kbdisk schema infer kb.ttl > kb.yaml     what kind of value stands where
     kbdisk write kb.ttl --out kb.jsonl       the same in another format
     """
 
 
 main.add_command(inspect)
+main.add_command(schema)
 main.add_command(write)

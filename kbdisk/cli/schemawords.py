@@ -6,13 +6,15 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from kbdisk.cli.tables import counted
 from kbdisk.entity import Path, show
 from kbdisk.schemas.composites import COMPOSITES, EACH, leaves_of, show_pattern
 from kbdisk.schemas.composites.base import Kind
+from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import KINDS, Category, Link, Number, Set
+from kbdisk.schemas.composites.quantity import VALUE, Quantity
+from kbdisk.schemas.leaf import KINDS, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Property
 
 SHOWN = 4  # labels named
@@ -35,9 +37,9 @@ def constraints(one: Property) -> str:
 
 
 def leaves(one: Property) -> dict[str, str]:
-    """The leaves of a composite by their paths within it; none for what is a leaf itself."""
+    """The leaves of a composite by their paths within it; none for what is a leaf itself, or has only its number."""
     found: dict[Path, Kind] = {} if one.role == "ignore" else dict(leaves_of((), one.kind))
-    return {_dotted(path): kind_name(kind) for path, kind in found.items() if path}
+    return {_dotted(path): kind_name(kind) for path, kind in found.items() if path and found.keys() != {VALUE}}
 
 
 def _dotted(path: Path) -> str:
@@ -51,6 +53,13 @@ def _of_kind(kind: Kind) -> Iterator[str]:
             yield from _of_number(kind)
         case Category():
             yield from _of_labels(kind)
+        case Text():
+            yield from _of_text(kind)
+        case Date():
+            yield from [f"{kind.order}"] if kind.order != "iso" else []
+            yield from [" ".join(kind.parts)] if kind.parts != NUMBERS else []
+            yield from _bounds(kind.minimum, kind.maximum, "g")
+            yield from ["decades and centuries as such"] if kind.coarse else []
         case Link(to):
             yield from [f"to {to}"] if to else []
             yield from [f"{len(kind.values):,} of them"] if kind.values else []
@@ -73,13 +82,26 @@ def _of_kind(kind: Kind) -> Iterator[str]:
 def _of_number(kind: Number) -> Iterator[str]:
     if kind.integer:
         yield "whole"
-    low, high = kind.minimum, kind.maximum
-    if low is not None or high is not None:
-        yield " ".join([*([] if low is None else [f"from {low:,g}"]), *([] if high is None else [f"to {high:,g}"])])
+    yield from _bounds(kind.minimum, kind.maximum)
     yield from [f"above {kind.above:,g}"] if kind.above is not None else []
     yield from [f"below {kind.below:,g}"] if kind.below is not None else []
-    yield from [f"{kind.decimals} decimals"] if kind.decimals is not None else []
+    yield from [counted(kind.decimals, "decimal", "decimals")] if kind.decimals is not None else []
     yield from [f"scale: {kind.transform}"] if kind.transform != "auto" else []
+
+
+def _bounds(low: float | None, high: float | None, form: str = ",g") -> Iterator[str]:
+    if low is not None or high is not None:
+        said = [("from", low), ("to", high)]
+        yield " ".join(f"{word} {format(bound, form)}" for word, bound in said if bound is not None)
+
+
+def _of_text(kind: Text) -> Iterator[str]:
+    yield from [f"in {kind.language}" if kind.language else "in no language"] if kind.language is not None else []
+    low, high = kind.min_length, kind.max_length
+    if high is not None:
+        yield counted(high, "character", "characters") if low == high else f"{low} to {high} characters"
+    elif low:
+        yield f"at least {counted(low, 'character', 'characters')}"
 
 
 def _of_labels(kind: Category) -> Iterator[str]:

@@ -33,12 +33,13 @@ BLOCK = 2 << 20
 LOOK = 2 << 20  # bytes that show what kind of file it is
 
 IRI, BLANK_NODE = b"<_"
+MANY = 200_000  # names; more are looked at in so many portions
 PORTIONS = 16
 ESCAPE = re.compile(rb"\\u([0-9A-Fa-f]{4})|\\U(00[01][0-9A-Fa-f]{5})")
 SUBJECT = re.compile(rb"\s*(<[^>]*>|_:[^\s<]+)")
 BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*(<[^>]*>)[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')
 RUN = re.compile(rb"((<[^>\\\n]*+>).*+(?:\n\2.*+)*+\n*+|.++\n*+|\n++)")  # lines of one subject, if it is a plain IRI
-OBJECT = re.compile(rb'>[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')  # in a literal, too: that does no harm here
+NAME = re.compile(rb'_:[^\s<>"#]++')  # of a blank node; in a literal, too: that does no harm here
 CLASS = re.compile(rb"<%s>[ \t]*<([^>\n]*)>" % TYPE.encode())
 ALONE = re.compile(rb"[ \t]*<[^>\n]*>[ \t]*")
 STATED = re.compile(rb"^[ \t]*<[^>\n]*>[ \t]*<[^>\n]*/prop/statement/", re.MULTILINE)
@@ -183,14 +184,28 @@ def units(text: bytes, runs: list[tuple[bytes, bytes]] | None = None) -> Iterato
             if begin < 0 and subject not in names:
                 begin = place
             (names if begin < 0 else early).append(subject)
-        if b"_:" in run:
-            (names if begin < 0 else early).extend(OBJECT.findall(run))
+        at = run.find(b"_:", 1)
+        while at >= 0:
+            name = NAME.match(run, at)
+            if name is not None:
+                (names if begin < 0 else early).append(name[0].rstrip(b"."))
+            at = run.find(b"_:", at + 2)
         place += len(run)
     yield start, place, names + early
 
 
 def _in_two(digests: array[int], met: array[int]) -> tuple[set[int], set[int]]:
-    """The digests that were met in two units, and those units; looked at in portions, since there may be many."""
+    """The digests that were met in two units, and those units."""
+    if len(digests) > MANY:
+        return _in_two_of_many(digests, met)
+    first: dict[int, int] = {}
+    scattered = {name for name, unit in zip(digests, met, strict=True) if first.setdefault(name, unit) != unit}
+    touched = {unit for name, unit in zip(digests, met, strict=True) if name in scattered} if scattered else set()
+    return scattered, touched
+
+
+def _in_two_of_many(digests: array[int], met: array[int]) -> tuple[set[int], set[int]]:
+    """The same in portions, in little memory."""
     import numpy as np
 
     every, unit = np.frombuffer(digests, np.int64), np.frombuffer(met, np.uint32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -34,9 +35,15 @@ class Composite(Protocol):
 Kind: TypeAlias = Any  # a leaf or a Composite
 
 
+@functools.cache
+def _is_composite(kind: type[Any]) -> bool:
+    """Asked of the type, and once: to ask a protocol of each value takes longer than all else."""
+    return issubclass(kind, Composite)
+
+
 def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
     """The leaves under a path, composites within composites taken apart too."""
-    if not isinstance(kind, Composite):
+    if not _is_composite(type(kind)):
         yield path, kind
         return
     for within, inner in kind.leaves().items():
@@ -45,7 +52,7 @@ def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
 
 def apply_kind(kind: Kind, value: Any) -> Any:
     """A value in the one form of its kind; ValueError where it does not fit."""
-    if isinstance(kind, Composite):
+    if _is_composite(type(kind)):
         return kind.apply(value)
     if isinstance(kind, Number) and isinstance(value, str):
         value = number(value.strip())  # JSON has many a number as a string
@@ -57,12 +64,12 @@ def apply_kind(kind: Kind, value: Any) -> Any:
 
 def split_kind(kind: Kind, value: Any) -> Parts:
     """The leaf values of a value of any kind."""
-    return kind.split(value) if isinstance(kind, Composite) else {(): value}
+    return kind.split(value) if _is_composite(type(kind)) else {(): value}
 
 
 def join_kind(kind: Kind, parts: Mapping[Path, Any]) -> Any:
     """The value that leaf values make."""
-    return kind.join(parts) if isinstance(kind, Composite) else parts[()]
+    return kind.join(parts) if _is_composite(type(kind)) else parts[()]
 
 
 def within(parts: Mapping[Path, Any], *place: str | int) -> Parts:

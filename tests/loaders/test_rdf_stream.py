@@ -30,6 +30,7 @@ def streamed(data, monkeypatch, block=1, few=1 << 20, format="ntriples", **optio
     monkeypatch.setattr(stream, "LARGE", 0)
     monkeypatch.setattr(stream, "BLOCK", block)
     monkeypatch.setattr(aside, "FEW", few)
+    monkeypatch.setattr(stream, "MANY", few)
     monkeypatch.setattr(aside, "BATCH", 2)
     kb = load(data, format=format, **options)
     assert stream.wanted(kb)
