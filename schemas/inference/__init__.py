@@ -1,0 +1,72 @@
+"""The schema that entities seem to have, and why: `infer(kb)` reads them once, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from kbdisk.entity import Entity, Path
+from kbdisk.schemas.inference.decision import Decision
+from kbdisk.schemas.inference.nodes import Node
+from kbdisk.schemas.inference.reading import Reading, last_word
+from kbdisk.schemas.inference.shapes import Shapes
+from kbdisk.schemas.schema import Class, Property, Schema
+
+__all__ = ["Inference", "infer"]
+
+Place = tuple[str, Path]  # a class and a path in it
+
+
+@dataclass(frozen=True)
+class Inference:
+    """A schema, and in plain words the reason for each property; for what was left out, too."""
+
+    schema: Schema
+    reasons: Mapping[Place, str] = field(default_factory=dict)
+    left_out: Mapping[Place, str] = field(default_factory=dict)
+
+    def to_yaml(self) -> str:
+        """The schema as YAML, the reasons as comments."""
+        return self.schema.to_yaml(comments=self.reasons)  # type: ignore[attr-defined,no-any-return]
+
+
+def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "") -> Inference:
+    """The schema of a knowledge base, or of any entities; of some classes alone where they are named."""
+    reading = Reading(tuple(classes or ()))
+    reading.read(kb)
+    nodes = dict(reading.classes()) or {"": Node(reading.budget)}
+    names = _names(nodes)
+    reading.targets.names = names
+    iris: Mapping[str, str] = getattr(getattr(kb, "names", None), "iris", {})
+    reasons: dict[Place, str] = {}
+    left_out: dict[Place, str] = {}
+    found: dict[str, Class] = {}
+    for name, node in nodes.items():
+        properties: dict[Path, Property] = {}
+        for path, decision in _decided(node, reading.id_key(name), reading):
+            (left_out if decision.kind is None else reasons)[names[name], path] = decision.reason
+            if decision.kind is not None:
+                last = str(path[-1])
+                properties[path] = decision.property(iris.get(last), reading.labels.get(last, ""))
+        key = reading.id_key(name)
+        iri = name if name != names[name] else None
+        found[names[name]] = Class(names[name], properties, iri, None if key is None else (key,))
+    prefixes = getattr(kb, "prefixes", None)
+    return Inference(Schema(found, label, prefixes=dict(prefixes) if prefixes else {}), reasons, left_out)
+
+
+def _decided(node: Node, id_key: str | None, reading: Reading) -> Iterator[tuple[Path, Decision]]:
+    """The properties of a class; its id among them, ignored."""
+    for path, decision in Shapes(reading.targets).properties(node, (), node.parts):
+        if path == (id_key,) and decision.kind is not None:
+            decision = replace(decision, role="ignore", unique=True, reason="the id of each entity")
+        yield path, decision
+
+
+def _names(nodes: Iterable[str]) -> dict[str, str]:
+    """Classes by the last words of their IRIs, where no other has that one already."""
+    names: dict[str, str] = {}
+    for name in nodes:
+        word = last_word(name)
+        names[name] = name if word in names.values() else word
+    return names

@@ -1,0 +1,155 @@
+"""What the plain values at one path are: their families first, then each family's own look."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from kbdisk.schemas.composites.coordinate import Coordinate
+from kbdisk.schemas.composites.date import COARSE, Date
+from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.inference.decision import FITS, Decision, counted, percent, shown
+from kbdisk.schemas.inference.facts import Facts
+from kbdisk.schemas.inference.links import Targets
+from kbdisk.schemas.inference.numbers import ENOUGH, number_decision, number_leaf
+from kbdisk.schemas.inference.strings import GAPS, string_decision
+from kbdisk.schemas.leaf import Boolean, Category, Link, Text
+
+MANY_UNITS = 30
+FAMILY = {
+    "number": "numbers",
+    "truth": "truths",
+    "text": "strings",
+    "tagged": "text in a language",
+    "date": "dates",
+    "quantity": "quantities",
+    "coordinate": "coordinates",
+    "link": "links",
+    "other": "values of no kind that is known here",
+}
+TAKES_TOO = {  # what a kind of one family takes of others
+    "quantity": {"number"},
+    "tagged": {"text"},
+    "link": {"text"},
+}
+LABELS = {"number", "text", "truth"}  # families that a category takes
+
+
+def scalar_decision(name: str, facts: Facts, targets: Targets, gaps: bool = True) -> Decision:
+    """What the plain values at a path of this name are; `gaps`: whether spellings of no value may be told."""
+    shares = dict(facts.shares())
+    missing = _missing(facts) if gaps else ()
+    if missing and len(shares) > 1 and len(missing) == len(facts.labels["text"].counts):
+        del shares["text"]
+    if not shares:
+        return Decision(None, "no value")
+    family = _main(shares)
+    rest = {
+        other: share for other, share in shares.items() if other != family and other not in TAKES_TOO.get(family, ())
+    }
+    if sum(rest.values()) > 1 - FITS and {family, *rest} <= LABELS:
+        return _mixed(shares)
+    found = LOOKS[family](name, facts, targets, gaps)
+    if missing and family != "text":
+        found = replace(found, missing=missing).because(f"{', '.join(map(repr, missing))} stands for no value")
+    return found.because(*(f"{percent(share)} are {FAMILY[other]}, which do not fit" for other, share in rest.items()))
+
+
+def _main(shares: dict[str, float]) -> str:
+    """The largest family; or one that takes all the others."""
+    takers = (family for family, others in TAKES_TOO.items() if shares.keys() - {family} <= others)
+    return next((family for family in takers if family in shares), next(iter(shares)))
+
+
+def _missing(facts: Facts) -> tuple[str, ...]:
+    labels = facts.labels.get("text")
+    return tuple(sorted(text for text in labels.counts if text.strip() in GAPS)) if labels else ()
+
+
+def _mixed(shares: dict[str, float]) -> Decision:
+    """Numbers, strings and truths at one path: labels take all of them."""
+    told = ", ".join(f"{percent(share)} {FAMILY[family]}" for family, share in shares.items())
+    return Decision(Category(), f"{told}: labels take them all")
+
+
+def _numbers(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    return number_decision(name, facts.low, facts.high, facts.whole, facts.labels_of("number"))
+
+
+def _strings(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    return string_decision(name, facts.labels_of("text"), gaps)
+
+
+def _truths(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    counts = facts.labels_of("truth").counts
+    seen = facts.labels_of("truth").seen
+    if len(counts) == 1 and seen >= ENOUGH:
+        return Decision(
+            Boolean(), f"{str(next(iter(counts))).lower()} in all {counted(seen, 'value')}: nothing to learn", "ignore"
+        )
+    return Decision(Boolean(), f"true in {percent(counts[True] / seen)} of {counted(seen, 'value')}")
+
+
+def _tagged(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    languages = facts.languages or Counter()
+    language, count = languages.most_common(1)[0]
+    seen = languages.total()
+    if count >= FITS * seen:
+        return Decision(Text(language=language), f"text in {language}")
+    return Decision(Text(), f"text in {counted(len(languages), 'language')}, most of it in {language}")
+
+
+def _dates(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    met = facts.dates or Counter()
+    finer = [part for part in ("month", "day") if met[part]]
+    coarse = [precision for precision in COARSE if met[f"precision {precision}"]]
+    told = "dates with " + " and ".join(["a year", *(f"a {part}" for part in finer)]) if finer else "years"
+    rough = f", some known to the {' or '.join(coarse)} alone" if coarse else ""
+    return Decision(Date(parts=("year", *finer), coarse=bool(coarse)), told + rough)
+
+
+def _quantities(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    units = facts.units or Counter()
+    leaf = number_leaf(facts.low, facts.whole, facts.labels_of("number"))
+    ordered = [unit for unit, _ in sorted(units.items(), key=lambda one: (-one[1], one[0] or "")) if unit is not None]
+    bare = facts.count.get("number", 0) + units[None]
+    if not ordered:
+        return Decision(Quantity(value=leaf), "quantities without a unit")
+    main = None if bare else ordered[0]
+    if len(ordered) > MANY_UNITS:
+        return Decision(Quantity(main, {}, leaf, any_unit=True), f"quantities of {len(ordered)} units: any is taken")
+    others = [unit for unit in ordered if unit != main]
+    told = f"quantities, all in {ordered[0]}" if len(ordered) == 1 else f"quantities in {counted(len(ordered), 'unit')}"
+    return Decision(Quantity(main, dict.fromkeys(others), leaf), told + (", some without one" if bare else ""))
+
+
+def _coordinates(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    return Decision(Coordinate(), "coordinates")
+
+
+def _links(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    labels = facts.labels_of("link")
+    to, told = targets.of(labels)
+    reason = f"{counted(labels.distinct(), 'target')} in {counted(labels.seen, 'link')}, {told}"
+    if labels.exact and labels.distinct() == 1 and labels.seen >= ENOUGH:
+        only = shown(next(iter(labels.counts)))
+        return Decision(Link(to), f"{only} in all {counted(labels.seen, 'value')}: nothing to learn", "ignore")
+    return Decision(Link(to), reason)
+
+
+def _others(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
+    return Decision(None, FAMILY["other"])
+
+
+LOOKS: dict[str, Callable[[str, Facts, Targets, bool], Decision]] = {
+    "number": _numbers,
+    "text": _strings,
+    "truth": _truths,
+    "tagged": _tagged,
+    "date": _dates,
+    "quantity": _quantities,
+    "coordinate": _coordinates,
+    "link": _links,
+    "other": _others,
+}

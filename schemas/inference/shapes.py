@@ -1,0 +1,284 @@
+"""What stands at a path as a whole: a value, several, a composite, a map, a list of parts, or parts with paths of their own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from kbdisk.entity import Path
+from kbdisk.schemas.composites.coordinate import NAMES, Coordinate
+from kbdisk.schemas.composites.date import NUMBERS, Date
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.inference.decision import Decision, counted, percent
+from kbdisk.schemas.inference.links import Targets
+from kbdisk.schemas.inference.nodes import DEEPEST, Node, merged
+from kbdisk.schemas.inference.numbers import number_leaf
+from kbdisk.schemas.inference.scalars import scalar_decision
+from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+
+SEVERAL = 0.01  # the share of several values at once from which they are a set or a list
+SEVERAL_NUMBERS = 0.2
+PLACE_LISTS = re.compile(r"(?i:.*(lat_?lo?ng?|coord|geo|gps|position|location|centroid|center|centre|point).*)")
+LONGITUDE_FIRST = re.compile(r"(?i:coordinates|lo?ng_?lat)")
+MOST = 32
+FEW = 8
+CODE = re.compile(r"[a-z]{2,3}(?:[-_]\w{2,8})?|[A-Z]{2,4}|[A-Z]?\d+|\d{4}-\d\d(?:-\d\d)?|\W+")
+CODES = 8  # keys, all codes, that are taken for labels even where every part has all of them
+VARY = 0.5  # the share of its keys that a part has on average, below which they are labels
+FEWEST = 4
+
+Decided = Iterator[tuple[Path, Decision]]
+
+
+class Shapes:
+    """Decides for one class."""
+
+    def __init__(self, targets: Targets) -> None:
+        self.targets = targets
+
+    def properties(self, node: Node, path: Path, entities: int) -> Decided:
+        """The properties under a part, in order."""
+        for key, child in node.children.items():
+            yield from self.property((*path, key), child, entities)
+        if node.rests:
+            yield (
+                (*path, "..."),
+                Decision(None, f"too many different keys: {counted(node.rests, 'value')} not looked at"),
+            )
+
+    def property(self, path: Path, node: Node, entities: int) -> Decided:
+        """The property at a path; the properties below it where it is a part like any other."""
+        fill = f"{percent(node.filled / entities)} filled" if entities else ""
+        if not node.filled:
+            yield path, Decision(None, "never filled")
+        elif node.parts > node.facts.total + node.lists:
+            whole = self.composite(str(path[-1]), node)
+            if whole is not None:
+                yield path, whole.because(fill)
+            else:
+                yield from self.properties(node, path, entities)
+        else:
+            yield path, self.value(str(path[-1]), node).because(fill)
+
+    def field(self, name: str, node: Node) -> Decision:
+        """The kind of a field of a part in a list or a map: there are no paths of their own here."""
+        if not node.filled:
+            return Decision(None, "never filled")
+        if node.parts > node.facts.total + node.lists:
+            return self.composite(name, node) or self._record(node)
+        return self.value(name, node, field=True)
+
+    def _record(self, node: Node) -> Decision:
+        return Decision(None, f"parts with {', '.join(node.children)} within parts of a list: carried along")
+
+    # ------------------------------------------------------------ parts
+
+    def composite(self, name: str, node: Node) -> Decision | None:
+        """A date, a place, a quantity or a map, where parts are one."""
+        return self._date(node) or self._place(node) or self._quantity(node) or self._map(node)
+
+    def _date(self, node: Node) -> Decision | None:
+        names = set(node.children)
+        if "year" not in names or not names <= set(NUMBERS) or len(names) < 2:
+            return None
+        bounds = {"month": (1, 12), "day": (1, 31)}
+        for name, child in node.children.items():
+            low, high = bounds.get(name, (None, None))
+            facts = child.facts
+            bad = child.parts or child.lists or set(facts.count) - {"number"} or not facts.whole
+            if bad or (low is not None and facts.low is not None and (facts.low < low or facts.high > high)):
+                return None
+        parts = tuple(name for name in NUMBERS if name in names)
+        return Decision(Date(parts=parts), f"parts {', '.join(parts)}: a date")
+
+    def _place(self, node: Node) -> Decision | None:
+        told = sorted(NAMES.get(name, "") for name in node.children)
+        numbers = all(_numeric(child) for child in node.children.values())
+        if told != ["latitude", "longitude"] or not numbers or not _in_degrees(node):
+            return None
+        return Decision(Coordinate(), f"parts {' and '.join(node.children)}: a place")
+
+    def _quantity(self, node: Node) -> Decision | None:
+        value, unit = node.children.get("value"), node.children.get("unit")
+        if len(node.children) != 2 or value is None or unit is None or not _numeric(value):
+            return None
+        labels = unit.facts.labels_of("text")
+        if (
+            set(unit.facts.count) != {"text"}
+            or unit.parts
+            or unit.lists
+            or not labels.exact
+            or labels.distinct() > MOST
+        ):
+            return None
+        main, *others = (one for one, _ in labels.counts.most_common())
+        leaf = number_leaf(value.facts.low, value.facts.whole, value.facts.labels_of("number"))
+        return Decision(Quantity(main, dict.fromkeys(others), leaf), "parts value and unit: a quantity")
+
+    def _map(self, node: Node) -> Decision | None:
+        told = _keys_are_labels(node)
+        if not told:
+            return None
+        entry = merged([*node.children.values(), *([node.rest] if node.rest else [])])
+        fields, left = self._fields(entry)
+        if not fields:
+            return None
+        return Decision(Mapped(fields, most=_most(node.sizes)), f"{told}; {max(node.sizes)} at most{left}")
+
+    def _fields(self, entry: Node) -> tuple[dict[str, Any], str]:
+        """The fields of an entry or an item, and what is left out of them; one of the name "" is the value itself."""
+        if entry.parts <= entry.facts.total + entry.lists:
+            kind = self.field("", entry).kind
+            return ({} if kind is None else {"": kind}), ""
+        decided = {name: self.field(name, child) for name, child in entry.children.items()}
+        fields = {name: one.kind for name, one in decided.items() if one.kind is not None and name}
+        left = [f"{name} is left out ({one.reason})" for name, one in decided.items() if one.kind is None]
+        return fields, "".join(f"; {one}" for one in left)
+
+    # ------------------------------------------------------------ values and lists
+
+    def value(self, name: str, node: Node, field: bool = False) -> Decision:
+        """A plain value, or several."""
+        if not node.lists:
+            return scalar_decision(name, node.facts, self.targets, gaps=not field)
+        if node.depth >= DEEPEST:
+            return Decision(None, "lists too deep to be looked into")
+        place = self._place_list(name, node)
+        if place is not None:
+            return place
+        items = merged([one for one in (node.items, _without_lists(node)) if one is not None])
+        if items.parts > items.facts.total + items.lists:
+            return self._list_of_parts(name, node, items)
+        if items.lists > items.facts.total:
+            inner = self.field(name, items)
+            return Decision(
+                None if inner.kind is None else Listed({"": inner.kind}, _most(node.lengths)),
+                f"lists of lists; {inner.reason}",
+            )
+        return self._several(name, node, items, field)
+
+    def _list_of_parts(self, name: str, node: Node, items: Node) -> Decision:
+        whole = self.composite(name, items)
+        fields, left = ({"": whole.kind}, "") if whole is not None else self._fields(items)
+        if not fields:
+            return Decision(None, f"lists of parts without a field that can be learnt{left}")
+        told = f"{counted(items.parts, 'part')} in {counted(node.filled, 'list')}{_lengths(node)}"
+        inner = f"; {whole.reason}" if whole is not None else f", with {', '.join(fields)}"
+        return Decision(Listed(fields, _most(node.lengths)), told + inner + left)
+
+    def _several(self, name: str, node: Node, items: Node, field: bool) -> Decision:
+        """Plain values of which there are several at times."""
+        one = scalar_decision(name, items.facts, self.targets, gaps=False)
+        if one.kind is None:
+            return one
+        several = sum(count for length, count in node.lengths.items() if length > 1) / node.filled
+        listed = node.lists > node.filled / 2
+        told = f"{percent(several)} have several{_lengths(node)}"
+        labels = isinstance(one.kind, Category | Link)
+        if (
+            not field
+            and not listed
+            and several < (SEVERAL if labels or isinstance(one.kind, Text) else SEVERAL_NUMBERS)
+        ):
+            many, why = _which(one.kind)
+            return replace(one, many=many).because(f"{told}: {why} counts")  # type: ignore[arg-type]
+        repeated = node.repeats > SEVERAL * node.lists
+        if labels and not repeated:
+            return replace(one, kind=Set(one.kind), role="value", unique=False).because(told)
+        again = ", some of them twice" if labels else ""
+        return replace(one, kind=Listed({"": one.kind}, _most(node.lengths)), role="value", unique=False).because(
+            told + again
+        )
+
+    def _place_list(self, name: str, node: Node) -> Decision | None:
+        pairs = node.pairs
+        if not PLACE_LISTS.fullmatch(name) or not pairs or set(node.lengths) - {0, 2} or node.facts.total:
+            return None
+        if node.items is None or set(node.items.facts.count) - {"number"} or node.items.parts:
+            return None
+        for longitude_first in (bool(LONGITUDE_FIRST.fullmatch(name)), not LONGITUDE_FIRST.fullmatch(name)):
+            latitudes = [pair[longitude_first] for pair in pairs]
+            longitudes = [pair[not longitude_first] for pair in pairs]
+            if max(map(abs, latitudes)) <= 90 and min(longitudes) >= -180 and max(longitudes) <= 360:
+                order = "longitude first" if longitude_first else "latitude first"
+                return Decision(Coordinate(longitude_first), f"pairs of degrees, {order}")
+        return None
+
+
+def _keys_are_labels(node: Node) -> str:
+    """Why the keys of a part are labels and no names; empty where they are names."""
+    keys = list(node.children)
+    if node.rest is not None:
+        return f"more than {len(keys):,} different keys: they are labels"
+    filled = [child for child in node.children.values() if child.filled]
+    if len(filled) < FEWEST or not _alike(filled):
+        return ""
+    share = sum(child.filled for child in filled) / (len(filled) * node.parts)
+    coded = all(map(CODE.fullmatch, keys))
+    told = f"{counted(len(keys), 'different key')} such as {keys[0]}, {percent(share)} of them in each: they are labels"
+    if share < VARY and (coded or len(keys) > 4 * CODES or share < 0.1):
+        return told
+    return told if coded and len(keys) >= CODES else ""
+
+
+def _alike(nodes: list[Node]) -> bool:
+    """Whether values are alike: the same families, or parts with mostly the same keys."""
+    shapes = {
+        "part" if node.parts else "list" if node.lists else next(iter(dict(node.facts.shares()))) for node in nodes
+    }
+    if len(shapes) > 1:
+        return False
+    if "part" not in shapes:
+        return True
+    names = [set(node.children) for node in nodes]
+    usual = set.union(*names)
+    return sum(len(one) for one in names) >= VARY * len(usual) * len(names)
+
+
+def _numeric(node: Node) -> bool:
+    return set(node.facts.count) <= {"number"} and not node.parts and not node.lists
+
+
+def _in_degrees(node: Node) -> bool:
+    for name, child in node.children.items():
+        low, high = (-90, 90) if NAMES[name] == "latitude" else (-180, 360)
+        if child.facts.low is None or child.facts.low < low or child.facts.high > high:
+            return False
+    return True
+
+
+def _without_lists(node: Node) -> Node | None:
+    """What stands at a path beside lists: a value alone counts as a list of one."""
+    if not node.facts.total and not node.parts:
+        return None
+    alone = Node(node.facts.budget, node.depth + 1)
+    alone.facts, alone.parts, alone.children = node.facts, node.parts, node.children
+    return alone
+
+
+def _lengths(node: Node) -> str:
+    longest = max(node.lengths)
+    return f", {longest} at most" if longest > 1 else ""
+
+
+def _most(lengths: Counter[int]) -> int:
+    """How many are learnt: all where these are few, else as many as nineteen in twenty have at most."""
+    total, seen = lengths.total(), 0
+    if max(lengths) <= FEW:
+        return max(1, max(lengths))
+    for length, count in sorted(lengths.items()):
+        seen += count
+        if seen >= 0.95 * total:
+            return max(1, min(length, MOST))
+    return MOST
+
+
+def _which(kind: Any) -> tuple[str, str]:
+    if isinstance(kind, Number):
+        return "median", "the middle one"
+    return ("latest", "the latest") if isinstance(kind, Date) else ("first", "the first")

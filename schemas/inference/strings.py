@@ -1,0 +1,244 @@
+"""What strings are: dates, numbers, quantities, places, addresses on the web, ids, labels, or text.
+
+Each look either decides, or adds a remark to the reason, or says nothing. The first that decides counts; the last two
+(a vocabulary of labels, or text) always do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
+from kbdisk.schemas.composites.date import SPLIT, Date
+from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, shown
+from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, number_leaf
+from kbdisk.schemas.inference.sketch import Budget, Labels
+from kbdisk.schemas.inference.vocabulary import vocabulary
+from kbdisk.schemas.leaf import Category, Text
+from kbdisk.schemas.numerals import number
+
+GAPS = frozenset(
+    {"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "-", "--", "\u2013", "\u2014", "?"}
+)
+PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
+GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+ZERO_FILLED = re.compile(r"0\d+", re.ASCII)
+MEASURED = re.compile(
+    r"\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(\s*)([^\W\d_][^\d]{0,14}[23]?|[%°‰$€£¥'\"]|°[CF])\s*"
+)
+ISO = re.compile(r"[-+]?\d{4,}-(?:\d\d|XX).*", re.ASCII)
+NO_DATE = re.compile(r"0000(?:-00){0,2}", re.ASCII)
+WEB = re.compile(r"(?:https?|ftp)://\S+")
+PLACE_NAME = re.compile(r".*(lat|geo|coord|loc|pos|point|gps|place).*", re.IGNORECASE)
+ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
+FEW_UNITS = 20
+FEW_DIGITS = 12
+
+
+@dataclass
+class Strings:
+    """The strings at one path, without those that stand for no value."""
+
+    name: str
+    labels: Labels
+    texts: list[tuple[str, int]]
+    seen: int
+    distinct: int
+    remarks: list[str] = field(default_factory=list)
+
+    def share(self, fits: Callable[[str], Any]) -> float:
+        """The share of values that a test holds for."""
+        total = sum(count for _, count in self.texts)
+        return sum(count for text, count in self.texts if fits(text)) / total
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether no string comes twice; where it is estimated, hardly any."""
+        return self.seen >= ENOUGH and self.distinct == self.seen if self.labels.exact else all_differ(self.labels)
+
+    def first(self, fits: Callable[[str], Any] = bool) -> str:
+        """The first that a test holds for."""
+        return next((text for text, _ in self.texts if fits(text)), "")
+
+
+def string_decision(name: str, labels: Labels, gaps: bool) -> Decision:
+    """What the strings at a path of this name are; `gaps`: whether some spellings may stand for no value."""
+    missing = tuple(sorted(text for text in labels.counts if text.strip() in GAPS)) if gaps else ()
+    texts = [(text, count) for text, count in labels.weighted() if text not in missing]
+    if not texts:
+        return Decision(None, f"nothing but {', '.join(map(repr, missing))}", missing=missing)
+    left_out = sum(labels.counts[text] for text in missing)
+    strings = Strings(name, labels, texts, labels.seen - left_out, labels.distinct() - len(missing))
+    if missing:
+        strings.remarks.append(f"{', '.join(map(repr, missing))} stands for no value {left_out:,} times")
+    decisions = (look(strings) for look in LOOKS)
+    found = next(one for one in decisions if one is not None)
+    return replace(found.because(*strings.remarks), missing=missing)
+
+
+def _constant(strings: Strings) -> Decision | None:
+    if strings.distinct > 1 or strings.seen < ENOUGH:
+        return None
+    only = strings.texts[0][0]
+    return Decision(Category(), f"{shown(only)} in all {counted(strings.seen, 'value')}: nothing to learn", "ignore")
+
+
+def _iso_dates(strings: Strings) -> Decision | None:
+    real = [(text, count) for text, count in strings.texts if not NO_DATE.fullmatch(text)]
+    if not real or sum(count for text, count in real if ISO.fullmatch(text)) < 0.5 * sum(count for _, count in real):
+        return None
+    read = [(_iso(text), count) for text, count in real]
+    share = sum(count for date, count in read if date) / sum(count for _, count in read)
+    if share < MOSTLY:
+        return None
+    novalue = tuple(sorted({text for text, _ in strings.texts if NO_DATE.fullmatch(text)}))
+    parts = tuple(
+        part for part in ("year", "month", "day") if any(getattr(date, part) is not None for date, _ in read if date)
+    )
+    reason = f"dates such as {real[0][0]}" + (f"; {', '.join(novalue)} says that there is none" if novalue else "")
+    return Decision(Date(parts=parts), reason + _but(share, "dates"), novalue=novalue)
+
+
+def _iso(text: str) -> Any:
+    try:
+        return Date().apply(text)
+    except ValueError:
+        return None
+
+
+def _ordered_dates(strings: Strings) -> Decision | None:
+    if strings.share(SPLIT.fullmatch) < MOSTLY or strings.share(lambda text: re.search(r"\d{4}", text)) < MOSTLY:
+        return None
+    fitting = [order for order in ORDERS if strings.share(lambda text, order=order: _in_order(text, order)) >= FITS]  # type: ignore[misc]
+    if len(fitting) == 1:
+        return Decision(
+            Date(order=fitting[0]), f"dates in the one order {ORDERS[fitting[0]]}, such as {strings.first()}"
+        )  # type: ignore[arg-type]
+    if fitting:
+        strings.remarks.append(f"dates such as {strings.first()}, but none tells which is the day and which the month")
+        return None
+    first = strings.first(lambda text: _in_order(text, "dmy") and not _in_order(text, "mdy"))
+    second = strings.first(lambda text: _in_order(text, "mdy") and not _in_order(text, "dmy"))
+    if first and second:
+        strings.remarks.append(f"dates in both orders ({first}, {second}): which is meant cannot be told")
+    return None
+
+
+def _in_order(text: str, order: str) -> bool:
+    found = SPLIT.fullmatch(text)
+    try:
+        Date(order=order).apply(text)  # type: ignore[arg-type]
+    except ValueError:
+        return False
+    return bool(found) and len(found[1 + order.index("y")]) > 2  # type: ignore[index]
+
+
+def _places(strings: Strings) -> Decision | None:
+    if not PLACE_NAME.fullmatch(strings.name) or strings.share(PAIR.fullmatch) < FITS:
+        return None
+    for longitude_first in (False, True):
+        kind = Coordinate(longitude_first)
+        if strings.share(lambda text, kind=kind: _applies(kind, text)) >= FITS:  # type: ignore[misc]
+            return Decision(kind, f"pairs of degrees such as {strings.first()}")
+    return None
+
+
+def _digits(strings: Strings) -> Decision | None:
+    if (
+        strings.share(lambda text: PLAIN.fullmatch(text) or GROUPED.fullmatch(text) or ZERO_FILLED.fullmatch(text))
+        < FITS
+    ):
+        return None
+    filled = strings.first(ZERO_FILLED.fullmatch)
+    if filled:
+        strings.remarks.append(f"digits with zeros in front, such as {filled}: codes")
+        return None
+    if ID_NAME.fullmatch(strings.name):
+        strings.remarks.append(f"digits, but it is called {strings.name}: what it names is no amount")
+        return None
+    labels, low, high, whole = _numbers(strings)
+    if whole and strings.distinct <= FEW_DIGITS and low >= 0 and high < 100 and strings.seen >= 4 * strings.distinct:
+        strings.remarks.append("digits, written as strings")
+        return None
+    leaf = number_leaf(low, whole, labels)
+    if strings.first(GROUPED.fullmatch):
+        return Decision(Quantity(value=leaf), f"numbers with commas, such as {strings.first(GROUPED.fullmatch)}")
+    return Decision(leaf, f"numbers, written as strings such as {shown(strings.first())}")
+
+
+def _numbers(strings: Strings) -> tuple[Labels, Any, Any, bool]:
+    values = [_number(text) for text, _ in strings.texts if PLAIN.fullmatch(text) or GROUPED.fullmatch(text)]
+    labels = Labels(Budget())
+    labels.take(values)
+    return labels, min(values), max(values), all(value == int(value) for value in values)
+
+
+def _number(text: str) -> Any:
+    return number(text.replace(",", "").lstrip("+"))
+
+
+def _quantities(strings: Strings) -> Decision | None:
+    measured = [(found, count) for text, count in strings.texts if (found := MEASURED.fullmatch(text))]
+    total = sum(count for _, count in strings.texts)
+    if sum(count for _, count in measured) < FITS * total:
+        return None
+    units: Counter[str] = Counter()
+    for found, count in measured:
+        units[found[3].strip()] += count
+    apart = any(found[2] or found[3] in "%°" for found, _ in measured)
+    if len(units) > FEW_UNITS or (not apart and strings.distinct <= FEW_DIGITS):
+        return None
+    values = Labels(Budget())
+    values.take([_number(found[1]) for found, _ in measured])
+    low, whole = min(values.counts), all(value == int(value) for value in values.counts)
+    main, *others = (unit for unit, _ in units.most_common())
+    kind = Quantity(main, dict.fromkeys(others), number_leaf(low, whole, values))
+    told = f"all in {main}" if not others else f"in {counted(len(units), 'unit')}, most in {main}"
+    return Decision(kind, f"numbers with a unit such as {shown(strings.first(MEASURED.fullmatch))}, {told}")
+
+
+def _addresses(strings: Strings) -> Decision | None:
+    if strings.share(WEB.fullmatch) < FITS or strings.distinct * 2 < strings.seen:
+        return None
+    return Decision(Text(), f"addresses on the web, {counted(strings.distinct, 'different one')}")
+
+
+def _ids(strings: Strings) -> Decision | None:
+    if not strings.all_differ or strings.share(lambda text: len(text) <= 40 and not re.search(r"\s", text)) < 1:
+        return None
+    named = ID_NAME.fullmatch(strings.name)
+    coded = strings.share(_is_code) >= FITS
+    if not named and not coded:
+        return None
+    why = f"it is called {strings.name}" if named else f"they look like codes ({shown(strings.first())})"
+    return Decision(Text(), f"all differ, and {why}: an id", "ignore", unique=strings.labels.exact)
+
+
+def _is_code(text: str) -> bool:
+    return bool(re.search(r"\d", text)) or (text.isupper() and len(text) <= 6)
+
+
+def _vocabulary(strings: Strings) -> Decision:
+    return vocabulary(strings.texts, strings.seen, strings.distinct, strings.labels.exact)
+
+
+def _applies(kind: Any, text: str) -> bool:
+    try:
+        kind.apply(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _but(share: float, what: str) -> str:
+    return "" if share == 1 else f"; {100 * (1 - share):.1f} % are no {what}"
+
+
+LOOKS: tuple[Callable[[Strings], Decision | None], ...] = (
+    _constant, _iso_dates, _ordered_dates, _places, _digits, _quantities, _addresses, _ids, _vocabulary,
+)  # fmt: skip
