@@ -129,7 +129,8 @@ class Schema:
             return entity
         tree = entity.tree
         for path, _, value in self._applied(found, entity):
-            tree = values.with_value(tree, path, value)
+            if value is not None or not isinstance(at(tree, path), dict | list):  # a gap by its spelling is asked for
+                tree = values.with_value(tree, path, value)
         return replace(entity, tree=tree)
 
     def leaves(self, entity: Entity, *, ignored: bool = False) -> dict[Path, Any]:
@@ -137,7 +138,7 @@ class Schema:
         found = self.class_of(entity)
         leaves: dict[Path, Any] = {}
         for path, one, value in self._applied(found, entity) if found else ():
-            if (ignored or one.role != "ignore") and not isinstance(value, Known):
+            if (ignored or one.role != "ignore") and value is not None and not isinstance(value, Known):
                 leaves |= {(*path, *within): leaf for within, leaf in split_kind(one.kind, value).items()}
         return leaves
 
@@ -159,7 +160,7 @@ class Schema:
                 Misfit((), f"expected a class of {', '.join(self.classes)}, got {', '.join(entity.classes) or 'none'}")
             ]
         misfits: list[Misfit] = []
-        fitting = {path: value for path, _, value in self._applied(found, entity, misfits)}
+        fitting = {path for path, _, value in self._applied(found, entity, misfits) if value is not None}
         bad = {misfit.path for misfit in misfits}
         for path, one in found.properties.items():
             if one.required and path not in fitting and path not in bad:
@@ -176,7 +177,7 @@ class Schema:
     def _applied(
         self, found: Class, entity: Entity, misfits: list[Misfit] | None = None
     ) -> Iterator[tuple[Path, Property, Any]]:
-        """The values that are there and fit."""
+        """The values that are there and fit; None for gaps."""
         for path, one in found.properties.items():
             try:
                 value = at(entity.tree, path)
@@ -188,8 +189,7 @@ class Schema:
                 if misfits is not None:
                     misfits.append(Misfit(path, str(error)))
                 continue
-            if value is not None:
-                yield path, one, value
+            yield path, one, value
 
     def _wrong_results(self, found: Class, entity: Entity) -> Iterator[Misfit]:
         """Derived values that are not what their formula gives."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.entity import NOVALUE, Date, Known, Path, Tree
+from kbdisk.entity import NOVALUE, Date, Known, Path, Quantity, Tree
 from kbdisk.schemas.composites.base import apply_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kbdisk.schemas.schema import Many, Property
 
 WHOLE = (Set, Listed)  # kinds that take a list as one value
+EXACT = 10**15  # whole numbers below are spelt the same whatever type they have
 
 
 def applied(one: Property, value: Any, missing: Iterable[str]) -> Any:
@@ -51,7 +52,9 @@ def _spelt(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    return str(int(value)) if value % 1 == 0 else str(value)
+    if abs(value) < EXACT and value == int(value):
+        return str(int(value))
+    return None if isinstance(value, int) else str(value)
 
 
 def _is_empty(part: Tree) -> bool:
@@ -79,11 +82,12 @@ def _chosen(many: Many, found: list[Any]) -> Any:
         return max(found, key=_moment)
     if many == "median":
         numbers = [value for value in found if isinstance(value, int | float | Decimal)]
-        return statistics.median_low(numbers) if len(numbers) == len(found) else found[len(found) // 2]
+        return statistics.median_low(numbers) if numbers else sorted(found, key=_moment)[(len(found) - 1) // 2]
     return found[0] if many == "first" else found
 
 
 def _moment(value: Any) -> Any:
     if isinstance(value, Date):
         return (value.year or 0, value.month or 0, value.day or 0)
+    value = value.value if isinstance(value, Quantity) else value
     return value if isinstance(value, int | float | Decimal) else 0

@@ -123,8 +123,6 @@ def _leaf(needed: Path, own: Path, properties: Mapping[Path, Property]) -> None:
     if needed in properties and isinstance(one.kind, Composite):
         inner = [show(path) for path, _ in leaves_of(needed, one.kind) if EACH not in path]
         raise ValueError(f"{show(needed)} is a {kind_called(one.kind)}: say {' or '.join(inner)}")
-    if one.role == "ignore":
-        raise ValueError(f"{show(needed)} is ignored. Make its role given.")
 
 
 def _part(needed: Path, own: Path, properties: Mapping[Path, Property]) -> Property:
