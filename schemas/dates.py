@@ -70,7 +70,7 @@ NATURAL = {  # which of year, month and day there are -> the datatype that holds
     (False, False, True): "gDay",
 }
 _TIME = re.compile(CLOCK + ZONE + "?")
-_ISO = re.compile(
+ISO = re.compile(
     r"(?P<year>[0-9]{4}|\+[0-9]{4,}|-[0-9]{4,}|[1-9][0-9]{4,}(?=-))(?:-(?P<month>0[0-9]|1[0-2])"
     r"(?:-(?P<day>[0-2][0-9]|3[01])(?P<time>[Tt ][0-2][0-9]:[0-5][0-9](?::[0-6][0-9](?:[.,][0-9]+)?)?"
     r"(?: ?(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?))?|Z|[+-][0-9]{2}:[0-9]{2})?)?)?"
@@ -109,7 +109,7 @@ def natural_datatype(date: Date | Interval) -> str:
 
 def read_iso(text: str) -> Date | Interval:
     """An ISO 8601 or EDTF string of plain data, as people write them: a space before the time, 00 for an unknown part."""
-    match = _ISO.fullmatch(text)
+    match = ISO.fullmatch(text)
     if match is not None:
         year, month, day, time = match.group("year", "month", "day", "time")
         precision = "day" if day == "00" else "month" if month == "00" else ""

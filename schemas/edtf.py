@@ -25,7 +25,7 @@ DIGITS = {precision: digits for digits, precision in SPANS.items()}
 OPEN = ("", "..")  # unknown; open
 
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-_DATE = re.compile(
+DATE = re.compile(
     "(?P<year>Y-?[1-9][0-9]{4,}|-?[0-9]{4}|-?(?=[0-9X]{4})[0-9]{1,3}(?P<X>X{1,3}))"
     "(?:-(?P<month>0[1-9]|1[0-2]|2[1-4]|XX)(?:-(?P<day>0[1-9]|[12][0-9]|3[01]|XX)"
     f"(?P<time>T{_CLOCK}(?:Z|[+-][0-9]{{2}}(?::[0-5][0-9])?)?)?)?)?"
@@ -58,7 +58,7 @@ def write(date: Date | Interval) -> str:
 
 @lru_cache(CACHED)
 def _read(text: str) -> Date:
-    match = _DATE.fullmatch(text)
+    match = DATE.fullmatch(text)
     if match is None:
         raise _wrong(text)
     year, unspecified, month, day, time, note = match.group("year", "X", "month", "day", "time", "note")
