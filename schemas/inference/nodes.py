@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from kbdisk.schemas.inference.facts import WHOLE, Facts
@@ -150,8 +152,10 @@ def merged(nodes: Iterable[Node]) -> Node:
 
 def _columns(trees: Sequence[dict[str, Any]]) -> Iterable[tuple[str, Sequence[Any]]]:
     """All values of each key."""
-    if len(set(map(tuple, trees))) == 1:
-        return zip(trees[0], zip(*map(dict.values, trees), strict=True), strict=True)
+    keys = tuple(trees[0])
+    if len(keys) > 1 and set(map(len, trees)) == {len(keys)}:
+        with suppress(KeyError):  # not all have just these
+            return zip(keys, zip(*map(itemgetter(*keys), trees), strict=True), strict=True)
     columns: dict[str, list[Any]] = {}
     for tree in trees:
         for key, value in tree.items():

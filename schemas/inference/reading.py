@@ -14,8 +14,9 @@ from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.sketch import Budget
 
-BATCH = 256
-EVERY = 8  # batches: one of so many is looked at closely once there was much already
+BATCH = 128  # few enough to stay in the processor's cache
+FAT = 64  # keys of a tree, from which there are fewer to a batch
+EVERY = 32  # batches: one of so many is looked at closely once there was much already
 WAITING = 500  # entities of several classes that are kept until it is decided which counts
 LABELS = 20_000  # of properties, in a Wikibase
 IDS = 4  # entities of a batch whose ids are looked for among their values
@@ -44,8 +45,10 @@ class Reading:
     def read(self, entities: Iterable[Entity]) -> None:
         """Read all of them."""
         stream = iter(entities)
-        while batch := list(islice(stream, BATCH)):
+        size = BATCH // 4
+        while batch := list(islice(stream, size)):
             self._take(batch)
+            size = BATCH if sum(map(len, map(_tree, batch))) < FAT * len(batch) else BATCH // 4
         self._settle()
 
     def _take(self, batch: list[Entity]) -> None:

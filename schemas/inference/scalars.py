@@ -82,13 +82,11 @@ def _strings(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
 
 
 def _truths(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
-    counts = facts.labels_of("truth").counts
-    seen = facts.labels_of("truth").seen
-    if len(counts) == 1 and seen >= ENOUGH:
-        return Decision(
-            Boolean(), f"{str(next(iter(counts))).lower()} in all {counted(seen, 'value')}: nothing to learn", "ignore"
-        )
-    return Decision(Boolean(), f"true in {percent(counts[True] / seen)} of {counted(seen, 'value')}")
+    seen = facts.count["truth"]
+    if facts.true in (0, seen) and seen >= ENOUGH:
+        only = "true" if facts.true else "false"
+        return Decision(Boolean(), f"{only} in all {counted(seen, 'value')}: nothing to learn", "ignore")
+    return Decision(Boolean(), f"true in {percent(facts.true / seen)} of {counted(seen, 'value')}")
 
 
 def _tagged(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:

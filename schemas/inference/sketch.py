@@ -55,9 +55,7 @@ class Smallest:
 def hash_of(value: Any) -> int:
     """A number below SPAN that is the same in every process."""
     number = zlib.crc32((value if isinstance(value, str) else repr(value)).encode("utf-8", "surrogatepass"))
-    number = (number ^ number >> 16) * 0x45D9F3B % SPAN
-    number = (number ^ number >> 16) * 0x45D9F3B % SPAN
-    return number ^ number >> 16
+    return (number * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> 32
 
 
 class Labels:
