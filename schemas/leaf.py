@@ -34,7 +34,7 @@ class Number:
 
     def check(self, value: Any) -> None:
         """A finite number within the bounds."""
-        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not _finite(value):
             raise ValueError(f"expected a number, got {value!r}")
         if self.integer and value != int(value):
             raise ValueError(f"expected a whole number, got {value!r}")
@@ -147,6 +147,14 @@ KINDS: dict[str, Kind] = {
     "link": Kind(Link, Link("Country"), (LinkValue("https://example.org/France"),)),
     "set": Kind(Set, Set(Category()), (["red", "blue"], [])),
 }
+
+
+def _finite(value: int | float | Decimal) -> bool:
+    """Whether a number is one that a float comes near to."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _among(value: Any, values: tuple[Label, ...]) -> bool:

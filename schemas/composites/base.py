@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from kbdisk.entity import Known, Path, show
@@ -55,7 +56,8 @@ def apply_kind(kind: Kind, value: Any) -> Any:
     if _is_composite(type(kind)):
         return kind.apply(value)
     if isinstance(kind, Number) and isinstance(value, str):
-        value = number(value.strip())  # JSON has many a number as a string
+        with suppress(ValueError):  # then `check` says what is wrong
+            value = number(value.strip())  # JSON has many a number as a string
     if isinstance(kind, Set) and isinstance(value, list):
         value = [one for one in value if one is not None and not isinstance(one, Known)]
     kind.check(value)

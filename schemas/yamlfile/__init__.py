@@ -6,7 +6,6 @@ pydantic and PyYAML are loaded with this package, so it is imported where it is 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
@@ -75,9 +74,9 @@ def _place(name: str, path: Path) -> tuple[str, ...]:
 def _found(source: str | os.PathLike[str]) -> FilePath:
     """The file that is meant."""
     path = FilePath(source)
-    if path.exists():
-        return path
     name, known = os.fspath(source), library.names()
+    if path.is_file() or (path.exists() and name not in known):
+        return path
     if isinstance(source, str) and path.suffix not in SUFFIXES and path.name == name:
         return library.find(name)
     if path.stem in known:

@@ -182,6 +182,16 @@ def test_numbers_of_any_size_are_no_gaps_and_break_nothing():
         assert applied(Category(), huge, missing=("-1",)) == huge
 
 
+@pytest.mark.parametrize("huge", [10**400, Decimal("1E+400"), "1E+400", float("inf")])
+def test_numbers_beyond_what_a_float_holds_do_not_fit(huge):
+    assert problems(schema(x=Number(minimum=0)), x=huge)[0].startswith("x: expected a number, got")
+
+
+def test_numbers_in_strings_are_numbers():
+    assert applied(Number(), " 12.50 ") == 12.5
+    assert problems(schema(x=Number(integer=True)), x="1.5") == ["x: expected a whole number, got 1.5"]
+
+
 def test_a_part_without_anything_known_keeps_its_gaps():
     tree = {"x": {"year": None, "month": None}}
     found = schema(x=Property(DateKind(), required=True))
