@@ -57,7 +57,7 @@ def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "")
 
 def _decided(node: Node, id_key: str | None, reading: Reading) -> Iterator[tuple[Path, Decision]]:
     """The properties of a class; its id among them, ignored."""
-    for path, decision in Shapes(reading.targets).properties(node, (), node.parts):
+    for path, decision in Shapes(reading.targets, node).properties(node, (), node.parts):
         if path == (id_key,) and decision.kind is not None:
             decision = replace(decision, role="ignore", unique=True, reason="the id of each entity")
         yield path, decision

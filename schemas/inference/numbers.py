@@ -16,6 +16,7 @@ from kbdisk.schemas.leaf import Category, Number
 
 ENOUGH = 20  # values before one says that all differ, or that there is but one
 MOST_DECIMALS = 6
+SENTINELS = (-1, -99, -999, -9999)
 ID_NAME = re.compile(r"(?i:^(.*[_ .-])?(id|uuid|guid|key|rowid|idx)$)|.*[a-z](Id|ID|Key)$")
 
 
@@ -74,6 +75,15 @@ def all_differ(labels: Labels) -> bool:
 
 def _repeated(labels: Labels) -> bool:
     return any(count > 1 for _, count in labels.counts.most_common(1))
+
+
+def sentinel(low: Any, high: Any, labels: Labels) -> str | None:
+    """The one negative number among others that are none, where it is one by which people say that there is no value."""
+    if low not in SENTINELS or labels.seen < ENOUGH or high < (1000 if low == -1 else -low):
+        return None
+    below = [value for value, _ in labels.weighted() if value < 0]
+    alone = set(below) == {low} and labels.distinct() > ENOUGH // 2 and labels.counts[low] < labels.seen / 2
+    return str(int(low)) if alone else None
 
 
 def _decimals(sample: Iterable[Any]) -> int | None:

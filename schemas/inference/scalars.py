@@ -12,7 +12,8 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.inference.decision import FITS, Decision, counted, percent, shown
 from kbdisk.schemas.inference.facts import Facts
 from kbdisk.schemas.inference.links import Targets
-from kbdisk.schemas.inference.numbers import ENOUGH, number_decision, number_leaf
+from kbdisk.schemas.inference.numbers import ENOUGH, number_decision, number_leaf, sentinel
+from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.strings import GAPS, string_decision
 from kbdisk.schemas.leaf import Boolean, Category, Link, Text
 
@@ -74,7 +75,14 @@ def _mixed(shares: dict[str, float]) -> Decision:
 
 
 def _numbers(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
-    return number_decision(name, facts.low, facts.high, facts.whole, facts.labels_of("number"))
+    labels = facts.labels_of("number")
+    spelt = sentinel(facts.low, facts.high, labels) if gaps else None
+    if spelt is None:
+        return number_decision(name, facts.low, facts.high, facts.whole, labels)
+    rest = Labels(Budget())
+    rest.take([value for value, count in labels.weighted() for _ in range(min(count, ENOUGH)) if value != facts.low])
+    found = number_decision(name, min(rest.counts), facts.high, facts.whole, rest)
+    return replace(found, missing=(spelt,)).because(f"{spelt} stands for no value {labels.counts[facts.low]:,} times")
 
 
 def _strings(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:

@@ -26,6 +26,7 @@ SEVERAL_NUMBERS = 0.2
 PLACE_LISTS = re.compile(r"(?i:.*(lat_?lo?ng?|coord|geo|gps|position|location|centroid|center|centre|point).*)")
 LONGITUDE_FIRST = re.compile(r"(?i:coordinates|lo?ng_?lat)")
 MOST = 32
+FEW_NUMBERS = 20
 FEW = 8
 CODE = re.compile(r"[a-z]{2,3}(?:[-_]\w{2,8})?|[A-Z]{2,4}|[A-Z]?\d+|\d{4}-\d\d(?:-\d\d)?|\W+")
 CODES = 8  # keys, all codes, that are taken for labels even where every part has all of them
@@ -38,8 +39,9 @@ Decided = Iterator[tuple[Path, Decision]]
 class Shapes:
     """Decides for one class."""
 
-    def __init__(self, targets: Targets) -> None:
+    def __init__(self, targets: Targets, node: Node) -> None:
         self.targets = targets
+        self.labels = set(_labels(node))  # keys of the maps that are told by their own
 
     def properties(self, node: Node, path: Path, entities: int) -> Decided:
         """The properties under a part, in order."""
@@ -122,6 +124,13 @@ class Shapes:
 
     def _map(self, node: Node) -> Decision | None:
         told = _keys_are_labels(node)
+        if (
+            not told
+            and len(node.children) > 1
+            and self.labels.issuperset(node.children)
+            and _alike([*node.children.values()])
+        ):
+            told = f"its keys {', '.join(node.children)} are labels elsewhere"
         if not told:
             return None
         entry = merged([*node.children.values(), *([node.rest] if node.rest else [])])
@@ -179,6 +188,10 @@ class Shapes:
         several = sum(count for length, count in node.lengths.items() if length > 1) / node.filled
         listed = node.lists > node.filled / 2
         told = f"{percent(several)} have several{_lengths(node)}"
+        if self._is_few_numbers(one.kind, items, node) and several >= SEVERAL:
+            one = replace(one, kind=Category()).because(
+                f"{counted(items.facts.labels_of('number').distinct(), 'number')}, none twice"
+            )
         labels = isinstance(one.kind, Category | Link)
         if (
             not field
@@ -194,6 +207,12 @@ class Shapes:
         return replace(one, kind=Listed({"": one.kind}, _most(node.lengths)), role="value", unique=False).because(
             told + again
         )
+
+    def _is_few_numbers(self, kind: Any, items: Node, node: Node) -> bool:
+        """Whether several numbers at once are rather labels: few different ones, and none of them twice."""
+        labels = items.facts.labels_of("number")
+        few = labels.distinct() <= FEW_NUMBERS and labels.seen >= 4 * labels.distinct()
+        return isinstance(kind, Number) and kind.integer and few and not node.repeats
 
     def _place_list(self, name: str, node: Node) -> Decision | None:
         pairs = node.pairs
@@ -226,18 +245,31 @@ def _keys_are_labels(node: Node) -> str:
     return told if coded and len(keys) >= CODES else ""
 
 
+def _labels(node: Node) -> Iterator[str]:
+    """The keys of all maps within a part that are labels."""
+    for child in node.children.values():
+        if child.parts and _keys_are_labels(child):
+            yield from child.children
+        yield from _labels(child)
+
+
 def _alike(nodes: list[Node]) -> bool:
     """Whether values are alike: the same families, or parts with mostly the same keys."""
-    shapes = {
-        "part" if node.parts else "list" if node.lists else next(iter(dict(node.facts.shares()))) for node in nodes
-    }
-    if len(shapes) > 1:
+    nodes = [node for node in nodes if node.filled]
+    shapes = {_shape(node) for node in nodes}
+    if len(shapes) != 1:
         return False
     if "part" not in shapes:
         return True
     names = [set(node.children) for node in nodes]
     usual = set.union(*names)
     return sum(len(one) for one in names) >= VARY * len(usual) * len(names)
+
+
+def _shape(node: Node) -> str:
+    if node.parts or node.lists:
+        return "part" if node.parts else "list"
+    return next(iter(dict(node.facts.shares())))
 
 
 def _numeric(node: Node) -> bool:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from kbdisk.schemas.inference.decision import Decision, counted, percent, shown
 from kbdisk.schemas.leaf import Category, Text
 
-AGAIN = 3  # times that a label comes on average
+AGAIN = 2  # times that a label comes on average
+OFTEN = 20  # times, where labels are very many
+MANY = 5000
 LONG = 50  # characters
 WORDS = 6
 CLOSED = 30  # labels at most where no others are expected
@@ -25,11 +27,14 @@ def vocabulary(texts: Sequence[tuple[str, int]], seen: int, distinct: int, exact
         told = "about " + told
     long = length > LONG or words > WORDS
     repeated = seen / max(distinct, 1)
-    if repeated < AGAIN or (long and (repeated < 4 * AGAIN or distinct > 4 * CLOSED)) or (seen < FEW and distinct > 1):
+    rare = repeated < (AGAIN if distinct <= MANY else OFTEN) or (
+        long and (repeated < 6 * AGAIN or distinct > 4 * CLOSED)
+    )
+    if rare or (seen < FEW and distinct > 1):
         several = f"{length:.0f} characters, {words:.1f} words on average"
         return Decision(Text(), f"{told}: too few come again; {several}")
     once = sum(count == 1 for _, count in texts)
-    if exact and distinct <= CLOSED and once <= UNSEEN * seen and seen >= AGAIN * FEW:
+    if exact and distinct <= CLOSED and once <= UNSEEN * seen and seen >= 3 * FEW:
         ordered = tuple(text for text, _ in sorted(texts, key=lambda one: (-one[1], one[0])))
         return Decision(Category(ordered, closed=True), f"{told}, and hardly a new one is to come")
     first, count = max(texts, key=lambda one: one[1])
