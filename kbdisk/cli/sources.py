@@ -33,6 +33,7 @@ OPTIONS = [
         "--context", "contexts", metavar="IRI=FILE", multiple=True, help="A JSON-LD context as a file: contexts are never fetched."
     ),
     click.option("--encoding", metavar="NAME", default="utf-8", show_default=True, help="Encoding of CSV and TSV."),
+    click.option("--missing", metavar="TEXT", multiple=True, help="A cell of CSV and TSV that stands for no value, such as NA. Repeat it for more; the usual ones stay."),
     click.option("--query", metavar="SELECT", help="For an endpoint: a SELECT whose first variable names the entities. @FILE reads it."),
     click.option("--skip-errors", is_flag=True, help="Carry on after what cannot be read, count it, and exit with status 1."),
 ]  # fmt: skip
@@ -48,6 +49,7 @@ def source_options(command: Command) -> Command:
 def open_source(source: str, format: str | None, options: dict[str, Any], progress: Progress | None = None) -> KB:
     """The knowledge base that a command's source and `source_options` name."""
     import kbdisk
+    from kbdisk.loaders.options import MISSING
 
     remote = source.startswith(("http://", "https://"))
     if options["query"] and not remote:
@@ -60,6 +62,7 @@ def open_source(source: str, format: str | None, options: dict[str, Any], progre
         language=options["language"],
         context=dict(_context(text) for text in options["contexts"]),
         encoding=options["encoding"],
+        missing={*MISSING, *options["missing"]},
         classes=options["classes"] if remote else (),
         query=_query(options["query"]),
         skip_errors=options["skip_errors"],

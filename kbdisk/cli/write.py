@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from kbdisk.errors import ConfigError
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
-    from kbdisk.entity import Completion, Entity
+    from kbdisk.entity import Completion, Entity, Path
     from kbdisk.loaders import KB, Report
 
 SHOWN = 10  # values without a place that are named in the summary
@@ -56,14 +57,13 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
     with watching(quiet, f"reading {source}") as progress:
         kb = open_source(source, options["origin"], options, progress)
         values = new_values(options["values"], kb) if options["values"] else []
-        items = _items(kb, target, values, options)
         settings = {name: options[name] for name in ("format", "only_new", "insert", "force", "in_place")}
-        report = kbdisk.write(items, target, **settings)
-    new = sum(len(one.filled) for one in values) - len(report.unwritable)
+        report = kbdisk.write(_items(kb, target, values, options), target, **settings)
+        report.unwritable += _left_out(values, options["classes"])
     if as_json:
-        _print_json(kb, target, new, report)
+        _print_json(kb, target, report)
     elif not quiet or report.unwritable or kb.skipped:
-        _print(kb, target, new, report)
+        _print(kb, target, report)
     context.exit(1 if report.unwritable or kb.skipped else 0)
 
 
@@ -71,39 +71,43 @@ def _items(
     kb: KB, target: str, values: list[Completion], options: dict[str, Any]
 ) -> KB | Iterable[Entity | Completion]:
     """What is to be written: in the source's own format its completions alone, else every entity."""
-    from kbdisk.loaders import format_of
+    from kbdisk.loaders.writing import format_of_target
 
-    format = options["format"] or format_of(target) or (kb.format if target == "-" else "")
-    if options["only_new"] and not values:
+    format = format_of_target(kb, target, options["format"])
+    only_new = options["only_new"] or format == "quickstatements" or (format == "sparql-update" and kb.updates)
+    if only_new and not values:
         raise ConfigError("--only-new", "there are no new values. Say --values FILE.")
-    if options["only_new"]:
-        return values
-    if options["classes"]:
-        return _of_classes(kb, values, options["classes"])
-    if kb.keeps(format):
-        return values or kb
-    return _all(kb, values)
+    chosen = [one for one in values if _is_wanted(one.entity, options["classes"])]
+    if only_new:
+        return chosen
+    if kb.keeps(format) and not options["classes"]:
+        if not chosen and kb.keeps_bytes(format):
+            deque(kb, maxlen=0)  # what is copied is sound, or refused
+        return chosen or kb
+    return _all(kb, chosen, options["classes"])
 
 
-def _all(kb: KB, values: list[Completion]) -> Iterator[Entity]:
-    """Every entity, with its new values in it."""
-    import dataclasses
-
+def _all(kb: KB, values: list[Completion], classes: tuple[str, ...]) -> Iterator[Entity | Completion]:
+    """Every entity that is wanted, with its new values."""
     filled = {completion.entity.id: completion for completion in values}
     for entity in kb:
-        completion = filled.get(entity.id)
-        yield entity if completion is None else dataclasses.replace(entity, tree=completion.tree())
+        if _is_wanted(entity, classes):
+            yield filled.get(entity.id, entity)
 
 
-def _of_classes(kb: KB, values: list[Completion], classes: tuple[str, ...]) -> Iterator[Entity]:
+def _is_wanted(entity: Entity, classes: tuple[str, ...]) -> bool:
     from kbdisk.inspection import is_class
 
-    for entity in _all(kb, values):
-        if any(is_class(name, wanted) for name in entity.classes for wanted in classes):
-            yield entity
+    return not classes or any(is_class(name, wanted) for name in entity.classes for wanted in classes)
 
 
-def _print_json(kb: KB, target: str, new: int, report: Report) -> None:
+def _left_out(values: list[Completion], classes: tuple[str, ...]) -> list[tuple[str, Path, str]]:
+    """New values of entities that --class leaves out."""
+    out = (one for one in values if not _is_wanted(one.entity, classes))
+    return [(one.entity.id, path, "is of none of the classes asked for") for one in out for path in one.filled]
+
+
+def _print_json(kb: KB, target: str, report: Report) -> None:
     import orjson
 
     from kbdisk.entity import show
@@ -112,7 +116,7 @@ def _print_json(kb: KB, target: str, new: int, report: Report) -> None:
     data = {
         "source": kb.name,
         "target": target,
-        "written": new,
+        "written": report.written,
         "unwritable": unwritable,
         "skipped": len(kb.skipped),
     }
@@ -120,10 +124,11 @@ def _print_json(kb: KB, target: str, new: int, report: Report) -> None:
         stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def _print(kb: KB, target: str, new: int, report: Report) -> None:
+def _print(kb: KB, target: str, report: Report) -> None:
     """The summary, on standard error: standard output may be the target."""
     from kbdisk.entity import show
 
+    new = report.written
     values = f", {new:,} new {'value' if new == 1 else 'values'}" if new else ""
     click.echo(f"wrote {'standard output' if target == '-' else target}{values}", err=True)
     if report.unwritable:

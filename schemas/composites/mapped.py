@@ -57,8 +57,10 @@ class Mapped:
         for key, entry in value.items():
             if key[:1] == "@":
                 continue
-            if "" in self.fields:
-                entries.append({KEY: key} if entry is None else {KEY: key, ALONE: entry})
+            if entry is None:
+                entries.append({KEY: key})
+            elif "" in self.fields:
+                entries.append({KEY: key, ALONE: entry})
             elif isinstance(entry, dict):
                 entries.append({KEY: key, **{_field(name): inner for name, inner in entry.items()}})
             else:

@@ -1,0 +1,269 @@
+"""`kbdisk schema`: what kind of value stands where - inferred, shown, checked, taken from others and given to them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kbdisk.cli.sources import open_source, source_options, watching
+from kbdisk.errors import KBDiskWarning
+from kbdisk.loaders.target import standard_output
+
+if TYPE_CHECKING:
+    from kbdisk.schemas.schema import Schema
+
+
+@click.group()
+def schema() -> None:
+    """What kind of value stands where: infer it, show it, check a source against it.
+
+    \b
+    kbdisk schema infer phones.jsonl > phone.yaml
+    kbdisk schema show phone.yaml
+    kbdisk schema check phone.yaml phones.jsonl
+    kbdisk schema import shapes.ttl > city.yaml
+    kbdisk schema export phone.yaml > phone.schema.json
+    kbdisk schema library
+    """
+
+
+@schema.command()
+@click.argument("source")
+@click.option("--explain", is_flag=True, help="A table of what was decided and why, instead of the schema.")
+@click.option("--json", "as_json", is_flag=True, help="The schema and the reasons as one JSON object.")
+@click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
+@source_options
+@click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
+@click.pass_context
+def infer(
+    context: click.RichContext,
+    /,
+    source: str,
+    explain: bool,
+    as_json: bool,
+    format: str | None,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Find out the schema of SOURCE, in one reading.
+
+    The schema is YAML on standard output, made to be edited: a comment above each property says why it is what
+    it is. Exits with status 1 where --skip-errors skipped something.
+
+    \b
+    kbdisk schema infer phones.jsonl > phone.yaml
+    kbdisk schema infer kb.ttl --explain
+    kbdisk schema infer dump.nt.gz --class City > city.yaml
+    """
+    import kbdisk
+
+    if explain and as_json:
+        raise click.UsageError("--explain and --json both say what to print. Leave one out.")
+    with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
+        warnings.simplefilter("ignore", KBDiskWarning)  # what is odd in a source is for inspect to tell
+        kb = open_source(source, format, options, progress)
+        found = kbdisk.infer(kb, classes=options["classes"])
+    if as_json:
+        _print_json({"source": kb.name, "schema": _as_data(found.schema), "reasons": _reasons(found.reasons)})
+    elif explain:
+        from kbdisk.cli.schematables import shown_reasons
+
+        _print(shown_reasons(found.schema, found.reasons))
+    else:
+        _print(found.to_yaml())
+    context.exit(1 if kb.skipped else 0)
+
+
+@schema.command()
+@click.argument("schema")
+@click.option("--json", "as_json", is_flag=True, help="The schema as one JSON object instead of tables.")
+def show(schema: str, as_json: bool) -> None:
+    """Show SCHEMA as tables: each property with its kind, what holds of it, and the leaves it is made of.
+
+    SCHEMA is a file, the name of a schema of the library (phone), or - for standard input.
+
+    \b
+    kbdisk schema show phone
+    kbdisk schema show phone.yaml
+    kbdisk schema infer kb.ttl | kbdisk schema show -
+    """
+    found = open_schema(schema)
+    if as_json:
+        _print_json({"schema": _as_data(found), "leaves": _leaves(found)})
+        return
+    from kbdisk.cli.schematables import shown_schema
+
+    _print(shown_schema(found, schema))
+
+
+@schema.command()
+@click.argument("schema")
+@click.argument("source")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables; everything, whole names.")
+@click.option("--strict", is_flag=True, help="What only one side knows is a finding, too.")
+@click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
+@source_options
+@click.option("--all", "everything", is_flag=True, help="Every finding, however many.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
+@click.pass_context
+def check(
+    context: click.RichContext,
+    /,
+    schema: str,
+    source: str,
+    as_json: bool,
+    strict: bool,
+    format: str | None,
+    everything: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Tell what in SOURCE does not fit SCHEMA: how often, and where first.
+
+    SCHEMA is a file, the name of a schema of the library (phone), or - for standard input. Exits with status 1
+    where a value does not fit, where a path looks misspelt, or where --skip-errors skipped something. Paths and
+    classes that only one side knows are told; they count as findings with --strict.
+
+    \b
+    kbdisk schema check phone gsm.csv
+    kbdisk schema check phone.yaml phones.jsonl --json | jq .misfits
+    kbdisk schema infer old.jsonl | kbdisk schema check - new.jsonl
+    """
+    from kbdisk import checking
+
+    known = open_schema(schema)
+    with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
+        warnings.simplefilter("ignore", KBDiskWarning)
+        kb = open_source(source, format, options, progress)
+        found = checking.check(known, kb, name=schema, classes=options["classes"])
+    if as_json:
+        import dataclasses
+
+        _print_json({"schema": schema, **dataclasses.asdict(found), "fits": found.fits})
+    else:
+        from kbdisk.cli.schematables import shown_findings
+
+        _print(shown_findings(found, schema, everything))
+    context.exit(0 if (found.whole if strict else found.fits) and not found.skipped else 1)
+
+
+@schema.command("import")
+@click.argument("file")
+@click.option(
+    "--from",
+    "origin",
+    type=click.Choice(["shacl", "jsonschema", "linkml"]),
+    help="What FILE is written in, where its content does not tell.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Do not tell what was left out.")
+def import_(file: str, origin: str | None, quiet: bool) -> None:
+    """Make a schema of FILE: SHACL shapes, a JSON Schema, or LinkML.
+
+    The schema is YAML on standard output. What FILE says and a schema cannot say is told on standard error.
+
+    \b
+    kbdisk schema import shapes.ttl > city.yaml
+    kbdisk schema import phone.schema.json > phone.yaml
+    kbdisk schema import model.yaml --from linkml > model.kb.yaml
+    """
+    from kbdisk.schemas import imports
+
+    found, left_out = imports.read(file, origin)
+    _print(found.to_yaml())
+    for what in [] if quiet else left_out:
+        click.echo(f"left out: {what}", err=True)
+
+
+@schema.command()
+@click.argument("schema")
+def export(schema: str) -> None:
+    """Write SCHEMA as a JSON Schema of the data, on standard output.
+
+    SCHEMA is a file, the name of a schema of the library (phone), or - for standard input.
+
+    \b
+    kbdisk schema export phone > phone.schema.json
+    """
+    from kbdisk.schemas import jsonschema
+
+    _print_json(jsonschema.of(open_schema(schema)))
+
+
+@schema.command("format")
+def format_() -> None:
+    """Write the JSON Schema of schema files themselves, so that editors complete them.
+
+    \b
+    kbdisk schema format > kbdisk-schema.json
+
+    Then begin a schema with:  # yaml-language-server: $schema=kbdisk-schema.json
+    """
+    from kbdisk.schemas import yamlfile
+
+    _print_json(yamlfile.format_schema())
+
+
+@schema.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
+def library(as_json: bool) -> None:
+    """List the schemas that come with kbdisk; each can be named where a schema is wanted.
+
+    \b
+    kbdisk schema library
+    kbdisk schema show phone
+    """
+    from kbdisk.schemas import library
+
+    found = {name: open_schema(name) for name in library.names()}
+    if as_json:
+        _print_json({name: {"label": one.label, "classes": list(one.classes)} for name, one in found.items()})
+        return
+    from kbdisk.cli.schematables import shown_library
+
+    _print(shown_library((name, one.label, ", ".join(one.classes)) for name, one in found.items()))
+
+
+def open_schema(name: str) -> Schema:
+    """The schema that a command names: a file, a schema of the library, or standard input."""
+    from kbdisk.schemas import yamlfile
+
+    return yamlfile.loads(sys.stdin.buffer.read(), "<stdin>") if name == "-" else yamlfile.read(name)
+
+
+def _as_data(schema: Schema) -> dict[str, Any]:
+    """A schema as its file has it, without YAML."""
+    from kbdisk.schemas.yamlfile.building import written
+
+    return written(schema)
+
+
+def _leaves(schema: Schema) -> dict[str, dict[str, str]]:
+    """Every leaf by its path, with its kind, for each class."""
+    from kbdisk.schemas.composites import show_pattern
+    from kbdisk.schemas.leaf import kind_of
+
+    return {
+        name: {show_pattern(path): kind_of(leaf) for path, leaf in one.leaves().items()}
+        for name, one in schema.classes.items()
+    }
+
+
+def _reasons(reasons: Any) -> list[dict[str, str]]:
+    from kbdisk.entity import show
+
+    return [{"class": of, "path": show(path), "reason": why} for (of, path), why in reasons.items()]
+
+
+def _print_json(data: Any) -> None:
+    import orjson
+
+    with standard_output() as stream:
+        stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _print(text: str) -> None:
+    with standard_output() as stream:
+        stream.write(text.encode(sys.stdout.encoding, "replace"))
