@@ -168,6 +168,23 @@ def is_gap(value: Any) -> bool:
     return value is None or (type(value) is Quantity and value.value is None)
 
 
+def is_fillable(tree: Tree, path: Path, value: Any) -> bool:
+    """Whether a path leads to a gap that a value may fill, so that nothing given is changed."""
+    here: Any = tree
+    for key in path:
+        listed = isinstance(here, list) and isinstance(key, int)
+        if not listed and not (isinstance(here, dict) and isinstance(key, str)):
+            return False
+        here = here[key] if (key < len(here) if listed else key in here) else None
+        if here is None:
+            return True
+    if type(here) is not type(value) or not isinstance(here, Quantity | Coordinate):
+        return False
+    parts = [(getattr(here, name), getattr(value, name)) for name in here.__slots__]
+    halves = [given for given, _ in parts[:2]]
+    return None in halves and all(given is None or given == filled for given, filled in parts)
+
+
 def at(tree: Tree, path: Path) -> Any:
     """The value at a path; KeyError where there is none."""
     value: Any = tree

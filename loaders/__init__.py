@@ -60,6 +60,7 @@ FORMATS: dict[str, Format] = {
     "quickstatements": Format((".qs",), "kbdisk.loaders.quickstatements"),
 }
 
+RDF = frozenset(format for format, row in FORMATS.items() if row.module == "kbdisk.loaders.rdf")
 NOTHING_IS_SOMETHING = ("turtle", "ntriples", "nquads", "trig", "n3")  # an empty file is a graph without triples
 
 
@@ -92,8 +93,7 @@ def load(
         classes=tuple(classes),
         query=query,
     )
-    if format is not None and format not in FORMATS:
-        raise ConfigError("--format", f"unknown format {format!r}. Known formats: {', '.join(sorted(FORMATS))}.")
+    format = format_named(format) if format is not None else None
     if isinstance(source, str) and source.startswith(("http://", "https://")):
         from kbdisk.loaders import sparql
 
@@ -143,6 +143,14 @@ def write(
 def module_of(format: str) -> FormatModule:
     """The module of a format, imported now."""
     return cast(FormatModule, importlib.import_module(FORMATS[format].module))
+
+
+def format_named(name: str) -> str:
+    """The format that a user names, by its name or a suffix: turtle, ttl."""
+    found = name if name in FORMATS else format_of(f"x.{name}")
+    if found is None:
+        raise ConfigError("--format", f"unknown format {name!r}. Known formats: {', '.join(sorted(FORMATS))}.")
+    return found
 
 
 def format_of(name: str) -> str | None:

@@ -36,6 +36,16 @@ class Table:
     rows: list[Row] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     report: Report = field(default_factory=Report)
+    filled: list[tuple[str, Path]] = field(default_factory=list)  # entity id, path
+
+    def done(self) -> Report:
+        """What was written, once all of it was."""
+        bad: dict[str, list[Path]] = {}
+        for id, path, _ in self.report.unwritable:
+            bad.setdefault(id, []).append(path)
+        said = (all(one[: len(path)] != path for one in bad.get(id, ())) for id, path in self.filled)
+        self.report.written = sum(said)
+        return self.report
 
     def cells(self, row: int, check: Callable[[str], str]) -> list[str]:
         """A row as text; a value that `check` refuses is left out and reported."""
@@ -46,7 +56,6 @@ class Table:
                 cells.append("" if value is None else check(text_of(value)))
             except ValueError as error:
                 self.report.unwritable.append((self.ids[row], path, str(error)))
-                self.report.written -= 1
                 cells.append("")
         return cells
 
@@ -61,6 +70,7 @@ def table_of(items: Iterable[Entity | Completion], only_new: bool) -> Table:
         filled = {path: one.value for path, one in item.filled.items()} if isinstance(item, Completion) else {}
         if only_new and not filled:
             continue
+        table.filled.extend((entity.id, path) for path in filled)
         leaves = filled.items() if only_new else walk(item.tree() if isinstance(item, Completion) else item.tree)
         row = _row(entity.id, leaves, table.report)
         named = named and any(path in row and _is_id(row[path], entity.id) for path in IDS)
@@ -122,7 +132,6 @@ def _row(id: str, leaves: Iterable[tuple[Path, Any]], report: Report) -> Row:
                 row[path] = None
             else:
                 row[path] = leaf
-        report.written += whole is not None and not isinstance(whole, Known)
     if not texts:
         return row
     return {path: value for first in row for path, value in _spread(first, texts.get(first), row[first])}

@@ -19,6 +19,7 @@ from kbdisk.loaders.units import Units
 if TYPE_CHECKING:
     import networkx
 
+GIVEN = "has a value already, and given values are never changed"
 SHOWN = 5  # places kept for each oddity
 
 
@@ -77,6 +78,7 @@ class KB(ABC):
         self.options = options
         self.odd = Oddities()
         self.skipped: list[LoadError] = []
+        self._skipped: set[str] = set()
         self.hierarchy: dict[str, set[str]] = {}
         self._length: int | None = None
         self._reading: _Reading | None = None  # the latest
@@ -143,9 +145,13 @@ class KB(ABC):
         """The source is read from its start again."""
         self.odd.clear()
         self.skipped.clear()
+        self._skipped.clear()
 
     def __bool__(self) -> bool:
         return True  # a knowledge base is not its length, and asking for it would read the file
+
+    def __contains__(self, id: object) -> bool:
+        return any(entity.id == id for entity in self)
 
     def __getitem__(self, id: str) -> Entity:
         for entity in self:
@@ -157,7 +163,9 @@ class KB(ABC):
         """Carry on after an error where that was asked for; else raise it."""
         if not self.options.skip_errors:
             raise error
-        self.skipped.append(error)
+        if str(error) not in self._skipped:  # a source may be gone through twice
+            self._skipped.add(str(error))
+            self.skipped.append(error)
 
     def graph(self) -> networkx.MultiDiGraph[str]:
         """The links between entities: an edge for each, its key the path as a tuple of names."""

@@ -46,7 +46,7 @@ def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, o
     table = table_of(items, only_new)
     columns = [_column(table, path) for path in table.columns]
     pq.write_table(pa.table(columns, names=list(table.columns.values())), stream)
-    return table.report
+    return table.done()
 
 
 class ParquetKB(ArrowKB):
@@ -203,7 +203,6 @@ def _column(table: Table, path: Path) -> pyarrow.Array:
             texts.append(None if value is None else text_of(value))
         except ValueError as error:
             table.report.unwritable.append((id, path, str(error)))
-            table.report.written -= 1
             texts.append(None)
     return pa.array(texts, pa.string())
 

@@ -43,7 +43,7 @@ def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, o
     for cells in (*lines, *(table.cells(row, _cell) for row in range(len(table.rows)))):
         line = delimiter.join(quoted(cell, delimiter) for cell in cells)
         stream.write((line or '""').encode() + b"\n")
-    return table.report
+    return table.done()
 
 
 class TableKB(KB):

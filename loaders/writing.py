@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import BinaryIO, cast
 
 from kbdisk import loaders
-from kbdisk.entity import Completion, Entity, Path
+from kbdisk.entity import Completion, Entity, Path, is_fillable
 from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.kb import GIVEN, KB, Report
 from kbdisk.loaders.target import compressing, compression_of, without_compression, writing
 from kbdisk.loaders.units import Units
 
@@ -41,15 +42,9 @@ class Plan:
     ) -> Plan:
         """Decide, and refuse what makes no sense."""
         kb, completions, items = origin_of(items)
-        told = format or loaders.format_of(without_compression(str(target)))
-        if told is None and (kb is None or str(target) != "-"):
-            raise ConfigError(str(target), "the name does not tell the format. Say --format.")
-        name = told or (kb.format if kb else "")
-        if name not in loaders.FORMATS:
-            known = ", ".join(sorted(loaders.FORMATS))
-            raise ConfigError("--format", f"unknown format {name!r}. Known formats: {known}.")
-        if name == "sparql-update" and kb is not None and kb.updates and completions and items is not kb:
-            only_new = True  # the store that it goes to has the rest
+        name = format_of_target(kb, str(target), format)
+        updates = name == "sparql-update" and kb is not None and kb.updates and completions and items is not kb
+        only_new = only_new or name == "quickstatements" or updates  # what it goes to has the rest
         keeps = kb is not None and completions and not only_new and kb.keeps(name)
         if insert and not (keeps and kb is not None and kb.keeps_bytes(name)):
             raise ConfigError("--insert", "needs the format of the source, and all of it. Leave --insert out.")
@@ -67,12 +62,7 @@ class Plan:
 
     def _is_source(self) -> bool:
         source = self.origin.path if self.origin else None
-        if source is None or self.target == "-":
-            return False
-        try:
-            return source.samefile(self.target)
-        except (OSError, ValueError):  # no such target yet; anything worse is said when it is opened
-            return False
+        return source is not None and _is_same(source, self.target)
 
     def _write(self, file: BinaryIO) -> Report:
         refused: list[tuple[str, Path, str]] = []
@@ -86,8 +76,17 @@ class Plan:
         kind = compression_of(self.target)
         if self.kb is not None:
             return self._kept(self.kb, cast(Iterable[Completion], self.items), file, kind)
+        refused: list[tuple[str, Path, str]] = []
+        module = loaders.module_of(self.format)
         with compressing(file, kind) as stream:
-            return loaders.module_of(self.format).write(self.items, stream, self.format, self.only_new)
+            own = self.only_new and self.format in {
+                *loaders.RDF,
+                "quickstatements",
+            }  # which look at the gaps themselves
+            items = self.items if own else _fillable(self.items, refused)
+            report = module.write(items, stream, self.format, self.only_new)
+        report.unwritable += refused
+        return report
 
     def _kept(self, kb: KB, completions: Iterable[Completion], file: BinaryIO, kind: str | None) -> Report:
         """All that the source says, with what is new: its bytes as they are stored, where that can be."""
@@ -101,6 +100,37 @@ class Plan:
             if own_bytes:
                 return kb.splice(completions, stream, self.insert)
             return kb.translate(completions, stream, self.format)
+
+
+def format_of_target(kb: KB | None, target: str, told: str | None) -> str:
+    """The format of a target: as told, else that of a source with such a name, else by its own name."""
+    name = loaders.format_named(told) if told else loaders.format_of(without_compression(target))
+    if not told and kb is not None and kb.path is not None:
+        same = name == loaders.format_of(without_compression(kb.path.name)) or _is_same(kb.path, target)
+        name = kb.format if same or target == "-" else name
+    if name is None:
+        raise ConfigError(target, "the name does not tell the format. Say --format.")
+    return name
+
+
+def _is_same(path: FilePath, target: str) -> bool:
+    try:
+        return target != "-" and path.samefile(target)
+    except (OSError, ValueError):  # no such target yet; anything worse is said when it is opened
+        return False
+
+
+def _fillable(
+    items: Iterable[Entity | Completion], refused: list[tuple[str, Path, str]]
+) -> Iterator[Entity | Completion]:
+    """The items, without values for what is given already."""
+    for item in items:
+        if isinstance(item, Completion):
+            tree = item.entity.tree
+            good = {path: one for path, one in item.filled.items() if is_fillable(tree, path, one.value)}
+            refused += [(item.entity.id, path, GIVEN) for path in item.filled if path not in good]
+            item = Completion(item.entity, good) if len(good) < len(item.filled) else item
+        yield item
 
 
 def origin_of(

@@ -401,3 +401,97 @@ def test_the_summary_and_the_target_do_not_share_standard_output(kb, run):
     status, out, err = run("write", kb, "--out", "-", "--json")
     assert (status, out) == (2, "")
     assert "standard output" in err
+
+
+# ---------------------------------------------------------------- what a curator would lose
+
+
+def test_a_wikibase_dump_keeps_its_bytes_in_place_and_as_a_copy(tmp_path, run):
+    dump = b'[\n{"type":"item","id":"Q1","labels":{},"claims":{}}\n]\n'
+    (tmp_path / "d.json").write_bytes(dump)
+    assert run("write", tmp_path / "d.json", "--out", tmp_path / "copy.json")[0] == 0
+    assert run("write", tmp_path / "d.json", "--out", tmp_path / "d.json", "--in-place")[0] == 0
+    assert (tmp_path / "copy.json").read_bytes() == (tmp_path / "d.json").read_bytes() == dump
+
+
+@pytest.mark.parametrize("target", ["o.jsonl", "o.json", "o.csv", "o.nt"])
+@pytest.mark.parametrize("more", [[], ["--only-new"]])
+def test_a_given_value_is_changed_in_no_format(target, more, tmp_path, run):
+    (tmp_path / "kb.ttl").write_text("@prefix e: <http://e/> . e:a e:p 1 . e:b e:q 2 .")
+    (tmp_path / "v.jsonl").write_text(
+        '{"id": "http://e/a", "path": "p", "value": 7}\n{"id": "http://e/b", "path": "p", "value": 8}\n'
+    )
+    status, _, err = run(
+        "write", tmp_path / "kb.ttl", "--values", tmp_path / "v.jsonl", "--out", tmp_path / target, *more
+    )
+    assert status == 1
+    assert "1 new value" in err
+    assert "given values are never changed" in err
+    text = (tmp_path / target).read_text()
+    assert "7" not in text.replace("17", "")
+    assert "8" in text
+
+
+def test_values_of_entities_that_are_not_asked_for_are_told(tmp_path, run):
+    (tmp_path / "kb.ttl").write_text("@prefix e: <http://e/> . e:a a e:C . e:b a e:D .")
+    (tmp_path / "v.jsonl").write_text('{"id": "http://e/b", "path": "http://e/p", "value": 8}\n')
+    command = ["write", tmp_path / "kb.ttl", "--class", "C", "--values", tmp_path / "v.jsonl"]
+    status, _, err = run(*command, "--out", tmp_path / "o.jsonl")
+    assert status == 1
+    assert "new value" not in err
+    assert "is of none of the classes asked for" in err
+
+
+def test_quickstatements_hold_the_new_values(tmp_path, run):
+    dump = '{"type":"item","id":"Q1","labels":{},"claims":{"P2":[]}}\n'
+    (tmp_path / "d.json").write_text(dump)
+    (tmp_path / "v.jsonl").write_text('{"id": "Q1", "path": "P2", "value": 5}\n')
+    assert run("write", tmp_path / "d.json", "--values", tmp_path / "v.jsonl", "--out", tmp_path / "o.qs")[0] == 0
+    assert (tmp_path / "o.qs").read_text() == "Q1\tP2\t5\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.ttl", b"<http://e/a> <http://e/p> ."),
+        ("a.jsonl", b'{"a": NaN}\n'),
+        ("a.csv", b"a,b\n1\n"),
+        ("a.rdf", b"no xml"),
+    ],
+)
+def test_what_is_broken_is_not_copied(name, content, tmp_path, run):
+    (tmp_path / name).write_bytes(content)
+    status, _, err = run("write", tmp_path / name, "--out", tmp_path / f"o.{name[2:]}")
+    assert status == 2
+    assert err.startswith("error: ")
+    assert not (tmp_path / f"o.{name[2:]}").exists()
+
+
+def test_a_fault_is_counted_once_however_often_it_is_met(tmp_path, run):
+    (tmp_path / "a.json").write_text('[{"id": "a", "p": 1}, 7, {"id": "d"}]')
+    (tmp_path / "v.jsonl").write_text('{"id": "d", "path": "p", "value": 2}\n')
+    command = ["write", tmp_path / "a.json", "--skip-errors", "--values", tmp_path / "v.jsonl", "--json"]
+    status, out, _ = run(*command, "--out", tmp_path / "o.json")
+    assert status == 1
+    assert (json.loads(out)["skipped"], json.loads(out)["written"]) == (1, 1)
+
+
+def test_cells_that_stand_for_no_value_are_named(tmp_path, run):
+    (tmp_path / "a.csv").write_text("id,p\na,NA\nb,3\n")
+    status, out, _ = run("inspect", tmp_path / "a.csv", "--missing", "NA", "--json")
+    assert status == 0
+    (p,) = [path for path in json.loads(out)["classes"][0]["paths"] if path["path"] == "p"]
+    assert (p["filled"], p["asked"], p["kinds"]) == (1, 1, {"number": 1})
+
+
+def test_formats_go_by_their_suffixes_too(tmp_path, run):
+    (tmp_path / "a").write_text("<http://e/a> <http://e/p> 1 .")
+    assert run("inspect", tmp_path / "a", "--format", "ttl")[0] == 0
+
+
+def test_a_link_that_is_no_iri_is_refused_among_iris(tmp_path, run):
+    (tmp_path / "kb.ttl").write_text("@prefix e: <http://e/> . e:a e:p e:b . e:c e:q 2 .")
+    (tmp_path / "v.jsonl").write_text('{"id": "http://e/c", "path": "p", "value": {"@id": "http://e/q r"}}\n')
+    status, _, err = run("write", tmp_path / "kb.ttl", "--values", tmp_path / "v.jsonl", "--out", tmp_path / "o.ttl")
+    assert status == 1
+    assert "expected the IRI of an entity, got 'http://e/q r'" in err

@@ -67,13 +67,14 @@ def infer(
         kb = open_source(source, format, options, progress)
         found = kbdisk.infer(kb, classes=options["classes"])
     if as_json:
-        _print_json({"source": kb.name, "schema": _as_data(found.schema), "reasons": _reasons(found.reasons)})
+        reasons, left_out = _reasons(found.reasons), _reasons(found.left_out)
+        _print_json({"source": kb.name, "schema": _as_data(found.schema), "reasons": reasons, "left_out": left_out})
     elif explain:
         from kbdisk.cli.schematables import shown_reasons
 
-        _print(shown_reasons(found.schema, found.reasons))
+        _print(shown_reasons(found))
     else:
-        _print(found.to_yaml())
+        _print_yaml(found.to_yaml())
     context.exit(1 if kb.skipped else 0)
 
 
@@ -171,9 +172,9 @@ def import_(file: str, origin: str | None, quiet: bool) -> None:
     """
     from kbdisk.schemas import imports
 
-    found, left_out = imports.read(file, origin)
-    _print(found.to_yaml())
-    for what in [] if quiet else left_out:
+    found = imports.read(file, origin)
+    _print_yaml(found.schema.to_yaml())
+    for what in [] if quiet else found.left_out:
         click.echo(f"left out: {what}", err=True)
 
 
@@ -189,7 +190,7 @@ def export(schema: str) -> None:
     """
     from kbdisk.schemas import jsonschema
 
-    _print_json(jsonschema.of(open_schema(schema)))
+    _print_json(jsonschema.export(open_schema(schema)))
 
 
 @schema.command("format")
@@ -262,6 +263,11 @@ def _print_json(data: Any) -> None:
 
     with standard_output() as stream:
         stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _print_yaml(text: str) -> None:
+    with standard_output() as stream:
+        stream.write(text.encode())  # whatever a terminal speaks: files of schemas are UTF-8
 
 
 def _print(text: str) -> None:

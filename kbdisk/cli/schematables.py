@@ -8,14 +8,15 @@ from rich.text import Text
 
 from kbdisk.cli.schemawords import constraints, kind_name, leaves
 from kbdisk.cli.tables import UNNAMED, counted, printed, short_names, table_of
-from kbdisk.entity import Path, show
+from kbdisk.entity import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from rich.console import Console
 
     from kbdisk.checking import Findings, Stray, Trouble
+    from kbdisk.schemas.inference import Inference
     from kbdisk.schemas.schema import Class, Schema
 
 SHOWN = 20  # rows shown of what does not fit, without --all
@@ -38,24 +39,26 @@ def shown_schema(schema: Schema, name: str) -> str:
     return printed(show_it)
 
 
-def shown_reasons(schema: Schema, reasons: Mapping[tuple[str, Path], str]) -> str:
-    """Each property with its kind, and why it is that kind."""
+def shown_reasons(found: Inference) -> str:
+    """Each property with its kind, and why it is that kind; then what was left out."""
 
     def show_it(console: Console) -> None:
-        for one in schema.classes.values():
-            if len(schema.classes) > 1 or one.name:
-                console.print(
-                    Text.assemble("\n" if len(schema.classes) > 1 else "", (one.name or UNNAMED, "bold cyan"))
-                )
+        for one in found.schema.classes.values():
+            if len(found.schema.classes) > 1 or one.name:
+                console.print(Text.assemble((one.name or UNNAMED, "bold cyan")))
             table = table_of("path", "kind", "why")
             table.columns[0].max_width = console.width * 2 // 5
             table.columns[1].max_width = max(12, console.width // 5)
             for path, told in one.properties.items():
-                why = reasons.get((one.name, path), "")
+                why = found.reasons.get((one.name, path), "")
                 table.add_row(Text(show(path), "green"), Text(kind_name(told.kind)), Text(why))
+            for (of, path), why in found.left_out.items():
+                if of == one.name:
+                    table.add_row(Text(show(path), "dim"), Text("left out", "dim"), Text(why))
             console.print(table)
+            console.print()
 
-    return printed(show_it)
+    return printed(show_it).rstrip("\n") + "\n"
 
 
 def shown_findings(found: Findings, schema_name: str, everything: bool) -> str:

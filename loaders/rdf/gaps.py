@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kbdisk.entity import Completion, Coordinate, Path, Quantity
+from kbdisk.loaders.kb import GIVEN
 
 PARTS = {Quantity: ("value", "unit"), Coordinate: ("latitude", "longitude")}
 
-GIVEN = "has a value already, and given values are never changed"
 MADE = "was filled before; take that block out of the source to fill it again"
 
 

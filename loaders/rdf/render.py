@@ -95,8 +95,11 @@ class Writer:
             return f" ;{self.newline}{margin}    {row.predicate} {row.object}"
         text = self._ended() if last.subject else ""
         if row.graph != last.graph:
-            text += self._graph_ended(last) + (f"GRAPH {row.graph} {{{self.newline}" if row.graph else "")
+            text += self._graph_ended(last) + (f"{self._opened(row)}{self.newline}" if row.graph else "")
         return f"{text}{margin}{row.subject} {row.predicate} {row.object}"
+
+    def _opened(self, row: _Row) -> str:
+        return f"GRAPH {row.graph} {{" if self.format == "sparql-update" else f"{row.graph} {{"
 
     def _ended(self) -> str:
         return f" .{self.newline}"

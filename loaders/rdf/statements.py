@@ -10,10 +10,10 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 from pyoxigraph import Literal as LiteralTerm
 
 from kbdisk.entity import Completion, Coordinate, Entity, Path
-from kbdisk.loaders.kb import Report
+from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
 from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.gaps import GIVEN, PARTS, Gap, gaps_of
+from kbdisk.loaders.rdf.gaps import PARTS, Gap, gaps_of
 from kbdisk.loaders.rdf.names import iri_of_id
 from kbdisk.loaders.rdf.observed import Observed
 from kbdisk.loaders.rdf.terms import recognised, value_of_term

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyoxigraph import BlankNode, NamedNode, Triple
@@ -14,7 +15,7 @@ from kbdisk.loaders.rdf.names import is_iri
 from kbdisk.loaders.rdf.observed import Observed
 from kbdisk.loaders.rdf.shapes import NAMES, Literals, Nodes
 from kbdisk.loaders.rdf.terms import link_term
-from kbdisk.loaders.rdf.vocabulary import FIRST, LATITUDE, LONGITUDE, NIL, REST, TYPE
+from kbdisk.loaders.rdf.vocabulary import FIRST, ID, LATITUDE, LONGITUDE, NIL, REST, TYPE
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
@@ -88,7 +89,14 @@ class Words:
     def link(self, link: Link) -> Link | BlankNode:
         """A link; to a blank node, that node itself."""
         term = link_term(link)
+        if isinstance(term, NamedNode) and term.value.startswith(ID) and not self.has_own_ids:
+            raise ValueError(f"expected the IRI of an entity, got {link.id!r}")
         return term if isinstance(term, BlankNode) else link
+
+    @cached_property
+    def has_own_ids(self) -> bool:
+        """Whether the source has ids that were no IRIs before we wrote it."""
+        return any(isinstance(node, NamedNode) and node.value.startswith(ID) for node in self.observed.fields)
 
     def part(self, predicate: str, value: dict[str, Any]) -> tuple[Any, list[Triple]]:
         """A new node with all that is in it."""

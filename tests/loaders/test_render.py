@@ -168,10 +168,10 @@ def test_a_block_is_grouped_as_a_person_would():
         == """\
 # kbdisk: begin - values filled in by kbdisk, not given
 ex:s a ex:T .
-GRAPH ex:g {
+ex:g {
     ex:s a ex:T .
 }
-GRAPH :g {
+:g {
     ex:s a ex:T ;
         ex:p <http://e/a(b)'c> , "a\\"\\\\\\n\\r\\té😀" , 5 .
 }
