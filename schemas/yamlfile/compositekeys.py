@@ -14,7 +14,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Category
-from kbdisk.schemas.yamlfile.keys import KindKeys, Written, mapping, read_kind, write_kind
+from kbdisk.schemas.yamlfile.keys import KindKeys, Written, is_key, kinds, mapping, read_kind, refuse, write_kind
 from kbdisk.schemas.yamlfile.leafkeys import BoundedKeys, NumberKeys
 from kbdisk.schemas.yamlfile.told import As, MaybeFactor, MaybePositive, MaybeWhole, MaybeWords, Truth, choice
 
@@ -83,6 +83,9 @@ def _fields(value: Any) -> dict[str, Kind]:
         return {"": read_kind(value)}
     if not mapping(value):
         raise ValueError("expected a kind, or fields and their kinds, got none")
+    bare = [key for key in value if not isinstance(value[key], dict) and value[key] not in kinds() and is_key(key)]
+    if bare and "kind" not in value:  # a kind is meant, and `kind` misspelt or forgotten
+        refuse({("kind",): f"expected a kind beside {bare[0]}, got none. Known kinds: {', '.join(kinds())}."})
     if "" in value:
         raise ValueError("expected a name for each field, got one without")
     return FIELDS.validate_python(value)

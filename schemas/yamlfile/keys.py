@@ -158,6 +158,11 @@ def mapping(told: Any) -> dict[str, Any]:
     return told
 
 
+def is_key(key: str) -> bool:
+    """Whether some kind has a key."""
+    return any(key in keys_of(name).names() for name in kinds())
+
+
 def unknown_key(key: str, known: Iterable[str], kind: str = "") -> str:
     """What to say of a key that there is not."""
     known = list(known)

@@ -16,8 +16,8 @@ from kbdisk.schemas.yamlfile.told import (
     MaybePositive,
     MaybeReal,
     MaybeWords,
+    Spelling,
     Truth,
-    Words,
     choice,
 )
 
@@ -131,7 +131,7 @@ class LinkKeys(LabelledKeys):
 
     makes = Link
     to: MaybeWords = TO
-    values: tuple[Words, ...] = Field((), description="The ids that there can be; any where they are left out.")
+    values: tuple[Spelling, ...] = Field((), description="The ids that there can be; any where they are left out.")
 
 
 class SetKeys(LabelledKeys):

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.yamlfile.keys import Keys, keys_of, named, problems_of, refuse, unknown_key
-from kbdisk.schemas.yamlfile.told import As, MaybeWords, Spelling, Truth, Words, choice, got, whole
+from kbdisk.schemas.yamlfile.told import As, MaybeWords, Spelling, Title, Truth, Words, choice, got, whole
 
 VERSION = 1
 
@@ -48,8 +48,8 @@ class PropertyKeys(Keys):
     formula: MaybeWords = Field(None, description="What it follows from, such as weight.value / height.value ** 2.")
     depends: tuple[Words, ...] = Field((), description="Paths that it is a function of, whatever function that is.")
     iri: MaybeWords = IRI
-    label: Words = LABEL
-    description: Words = DESCRIPTION
+    label: Title = LABEL
+    description: Title = DESCRIPTION
 
 
 class Told(NamedTuple):
@@ -84,8 +84,8 @@ class ClassKeys(Keys):
 
     iri: MaybeWords = IRI
     id: MaybeWords = Field(None, description="The path of the id.")
-    label: Words = LABEL
-    description: Words = DESCRIPTION
+    label: Title = LABEL
+    description: Title = DESCRIPTION
     properties: dict[str, Property] = Field({}, description="What stands at each path: a kind, or a mapping with one.")
 
 
@@ -93,8 +93,8 @@ class FileKeys(Keys):
     """A schema of kbdisk: what kind of value stands where, for the entities of each class."""
 
     kbdisk: Annotated[int, As(_version, {"const": VERSION})] = Field(description="The version of the format.")
-    label: Words = LABEL
-    description: Words = DESCRIPTION
+    label: Title = LABEL
+    description: Title = DESCRIPTION
     missing: tuple[Spelling, ...] = Field((), description=f"{MISSING}, of any property.")
     prefixes: dict[str, Words] = Field({}, description="Prefixes of IRIs.")
     classes: dict[str, ClassKeys] = Field(

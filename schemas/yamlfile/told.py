@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -27,7 +27,7 @@ class As:
     """How a value is read, and what the JSON Schema of the format says of it."""
 
     read: Callable[[Any], Any]
-    schema: dict[str, Any]
+    schema: dict[str, Any] = field(hash=False)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(self.read)
@@ -56,6 +56,16 @@ def text(value: Any) -> str:
     except UnicodeEncodeError:
         raise ValueError("expected text, got half of a surrogate pair") from None
     return str(value)
+
+
+def title(value: Any) -> str:
+    """Text that may be left out, or said to be null."""
+    return text(value) if not nothing(value) else ""
+
+
+def nothing(value: Any) -> bool:
+    """Whether a scalar says that there is nothing, without quotes."""
+    return value is None or (isinstance(value, Scalar) and value.plain and value in ("", "null"))
 
 
 def real(value: Any) -> float:
@@ -147,8 +157,7 @@ def maybe(one: As) -> As:
     """What may be left out may be said to be null, too."""
 
     def read(value: Any) -> Any:
-        empty = value is None or (isinstance(value, Scalar) and value.plain and value in ("", "null"))
-        return None if empty else one.read(value)
+        return None if nothing(value) else one.read(value)
 
     types = one.schema["type"]
     return As(read, {**one.schema, "type": [*([types] if isinstance(types, str) else types), "null"]})
@@ -162,6 +171,7 @@ POSITIVE = As(at_least(1), {"type": "integer", "minimum": 1})
 FACTOR = As(factor, {"type": "number", "exclusiveMinimum": 0})
 
 Words: TypeAlias = Annotated[str, WORDS]
+Title: TypeAlias = Annotated[str, As(title, maybe(WORDS).schema)]
 Spelling: TypeAlias = Annotated[str, As(text, {"type": [*WORDS.schema["type"], "null"]})]
 Label: TypeAlias = Annotated[Any, As(label, {"type": [*WORDS.schema["type"], "null"]})]
 Truth: TypeAlias = Annotated[bool, As(truth, {"type": "boolean"})]

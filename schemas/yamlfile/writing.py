@@ -97,6 +97,8 @@ def scalar(value: str) -> str:
     """Text, in quotes where it could be taken for something else."""
     if PLAIN.fullmatch(value) and value.lower() not in RESERVED:
         return value
+    if '"' in value and "'" not in value and value.isprintable():
+        return f"'{value}'"
     return UNPRINTABLE.sub(_escape, json.dumps(value, ensure_ascii=False))
 
 

@@ -1,0 +1,266 @@
+"""The JSON Schema of the format and the reader agree: on what is right, and on every key that is missing, misspelt or wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from schema_examples import PHONE, PHONE_SCHEMA
+
+from kbdisk.errors import SchemaError
+from kbdisk.schemas import library
+from kbdisk.schemas.leaf import KINDS, Kind
+from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.yamlfile import format_schema, loads
+from kbdisk.schemas.yamlfile.keys import keys_of, kinds
+from kbdisk.schemas.yamlfile.model import ClassKeys, FileKeys, PropertyKeys
+
+COMMON = {
+    "role": "given",
+    "required": True,
+    "unique": True,
+    "many": "latest",
+    "missing": ["nan", ""],
+    "novalue": ["0000"],
+    "formula": "base * 2",
+    "depends": ["base"],
+    "iri": "ex:name",
+    "label": "a label",
+    "description": "a description",
+}
+BOUNDS = {"integer": True, "min": 1, "max": 9, "above": 0.5, "below": 10, "decimals": 0, "transform": "log"}
+LABELS = {"values": ["a", 3, True], "closed": True, "ordered": True}
+FULL = {  # each kind with all its keys
+    "number": BOUNDS,
+    "category": LABELS,
+    "boolean": {},
+    "text": {"language": "en", "max_length": 60, "min_length": 1},
+    "link": {"to": "City", "values": ["Paris"]},
+    "set": {"of": "category", **LABELS, "most": 3},
+    "quantity": {"unit": "g", "units": {"kg": 1000, "lb": None}, **BOUNDS, "normal": True, "any_unit": True},
+    "date": {"order": "dmy", "parts": ["year", "month"], "min": 1900, "max": 2100, "coarse": True},
+    "coordinate": {"longitude_first": True},
+    "list": {"of": {"n": {"kind": "number", **BOUNDS}, "kind": {"kind": "text", "max_length": 3}, "s": "category"}, "most": 4},
+    "map": {"of": {"kind": "category", **LABELS}, "key": {"kind": "category", **LABELS}, "most": 5},
+}  # fmt: skip
+
+
+def file_of(**properties):
+    """A file with all its keys and those of its class."""
+    thing = {"iri": "ex:Thing", "id": "meta.id", "label": "thing", "description": "a thing"}
+    return {
+        "kbdisk": 1,
+        "label": "Everything",
+        "description": "Every key there is",
+        "missing": ["", "nan"],
+        "prefixes": {"ex": "http://example.org/"},
+        "classes": {"Thing": {**thing, "properties": {"base": "number", **properties}}},
+    }
+
+
+LINKS = {"kind": "set", "of": "link", "to": "City", "values": ["Paris"], "most": 3}
+FILES = {name: file_of(**{f"a {name}": {"kind": name, **own, **COMMON}}) for name, own in FULL.items()}
+FILES |= {"set of links": file_of(links=LINKS), "file": file_of()}
+REQUIRED = {"kbdisk", "classes", "kind", "of"}
+FREE = {"prefixes", "classes", "properties", "units"}  # mappings whose keys are names of the user's
+TEXTS = {"label", "description", "to", "language", "unit", "iri", "id", "formula"}
+NULLABLE = {*TEXTS, "min", "max", "above", "below", "decimals", "max_length", "most"}
+NEEDED_BY = {"values": "closed", "unit": "normal", "prefixes": "Thing.iri", ("set of links", "of"): "to"}  # or refused
+VALIDATOR = Draft202012Validator(format_schema())
+
+
+def mappings(tree, place=()) -> Iterator[tuple[tuple, dict]]:
+    """Every mapping whose keys are those of the format, with the keys to it."""
+    fields = place and place[-1] == "of" and not isinstance(tree.get("kind"), str)
+    if not (place and place[-1] in FREE) and not fields:
+        yield place, tree
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from mappings(value, (*place, key))
+
+
+def places(name) -> list[tuple]:
+    """The keys to every key of the format in a file; what every file has is looked at in one."""
+    found = [(*place, key) for place, tree in mappings(FILES[name]) for key in tree]
+    return [place for place in found if (name == "file") == (len(place) <= 3)]
+
+
+def at(tree, place):
+    for key in place:
+        tree = tree[key]
+    return tree
+
+
+def changed(name, place, change):
+    """A file, with the mapping that holds a key changed."""
+    tree = copy.deepcopy(FILES[name])
+    change(at(tree, place[:-1]))
+    return tree
+
+
+@pytest.fixture(params=FILES, ids=str)
+def name(request):
+    return request.param
+
+
+def complaint(tree) -> SchemaError:
+    with pytest.raises(SchemaError) as caught:
+        loads(json.dumps(tree), "p.yaml")
+    return caught.value
+
+
+def named_by(error, key) -> bool:
+    """Whether an error's place ends with a key (or within its value)."""
+    last = error.where.rpartition(key)
+    return bool(last[1]) and last[0][-1:] in ". " and last[2][:1] in ("", "[", ".")
+
+
+# ---------------------------------------------------------------- what is right
+
+
+def test_the_json_schema_is_one():
+    Draft202012Validator.check_schema(format_schema())
+    json.dumps(format_schema())
+
+
+def test_the_examples_have_every_key_of_every_kind():
+    assert FULL.keys() == set(kinds())
+    for name, own in FULL.items():
+        assert {*own, *(["to"] if name == "set" else [])} == set(keys_of(name).names()), name
+    assert set(COMMON) == set(PropertyKeys.names())
+    assert set(FILES["file"]) == set(FileKeys.names())
+    assert set(FILES["file"]["classes"]["Thing"]) == set(ClassKeys.names())
+    assert sum(len(places(name)) for name in FILES) > 200
+
+
+def test_what_is_right_is_right_for_both(name):
+    VALIDATOR.validate(FILES[name])
+    read = loads(json.dumps(FILES[name]))
+    assert loads(read.to_yaml()) == read
+
+
+def test_the_example_of_the_format_is_right_for_both():
+    VALIDATOR.validate(yaml.safe_load(PHONE))
+    VALIDATOR.validate(yaml.safe_load(PHONE_SCHEMA.to_yaml()))
+
+
+@pytest.mark.parametrize("stem", library.names())
+def test_the_library_is_right_for_both_and_survives_writing(stem):
+    VALIDATOR.validate(yaml.safe_load(library.find(stem).read_text(encoding="utf-8")))
+    read = Schema.read(stem)
+    assert loads(read.to_yaml()) == read
+    VALIDATOR.validate(yaml.safe_load(read.to_yaml()))
+
+
+def test_every_key_has_a_description_for_the_editor():
+    made = format_schema()
+    parts = [made, *(made["$defs"][name] for name in [*kinds(), *(f"{name} property" for name in kinds())])]
+    for part in parts:
+        assert part["additionalProperties"] is False
+        for key, told in part["properties"].items():
+            assert told["description"], key
+    assert [row["enum"] for row in made["$defs"]["property"]["anyOf"] if "enum" in row] == [kinds()]
+
+
+def test_kinds_of_somebody_elses_are_in_the_json_schema(monkeypatch):
+    @dataclass(frozen=True)
+    class Colour:
+        """A colour such as #ff8800."""
+
+        bits: int = 8
+
+        def check(self, value):
+            assert value
+
+    monkeypatch.setitem(KINDS, "colour", Kind(Colour, Colour(), ("#ff8800",)))
+    validator = Draft202012Validator(format_schema())
+    file = {"kbdisk": 1, "classes": {"A": {"properties": {"x": {"kind": "colour", "bits": 4, "role": "given"}}}}}
+    assert validator.is_valid(file)
+    assert not VALIDATOR.is_valid(file)
+    file["classes"]["A"]["properties"]["x"]["bits"] = "many"
+    assert not validator.is_valid(file)
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def test_a_misspelt_key_is_named_and_the_right_one_suggested(name):
+    for place in places(name):
+        key = place[-1]
+        wrong = f"{key}x"
+        tree = changed(name, place, lambda holds, key=key, wrong=wrong: holds.update({wrong: holds.pop(key)}))
+        error = complaint(tree)
+        assert named_by(error, wrong) or (key in REQUIRED and named_by(error, key)), (place, str(error))
+        assert key in REQUIRED or f"unknown key. Did you mean {key!r}?" in error.problem
+        assert not VALIDATOR.is_valid(tree), place
+
+
+def test_a_value_of_the_wrong_type_is_named(name):
+    for place in places(name):
+        key, right = place[-1], at(FILES[name], place)
+        for wrong in [["x"], {"x": ["y"]}, "soon", 2.25, [[]], [{}], None]:
+            if not fits(place, right, wrong):
+                tree = changed(name, place, lambda holds, key=key, wrong=wrong: holds.update({key: wrong}))
+                error = complaint(tree)
+                assert named_by(error, key) or (key, wrong) == ("classes", {"x": ["y"]}), (place, wrong, str(error))
+                assert not VALIDATOR.is_valid(tree), (place, wrong)
+
+
+def fits(place, right, wrong) -> bool:
+    """Whether another value is of a type that the key takes, too."""
+    key = place[-1]
+    if isinstance(right, list):
+        return wrong == ["x"] and key != "parts"
+    if wrong is None:
+        return key in NULLABLE
+    if key in TEXTS:
+        return isinstance(wrong, str | float)
+    return key in ("min", "max", "above", "below") and wrong == 2.25 and "a date" not in place
+
+
+def test_a_missing_key_is_named_where_it_is_required(name):
+    for place in places(name):
+        key = place[-1]
+        tree = changed(name, place, lambda holds, key=key: holds.pop(key))
+        needed = NEEDED_BY.get((name, key)) or NEEDED_BY.get(key)
+        if key in REQUIRED and name not in ("set", "set of links"):
+            assert named_by(complaint(tree), key), place
+            assert not VALIDATOR.is_valid(tree), place
+        elif needed in at(FILES[name], place[:-1]) or needed == "Thing.iri":
+            assert named_by(complaint(tree), needed), place
+        elif key != "kind":
+            loads(json.dumps(tree))
+            VALIDATOR.validate(tree)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["", "text", "year", "log"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["kind", "of", "min", "x", ""]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=100)
+@given(st.data(), json_values)
+def test_what_the_json_schema_refuses_is_refused_and_nothing_is_a_traceback(data, value):
+    name = data.draw(st.sampled_from(list(FILES)))
+    place = data.draw(st.sampled_from(places(name)))
+    tree = changed(name, place, lambda holds: holds.update({place[-1]: value}))
+    with suppress(SchemaError):
+        loads(json.dumps(tree))
+        VALIDATOR.validate(tree)

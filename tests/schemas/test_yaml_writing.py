@@ -1,0 +1,193 @@
+"""Schemas written as YAML: short, with comments, and read as the same schema again, whatever it is."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from schema_examples import PHONE_SCHEMA
+
+from kbdisk.errors import SchemaError
+from kbdisk.schemas.composites.coordinate import Coordinate
+from kbdisk.schemas.composites.date import Date
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.formula import Formula
+from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.yamlfile import loads, text
+
+# ---------------------------------------------------------------- writing
+
+
+def test_the_example_is_written_in_short_forms_with_comments_beside():
+    comments = {
+        ("Phone", ()): "10679 entities",
+        ("Phone", ("oem",)): "97 % filled; 12 labels",
+        ("Phone", ("weight",)): "a comment that is much too long to stand at the end of the line " * 2,
+        ("Phone", ("launch",)): "two\nlines",
+    }
+    written = PHONE_SCHEMA.to_yaml(comments, "Inferred.\n\nEdit it.").splitlines()
+    assert written[:4] == ["# Inferred.", "#", "# Edit it.", "kbdisk: 1"]
+    assert "  Phone:  # 10679 entities" in written
+    assert "      oem: category  # 97 % filled; 12 labels" in written
+    place = written.index("      launch: {kind: date, order: dmy, parts: [year, month], min: 1983}")
+    assert written[place - 2 : place] == ["      # two", "      # lines"]
+    assert written[place - 5].startswith("      # a comment that is much too long")
+    assert """      '"a.b".c d': boolean""" in written
+    assert '      born: {kind: date, novalue: ["0000-00-00"], iri: schema:birthDate, label: born}' in written
+    assert max(map(len, written)) <= 120
+
+
+def test_other_readers_of_yaml_see_the_same_scalars():
+    values = (
+        "no",
+        "NO",
+        "3",
+        "1e3",
+        "true",
+        "12:30",
+        "~",
+        "null",
+        "0x1F",
+        "1_000",
+        "2001-01-01",
+        " a ",
+        "",
+        "a: b",
+        "a #b",
+        "- a",
+        "Österreich",
+    )
+    written = of_one_class({("x",): Property(Category(values))}).to_yaml()
+    assert tuple(yaml.safe_load(written)["classes"][""]["properties"]["x"]["values"]) == values
+
+
+def test_a_schema_that_could_not_be_read_again_is_not_written():
+    with pytest.raises(SchemaError, match=r'^schema: "".properties.x.closed: expected values that there can be'):
+        of_one_class({("x",): Property(Category(closed=True))}).to_yaml()
+
+
+# ---------------------------------------------------------------- any schema
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
+    ["no", "kind", "3", "true", "null", "~", "a.b", "x" * 1100]
+)
+some_words = words.filter(bool)
+maybe = st.none() | some_words
+reals = st.none() | st.floats(-1e9, 1e9) | st.integers(-9, 9)
+bounds = st.tuples(reals, reals).map(lambda pair: sorted(pair) if None not in pair else pair)
+counts = st.none() | st.integers(1, 10**20)
+labels = st.lists(words | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False), max_size=4, unique_by=lambda one: (type(one), one)).map(tuple)  # fmt: skip
+transforms = st.sampled_from(["auto", "none", "log", "quantile", "standard"])
+iris = st.sampled_from(
+    ["http://example.org/a", "http://s/x", "http://s/#x y".replace(" ", "%20"), "urn:x:1", "http://s/", "tag:a,b:c"]
+)
+prefixes = st.dictionaries(
+    st.sampled_from(["s", "", "urn", "http", "no"]), st.sampled_from(["http://s/", "http://s/#", "urn:x:", "http:"])
+)
+
+
+@st.composite
+def numbers(draw):
+    low, high = draw(bounds)
+    above, below = draw(bounds)
+    if above == below:
+        above = None
+    return Number(draw(st.booleans()), low, high, draw(transforms), draw(st.none() | st.integers(0, 9)), above, below)
+
+
+@st.composite
+def categories(draw):
+    values = draw(labels)
+    return Category(values, bool(values) and draw(st.booleans()), draw(st.booleans()))
+
+
+@st.composite
+def texts(draw):
+    longest = draw(counts)
+    return Text(draw(maybe), longest, draw(st.integers(0, longest or 9)))
+
+
+@st.composite
+def quantities(draw):
+    unit = draw(maybe)
+    factors = draw(st.dictionaries(some_words, st.none() | st.floats(1e-9, 1e9), max_size=3))
+    return Quantity(unit, factors, draw(numbers()), unit is not None and draw(st.booleans()), draw(st.booleans()))
+
+
+def dates():
+    parts = st.lists(st.sampled_from(["year", "month", "day"]), min_size=1, unique=True).map(tuple)
+    years = st.tuples(st.integers(-(10**6), 0), st.integers(1, 10**6))
+    orders = st.sampled_from(["iso", "dmy", "mdy", "ymd"])
+    return st.builds(lambda order, parts, years, coarse: Date(order, parts, *years, coarse), orders, parts, years, st.booleans())  # fmt: skip
+
+
+links = st.builds(Link, maybe, st.lists(words, max_size=3, unique=True).map(tuple))
+plain = st.one_of(numbers(), categories(), st.just(Boolean()), texts(), links, st.builds(Set, categories() | links, counts), quantities(), dates(), st.builds(Coordinate, st.booleans()))  # fmt: skip
+
+
+def inner_fields(inner):
+    return st.dictionaries(some_words, inner, min_size=1, max_size=3) | inner.map(lambda kind: {"": kind})
+
+
+kinds = st.recursive(
+    plain,
+    lambda inner: st.one_of(
+        st.builds(Listed, inner_fields(inner), counts), st.builds(Mapped, inner_fields(inner), plain, counts)
+    ),
+    max_leaves=4,
+)
+
+
+spellings = st.lists(words, max_size=2).map(tuple)
+property_ = st.builds(
+    Property, kinds, st.sampled_from(["value", "given", "ignore"]), st.booleans(), st.booleans(),
+    st.sampled_from(["", "latest", "first", "median", "all"]), spellings, spellings,
+    st.sampled_from([None, Formula.read("base.value * 2 if base.value > 0 else 1")]),
+    st.sampled_from([(), (("base",),), (("base",), ("base", "value"))]), st.none() | iris, words, words,
+)  # fmt: skip
+paths = st.lists(words.filter(lambda name: name != "base"), min_size=1, max_size=3).map(tuple)
+
+
+def one_class(name, told, iri, id, label, description):
+    apart = {path: one for path, one in told.items() if not any(path[:n] in told for n in range(1, len(path)))}
+    return Class(name, {("base",): Property(Quantity("g")), **apart}, iri, id, label, description)
+
+
+@st.composite
+def schemas(draw):
+    names = draw(st.lists(words, max_size=2, unique=True))
+    told = st.dictionaries(paths, property_, max_size=3)
+    classes = {name: one_class(name, draw(told), *map(draw, (st.none() | iris, st.none() | paths, words, words))) for name in names}  # fmt: skip
+    return Schema(classes, draw(words), draw(words), draw(spellings), draw(prefixes))
+
+
+@settings(max_examples=120)
+@given(schemas(), words, words)
+def test_any_schema_is_read_as_it_was_written(schema, comment, head):
+    comments = {(name, path): comment for name, one in schema.classes.items() for path in [(), *one.properties]}
+    written = schema.to_yaml(comments, head)
+    read = loads(written)
+    assert read == schema
+    assert [list(one.properties) for one in read.classes.values()] == [
+        list(one.properties) for one in schema.classes.values()
+    ]
+    assert [types(one) for one in read.classes.values()] == [types(one) for one in schema.classes.values()]
+
+
+def types(one):
+    """To Python, True is 1 and 1.0: to a schema it is not."""
+    return [
+        [type(value) for value in held.kind.values] for held in one.properties.values() if type(held.kind) is Category
+    ]
+
+
+def test_python_reads_what_libyaml_does(monkeypatch):
+    monkeypatch.setattr(text, "LOADER", yaml.SafeLoader)
+    odd = of_one_class(
+        {("x" * 1100, 'a"b'): Property(Category(("\x85\u2028\ufeff\x7f\U0001f4f1", "\t\n\r")))}, "\u2029", label="# no"
+    )
+    assert loads(odd.to_yaml({("\u2029", ("x" * 1100, 'a"b')): "\x85x\u2028"})) == odd
