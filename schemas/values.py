@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Collection
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ WHOLE = (Set, Listed)  # kinds that take a list as one value
 EXACT = 10**15  # whole numbers below are spelt the same whatever type they have
 
 
-def applied(one: Property, value: Any, missing: Iterable[str]) -> Any:
+def applied(one: Property, value: Any, missing: Collection[str]) -> Any:
     """A value in the form of its property's kind; None where it is a gap; ValueError where it does not fit."""
     if value is None or isinstance(value, Known):
         return value
@@ -52,7 +52,7 @@ def _spelt(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    if abs(value) < EXACT and value == int(value):
+    if -EXACT < value < EXACT and value == int(value):
         return str(int(value))
     return None if isinstance(value, int) else str(value)
 
@@ -62,7 +62,7 @@ def _is_empty(part: Tree) -> bool:
     return all(value is None for key, value in part.items() if key[:1] != "@")
 
 
-def _one_of_several(one: Property, found: list[Any], missing: Iterable[str]) -> Any:
+def _one_of_several(one: Property, found: list[Any], missing: Collection[str]) -> Any:
     """Several values of a property that has one: which of them counts is told by `many`."""
     try:
         return apply_kind(one.kind, found)  # a pair is one coordinate

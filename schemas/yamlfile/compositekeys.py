@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator
 
@@ -22,7 +22,7 @@ from kbdisk.schemas.yamlfile.told import As, MaybeFactor, MaybePositive, MaybeWh
 class QuantityKeys(NumberKeys):
     """A number of some unit, such as a weight."""
 
-    makes = Quantity
+    makes: ClassVar[type[Any]] = Quantity
     unit: MaybeWords = Field(None, description="The unit that a bare number is in.")
     units: dict[str, MaybeFactor] = Field(
         {}, description="Other units that values come in, each with how many of `unit` one of it is (null: not known)."

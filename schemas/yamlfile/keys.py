@@ -25,6 +25,7 @@ Written: TypeAlias = dict[str, Any]  # keys and plain values, as a file has them
 
 SPELT = {"min": "minimum", "max": "maximum"}  # keys that are shorter than the fields they fill
 TYPES: dict[Any, Any] = {bool: Truth, int: Whole, float: Real, str: Words}
+SHORT = 10**15  # whole numbers below are written without an exponent
 SHAPES = {"tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping"}
 
 
@@ -77,7 +78,8 @@ def keys_of(name: str) -> type[KindKeys]:
     from kbdisk.schemas.yamlfile import compositekeys, leafkeys  # which need what stands here
 
     ours = leafkeys.LEAVES | compositekeys.COMPOSITES
-    return ours[name] if name in ours else _keys_like(KINDS[name].leaf if name in KINDS else COMPOSITES[name].composite)
+    made: Any = KINDS[name].leaf if name in KINDS else COMPOSITES[name].composite
+    return ours[name] if name in ours else _keys_like(made)
 
 
 def read_kind(told: Any) -> Kind:
@@ -92,7 +94,14 @@ def write_kind(kind: Kind) -> str | Written:
     """The short form where the name says it all."""
     name = kind_called(kind)
     rest = keys_of(name).written(kind)
-    return {"kind": name, **rest} if rest else name
+    return {"kind": name, **_short(rest)} if rest else name
+
+
+def _short(value: Any) -> Any:
+    """Bounds and factors as whole numbers where they are; labels stay what they are, 1.0 is not 1."""
+    if isinstance(value, dict):
+        return {key: _short(inner) for key, inner in value.items()}
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < SHORT else value
 
 
 def kind_called(kind: Kind) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -84,7 +84,7 @@ TRANSFORM = Field("auto", description="How numbers are scaled before they are le
 class NumberKeys(BoundedKeys):
     """A quantity on a real scale without a unit, such as a year or a count."""
 
-    makes = Number
+    makes: ClassVar[type[Any]] = Number
     integer: Truth = INTEGER
     min: MaybeReal = MIN
     max: MaybeReal = MAX

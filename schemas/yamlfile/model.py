@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.yamlfile.keys import Keys, keys_of, named, problems_of, refuse, unknown_key
+from kbdisk.schemas.yamlfile.text import Place
 from kbdisk.schemas.yamlfile.told import As, MaybeWords, Spelling, Title, Truth, Words, choice, got, whole
 
 VERSION = 1
@@ -64,7 +65,7 @@ def _property(told: Any) -> Told:
     name, rest = named(told)
     own, common = keys_of(name), [key for key in PropertyKeys.names() if key not in keys_of(name).names()]
     known = ["kind", *own.names(), *common]
-    problems = {(key,): unknown_key(key, known, name) for key in rest if key not in known}
+    problems: dict[Place, str] = {(key,): unknown_key(key, known, name) for key in rest if key not in known}
     made: list[Any] = []
     for keys in (own, PropertyKeys):
         names = own.names() if keys is own else common

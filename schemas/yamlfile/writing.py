@@ -81,8 +81,6 @@ def _flow(value: Any) -> str:
         return "{" + ", ".join(f"{_key(key, '')} {_flow(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_flow, value)) + "]"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
     return scalar(value) if isinstance(value, str) else json.dumps(value)
 
 

@@ -41,6 +41,12 @@ def test_the_example_is_written_in_short_forms_with_comments_beside():
     assert max(map(len, written)) <= 120
 
 
+def test_labels_keep_their_type_and_bounds_are_short():
+    written = of_one_class({("x",): Property(Category((1, 1.0, True, "1")))}).to_yaml()
+    assert 'values: [1, 1.0, true, "1"]' in written
+    assert "{kind: number, min: 5, max: 1e+30}" in of_one_class({("x",): Property(Number(False, 5.0, 1e30))}).to_yaml()
+
+
 def test_other_readers_of_yaml_see_the_same_scalars():
     values = (
         "no",
