@@ -47,6 +47,22 @@ def test_labels_keep_their_type_and_bounds_are_short():
     assert "{kind: number, min: 5, max: 1e+30}" in of_one_class({("x",): Property(Number(False, 5.0, 1e30))}).to_yaml()
 
 
+def test_a_field_called_kind_is_told_from_a_kind():
+    found = of_one_class({("x",): Property(Listed({"kind": Text(), "of": Number()}))})
+    assert "of: {kind: {kind: text}, of: number}" in found.to_yaml()
+    assert loads(found.to_yaml()) == found
+
+
+def test_iris_are_written_by_their_prefix_and_in_brackets_where_they_could_be_taken_for_another():
+    prefixes = {"s": "http://s/", "sx": "http://s/x/", "urn": "http://u/"}
+    told = {"A": "http://s/x/y", "B": "urn:isbn:1", "C": "http://other/z"}
+    found = Schema({name: Class(name, iri=iri) for name, iri in told.items()}, prefixes=prefixes)
+    written = found.to_yaml()
+    for line in ("iri: sx:y", 'iri: "<urn:isbn:1>"', "iri: http://other/z"):
+        assert line in written
+    assert loads(written) == found
+
+
 def test_other_readers_of_yaml_see_the_same_scalars():
     values = (
         "no",
