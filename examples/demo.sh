@@ -12,6 +12,8 @@ show() {
 
 show kbdisk inspect phones.jsonl
 show kbdisk inspect elements.ttl
+show kbdisk schema infer phones.jsonl
+show kbdisk schema check phones.yaml phones.jsonl
 show cat new-values.jsonl
 show kbdisk write elements.ttl --values new-values.jsonl --insert --out "$work/completed.ttl"
 show diff elements.ttl "$work/completed.ttl" || test $? = 1

@@ -44,7 +44,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A path that only the source has, or only the schema; `near` is one of the other side that looks like it."""
+    """A path that only the source has, or only the schema; `near` is what it may have been meant for."""
 
     of: str
     path: str
@@ -126,7 +126,7 @@ class _Reader:
         absent = [(of, show(path)) for of, path in unseen if self._expected(of, path)]
         found.absent = [Stray(of, path, 0, _nearest(path, self._unknown_of(of))) for of, path in absent]
         found.unknown = [
-            Stray(of, show(path), count, _nearest(show(path), [each for name, each in absent if name == of]))
+            Stray(of, show(path), count, _nearest(show(path), map(show, self.schema.classes[of].properties)))
             for (of, path), count in self.unknown.most_common()
             if of in found.classes
         ]
@@ -183,4 +183,6 @@ def _some(paths: list[str]) -> str:
 
 
 def _nearest(path: str, others: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(path, list(others), 1, NEAR)), None)
+    """What a path may have been meant for: height is not weight misspelt, so the first letter counts."""
+    likely = [other for other in others if other[:1].lower() == path[:1].lower()]
+    return next(iter(difflib.get_close_matches(path, likely, 1, NEAR)), None)

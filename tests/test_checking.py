@@ -107,6 +107,20 @@ def test_a_path_that_looks_misspelt_is_a_finding_and_the_right_one_is_named(wron
     assert not findings.fits
 
 
+def test_a_path_that_is_misspelt_now_and_then_is_told_with_the_right_one(found):
+    findings = found(schema_of(brand=Text()), {"brand": "x"}, {"brnad": "y"})
+    assert [(one.path, one.count, one.near) for one in findings.unknown] == [("brnad", 1, "brand")]
+
+
+def test_weight_is_not_height_misspelt(found):
+    findings = found(schema_of(n=Number(), height=Number()), {"n": 1, "weight": 2})
+    assert [(one.path, one.near) for one in (*findings.absent, *findings.unknown)] == [
+        ("height", None),
+        ("weight", None),
+    ]
+    assert findings.fits
+
+
 def test_fields_of_parts_and_maps_are_known_one_by_one(found):
     schema = schema_of(
         prizes=Listed({"year": Number(), "at": Listed({"city": Text()})}),

@@ -13,6 +13,7 @@ from kbdisk.errors import KBDiskWarning
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
+    from kbdisk.checking import Findings
     from kbdisk.schemas.schema import Schema
 
 
@@ -135,15 +136,16 @@ def check(
     """
     from kbdisk import checking
 
+    if schema == source == "-":
+        raise click.UsageError("SCHEMA and SOURCE both want standard input.")
     known = open_schema(schema)
+    schema = "the schema" if schema == "-" else schema
     with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
         warnings.simplefilter("ignore", KBDiskWarning)
         kb = open_source(source, format, options, progress)
         found = checking.check(known, kb, name=schema, classes=options["classes"])
     if as_json:
-        import dataclasses
-
-        _print_json({"schema": schema, **dataclasses.asdict(found), "fits": found.fits})
+        _print_json({"schema": schema, **_findings(found)})
     else:
         from kbdisk.cli.schematables import shown_findings
 
@@ -250,6 +252,13 @@ def _leaves(schema: Schema) -> dict[str, dict[str, str]]:
         name: {show_pattern(path): kind_of(leaf) for path, leaf in one.leaves().items()}
         for name, one in schema.classes.items()
     }
+
+
+def _findings(found: Findings) -> dict[str, Any]:
+    import dataclasses
+
+    told = {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}  # orjson knows what is in them
+    return {**told, "classes": dict(found.classes), "strange": dict(found.strange), "fits": found.fits}
 
 
 def _reasons(reasons: Any) -> list[dict[str, str]]:

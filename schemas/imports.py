@@ -1,0 +1,43 @@
+"""Schemas of others, told by what a file says: SHACL, JSON Schema, LinkML. Each has a module with `read(path)`."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path as FilePath
+
+from kbdisk.errors import SchemaError
+from kbdisk.schemas.imported import Imported
+
+LANGUAGES = {"shacl": "SHACL", "jsonschema": "JSON Schema", "linkml": "LinkML"}  # also the names of the modules
+SHACL = b"http://www.w3.org/ns/shacl#"
+OURS = re.compile(rb"^kbdisk\s*:", re.MULTILINE)
+LINKML = re.compile(rb"^(classes|slots|enums|types)\s*:", re.MULTILINE)
+
+
+def read(path: str | FilePath, language: str | None = None) -> Imported:
+    """The schema that a file tells, and what of it was left out."""
+    path = FilePath(path)
+    module = importlib.import_module(f"kbdisk.schemas.{language or language_of(path)}")
+    imported: Imported = module.read(path)
+    return imported
+
+
+def language_of(path: FilePath) -> str:
+    """What a file is written in; SchemaError where that cannot be told."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}".lower()
+        raise SchemaError(str(path), f"{reason}.") from None
+    if SHACL in data:
+        return "shacl"
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+        return "jsonschema"
+    if OURS.search(data):
+        raise SchemaError(str(path), "is a schema of kbdisk's already. Use it as it is.")
+    if LINKML.search(data):
+        return "linkml"
+    raise SchemaError(
+        str(path), f"expected {', '.join(LANGUAGES.values())}, got none of them. Say --from where it is one."
+    )
