@@ -33,10 +33,11 @@ class Listed:
         """The count and what is known of each part; what no field is for is carried along as it is."""
         parts: Parts = {COUNT: len(value)}
         for place, item in enumerate(value):
-            for key, inner in item.items() if isinstance(item, dict) else [("", item)]:
+            named = isinstance(item, dict) and "" not in self.fields
+            for key, inner in item.items() if named else [("", item)]:
                 if inner is not None and not isinstance(inner, Known):
                     leaves = split_kind(self.fields[key], inner) if key in self.fields else {(): inner}
-                    parts |= {(place, *_key(key), *path): leaf for path, leaf in leaves.items()}
+                    parts |= {(place, *([key] if named else []), *path): leaf for path, leaf in leaves.items()}
         return parts
 
     def join(self, parts: Mapping[Path, Any]) -> list[Any]:

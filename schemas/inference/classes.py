@@ -22,6 +22,7 @@ ROOTS = frozenset(
         "http://schema.org/Thing",
     }
 )
+LAST = 1 << 40
 REMEMBERED = 10_000  # combinations
 ROOF = 0.9  # the share of a class's entities that smaller classes have, where it is a mere roof
 
@@ -64,7 +65,7 @@ class Choice:
         found = self.chosen.get(classes)
         if found is None:
             for name in classes:
-                self.rank.setdefault(name, len(self.rank))
+                self.rank.setdefault(name, len(self.rank) + (name in ROOTS) * LAST)
             if len(self.chosen) > REMEMBERED:
                 self.chosen.clear()
             found = self.chosen[classes] = min(classes, key=self.rank.__getitem__, default="")

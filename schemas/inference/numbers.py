@@ -79,7 +79,7 @@ def _repeated(labels: Labels) -> bool:
 
 def sentinel(low: Any, high: Any, labels: Labels) -> str | None:
     """The one negative number among others that are none, where it is one by which people say that there is no value."""
-    if low not in SENTINELS or labels.seen < ENOUGH or high < (1000 if low == -1 else -low):
+    if low not in SENTINELS or not labels.exact or labels.seen < ENOUGH or high < (1000 if low == -1 else -low):
         return None
     below = [value for value, _ in labels.weighted() if value < 0]
     alone = set(below) == {low} and labels.distinct() > ENOUGH // 2 and labels.counts[low] < labels.seen / 2

@@ -9,15 +9,21 @@ from dataclasses import replace
 from typing import Any
 
 from kbdisk.entity import Path
-from kbdisk.schemas.composites.coordinate import NAMES, Coordinate
-from kbdisk.schemas.composites.date import NUMBERS, Date
+from kbdisk.schemas.composites.coordinate import Coordinate
+from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.inference.decision import Decision, counted, percent
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.nodes import DEEPEST, Node, merged
-from kbdisk.schemas.inference.numbers import number_leaf
+from kbdisk.schemas.inference.parts import (
+    alike,
+    date_of_parts,
+    keys_are_labels,
+    labels_within,
+    place_of_parts,
+    quantity_of_parts,
+)
 from kbdisk.schemas.inference.scalars import scalar_decision
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 
@@ -28,10 +34,6 @@ LONGITUDE_FIRST = re.compile(r"(?i:coordinates|lo?ng_?lat)")
 MOST = 32
 FEW_NUMBERS = 20
 FEW = 8
-CODE = re.compile(r"[a-z]{2,3}(?:[-_]\w{2,8})?|[A-Z]{2,4}|[A-Z]?\d+|\d{4}-\d\d(?:-\d\d)?|\W+")
-CODES = 8  # keys, all codes, that are taken for labels even where every part has all of them
-VARY = 0.5  # the share of its keys that a part has on average, below which they are labels
-FEWEST = 4
 
 Decided = Iterator[tuple[Path, Decision]]
 
@@ -41,7 +43,7 @@ class Shapes:
 
     def __init__(self, targets: Targets, node: Node) -> None:
         self.targets = targets
-        self.labels = set(_labels(node))  # keys of the maps that are told by their own
+        self.labels = set(labels_within(node))  # keys of the maps that are told by their own
 
     def properties(self, node: Node, path: Path, entities: int) -> Decided:
         """The properties under a part, in order."""
@@ -82,53 +84,15 @@ class Shapes:
 
     def composite(self, name: str, node: Node) -> Decision | None:
         """A date, a place, a quantity or a map, where parts are one."""
-        return self._date(node) or self._place(node) or self._quantity(node) or self._map(node)
-
-    def _date(self, node: Node) -> Decision | None:
-        names = set(node.children)
-        if "year" not in names or not names <= set(NUMBERS) or len(names) < 2:
-            return None
-        bounds = {"month": (1, 12), "day": (1, 31)}
-        for name, child in node.children.items():
-            low, high = bounds.get(name, (None, None))
-            facts = child.facts
-            bad = child.parts or child.lists or set(facts.count) - {"number"} or not facts.whole
-            if bad or (low is not None and facts.low is not None and (facts.low < low or facts.high > high)):
-                return None
-        parts = tuple(name for name in NUMBERS if name in names)
-        return Decision(Date(parts=parts), f"parts {', '.join(parts)}: a date")
-
-    def _place(self, node: Node) -> Decision | None:
-        told = sorted(NAMES.get(name, "") for name in node.children)
-        numbers = all(_numeric(child) for child in node.children.values())
-        if told != ["latitude", "longitude"] or not numbers or not _in_degrees(node):
-            return None
-        return Decision(Coordinate(), f"parts {' and '.join(node.children)}: a place")
-
-    def _quantity(self, node: Node) -> Decision | None:
-        value, unit = node.children.get("value"), node.children.get("unit")
-        if len(node.children) != 2 or value is None or unit is None or not _numeric(value):
-            return None
-        labels = unit.facts.labels_of("text")
-        if (
-            set(unit.facts.count) != {"text"}
-            or unit.parts
-            or unit.lists
-            or not labels.exact
-            or labels.distinct() > MOST
-        ):
-            return None
-        main, *others = (one for one, _ in labels.counts.most_common())
-        leaf = number_leaf(value.facts.low, value.facts.whole, value.facts.labels_of("number"))
-        return Decision(Quantity(main, dict.fromkeys(others), leaf), "parts value and unit: a quantity")
+        return date_of_parts(node) or place_of_parts(node) or quantity_of_parts(node) or self._map(node)
 
     def _map(self, node: Node) -> Decision | None:
-        told = _keys_are_labels(node)
+        told = keys_are_labels(node)
         if (
             not told
             and len(node.children) > 1
             and self.labels.issuperset(node.children)
-            and _alike([*node.children.values()])
+            and alike([*node.children.values()])
         ):
             told = f"its keys {', '.join(node.children)} are labels elsewhere"
         if not told:
@@ -227,61 +191,6 @@ class Shapes:
                 order = "longitude first" if longitude_first else "latitude first"
                 return Decision(Coordinate(longitude_first), f"pairs of degrees, {order}")
         return None
-
-
-def _keys_are_labels(node: Node) -> str:
-    """Why the keys of a part are labels and no names; empty where they are names."""
-    keys = list(node.children)
-    if node.rest is not None:
-        return f"more than {len(keys):,} different keys: they are labels"
-    filled = [child for child in node.children.values() if child.filled]
-    if len(filled) < FEWEST or not _alike(filled):
-        return ""
-    share = sum(child.filled for child in filled) / (len(filled) * node.parts)
-    coded = all(map(CODE.fullmatch, keys))
-    told = f"{counted(len(keys), 'different key')} such as {keys[0]}, {percent(share)} of them in each: they are labels"
-    if share < VARY and (coded or len(keys) > 4 * CODES or share < 0.1):
-        return told
-    return told if coded and len(keys) >= CODES else ""
-
-
-def _labels(node: Node) -> Iterator[str]:
-    """The keys of all maps within a part that are labels."""
-    for child in node.children.values():
-        if child.parts and _keys_are_labels(child):
-            yield from child.children
-        yield from _labels(child)
-
-
-def _alike(nodes: list[Node]) -> bool:
-    """Whether values are alike: the same families, or parts with mostly the same keys."""
-    nodes = [node for node in nodes if node.filled]
-    shapes = {_shape(node) for node in nodes}
-    if len(shapes) != 1:
-        return False
-    if "part" not in shapes:
-        return True
-    names = [set(node.children) for node in nodes]
-    usual = set.union(*names)
-    return sum(len(one) for one in names) >= VARY * len(usual) * len(names)
-
-
-def _shape(node: Node) -> str:
-    if node.parts or node.lists:
-        return "part" if node.parts else "list"
-    return next(iter(dict(node.facts.shares())))
-
-
-def _numeric(node: Node) -> bool:
-    return set(node.facts.count) <= {"number"} and not node.parts and not node.lists
-
-
-def _in_degrees(node: Node) -> bool:
-    for name, child in node.children.items():
-        low, high = (-90, 90) if NAMES[name] == "latitude" else (-180, 360)
-        if child.facts.low is None or child.facts.low < low or child.facts.high > high:
-            return False
-    return True
 
 
 def _without_lists(node: Node) -> Node | None:

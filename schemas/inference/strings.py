@@ -15,7 +15,7 @@ from typing import Any
 from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
 from kbdisk.schemas.composites.date import SPLIT, Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, shown
+from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, percent, shown
 from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, number_leaf
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.vocabulary import vocabulary
@@ -149,10 +149,11 @@ def _places(strings: Strings) -> Decision | None:
 
 
 def _digits(strings: Strings) -> Decision | None:
-    if (
-        strings.share(lambda text: PLAIN.fullmatch(text) or GROUPED.fullmatch(text) or ZERO_FILLED.fullmatch(text))
-        < FITS
-    ):
+    share = strings.share(_is_numeral)
+    if share < FITS:
+        if share > 0.5:
+            odd = shown(strings.first(lambda text: not _is_numeral(text)))
+            strings.remarks.append(f"{percent(share)} are numbers, but {odd} is none")
         return None
     filled = strings.first(ZERO_FILLED.fullmatch)
     if filled:
@@ -169,6 +170,10 @@ def _digits(strings: Strings) -> Decision | None:
     if strings.first(GROUPED.fullmatch):
         return Decision(Quantity(value=leaf), f"numbers with commas, such as {strings.first(GROUPED.fullmatch)}")
     return Decision(leaf, f"numbers, written as strings such as {shown(strings.first())}")
+
+
+def _is_numeral(text: str) -> bool:
+    return bool(PLAIN.fullmatch(text) or GROUPED.fullmatch(text) or ZERO_FILLED.fullmatch(text))
 
 
 def _numbers(strings: Strings) -> tuple[Labels, Any, Any, bool]:

@@ -1,0 +1,91 @@
+"""What inferring a schema costs beside loading alone: time as a ratio, and the most memory, each in a process of its own.
+
+python benchmarks/infer.py [--lines 1000000] [--triples 5000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+ROUNDS = 3
+
+
+def sources() -> dict[str, object]:
+    """The generators of io.py, which is not `io`."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("benchmark_io", Path(__file__).with_name("io.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {"jsonl": module.phones, "nt": module.things}
+
+
+def child(what: str, path: str) -> None:
+    """Load, or infer; on the first lines before, so that everything is imported."""
+    import kbdisk
+
+    def run(kb) -> int:
+        if what == "infer":
+            return len(kbdisk.infer(kb).reasons)
+        return sum(1 for _ in kb)
+
+    with Path(path).open("rb") as file:
+        start = b"".join(line for line, _ in zip(file, range(400), strict=False))
+    run(kbdisk.load(start, format="jsonl" if path.endswith("jsonl") else "ntriples"))
+    begun = time.perf_counter()
+    run(kbdisk.load(path))
+    seconds = time.perf_counter() - begun
+    print(json.dumps({"seconds": seconds, "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def measured(what: str, path: Path) -> dict[str, float]:
+    """Seconds and megabytes of one run."""
+    run = [sys.executable, "-W", "ignore", __file__, "--child", what, str(path)]
+    answer: dict[str, float] = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+    return answer
+
+
+def row(path: Path, lines: Iterable[str], what: str, rounds: int) -> None:
+    """Write the file, measure in turn, print, delete it."""
+    with path.open("w") as file:
+        file.writelines(lines)
+    pairs = [(measured("load", path), measured("infer", path)) for _ in range(rounds)]
+    load, infer = (min(pair[side]["seconds"] for pair in pairs) for side in (0, 1))
+    most = max(pair[1]["megabytes"] for pair in pairs)
+    path.unlink()
+    print(f"| {what} | {load:.2f} s | {infer:.2f} s | {infer / load:.2f} | {most:.0f} MB |", flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--triples", type=int, default=5_000_000)
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        child(*asked.child)
+        return
+    print(f"{date.today()}, Python {platform.python_version()}, {platform.machine()}\n")
+    print("| source | loading alone | inferring | ratio (wanted: 2 or less) | memory (wanted: under 300 MB) |")
+    print("|---|---|---|---|---|")
+    made = sources()
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (asked.lines // 5, asked.lines):
+            row(Path(folder, "some.jsonl"), made["jsonl"](count), f"JSON Lines, {count:,}", ROUNDS)
+        for count in (asked.triples // 10, asked.triples):
+            row(Path(folder, "some.nt"), made["nt"](count), f"N-Triples, {count:,}", 1 if count > 1_000_000 else ROUNDS)
+
+
+if __name__ == "__main__":
+    main()

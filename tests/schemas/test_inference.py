@@ -1,0 +1,740 @@
+"""The inferred schema: what each path becomes and why; real knowledge bases fit theirs; any trees have one."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import leaves, trees
+
+import kbdisk
+from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text, at, read_path
+from kbdisk.schemas import leaf
+from kbdisk.schemas.composites import coordinate, date, listed, mapped, quantity
+from kbdisk.schemas.inference import infer
+from kbdisk.schemas.inference.classes import Choice
+from kbdisk.schemas.inference.decision import percent
+from kbdisk.schemas.inference.nodes import KEYS
+from kbdisk.schemas.inference.sketch import HASHES, LIMIT, Budget, Labels, Smallest
+
+NAMES = ["Ada", "Ben", "Cleo", "Dora", "Emil", "Fay"]
+
+
+def entities(*values, key="x"):
+    """Entities with one property each."""
+    return [Entity(f"e{i}", {key: value}) for i, value in enumerate(values)]
+
+
+def decided(values, key="x"):
+    """The property at one path, and the reason for it."""
+    found = infer(entities(*values, key=key))
+    return found.schema.classes[""].properties.get((key,)), found.reasons.get(("", (key,))) or found.left_out[
+        "", (key,)
+    ]
+
+
+def kind(values, key="x"):
+    return decided(values, key)[0].kind
+
+
+def fitting(values, key="x"):
+    """The kind, and all the values in the form of the kind: every one of them has to fit."""
+    schema = infer(entities(*values, key=key)).schema
+    assert [schema.check(entity) for entity in entities(*values, key=key)] == [[]] * len(values)
+    return schema.classes[""].properties[key,].kind
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def test_numbers_that_are_never_negative_have_0_as_their_least():
+    assert kind([3, 4.25, 7]) == leaf.Number(minimum=0, decimals=2)
+    assert kind([-3, 4.5]) == leaf.Number(decimals=1)
+
+
+def test_floats_that_are_all_whole_are_whole_numbers():
+    assert kind([2010.0, 2011.0, 5.0]) == leaf.Number(integer=True, minimum=0)
+    assert kind([Decimal("2"), Decimal("1E+2"), 7]) == leaf.Number(integer=True, minimum=0)
+    assert not kind([2010.0, 2011.5]).integer
+
+
+def test_years_stay_numbers():
+    one, why = decided([1999, 2004, 2010])
+    assert one.kind == leaf.Number(integer=True, minimum=0)
+    assert "such as years" in why
+
+
+def test_numbers_over_many_orders_of_magnitude_are_learnt_by_their_logarithm():
+    dice = random.Random(1)
+    assert kind([10 ** dice.uniform(0, 6) for _ in range(200)]).transform == "log"
+    assert kind([dice.gauss(100, 5) for _ in range(200)]).transform == "auto"
+
+
+def test_0_and_1_are_labels_and_more_numbers_are_numbers():
+    assert kind([0, 1] * 20) == leaf.Category((0, 1), closed=True)
+    assert kind([0, 1, 2] * 20) == leaf.Number(integer=True, minimum=0)
+
+
+def test_whole_numbers_that_all_differ_are_an_id_only_by_their_name():
+    assert decided(range(50), key="phone_id")[0].role == "ignore"
+    assert decided(range(50), key="weight")[0].role == "value"
+    assert kind([3, 4, 4, 5] * 20, key="oem_id") == leaf.Category()
+
+
+def test_minus_one_among_large_numbers_stands_for_no_value():
+    one, why = decided([-1, -1, *range(1000, 1100)])
+    assert one.missing == ("-1",)
+    assert one.kind.minimum == 0
+    assert "-1 stands for no value 2 times" in why
+    assert decided([-1, 0, 1] * 20)[0].missing == ()
+    assert decided([-2, -1, *range(1000, 1100)])[0].missing == ()
+
+
+def test_degrees_may_be_negative_where_none_is():
+    assert kind([48.2, 50.1], key="latitude") == leaf.Number(minimum=-90, maximum=90, decimals=1)
+    assert kind([48.2, 450.1], key="latitude").maximum is None
+
+
+def test_a_value_that_is_always_the_same_is_ignored():
+    for value in (5, "same", True, Link("one")):
+        one, why = decided([value] * 30)
+        assert one.role == "ignore"
+        assert "nothing to learn" in why
+    assert decided([5] * 5)[0].role == "value"
+
+
+# ---------------------------------------------------------------- strings
+
+
+def test_numbers_written_as_strings_are_numbers():
+    values = [str(number) for number in range(100, 180)]
+    assert fitting(values) == leaf.Number(integer=True, minimum=0)
+    assert fitting(["1.5", "-2", "3e4"]) == leaf.Number(decimals=1)
+
+
+def test_numbers_with_commas_are_quantities_without_a_unit():
+    assert fitting(["1,234", "12,345,678", "99"]) == quantity.Quantity(value=leaf.Number(integer=True, minimum=0))
+
+
+def test_digits_with_zeros_in_front_are_codes():
+    one, why = decided(["004", "010", "123"] * 10)
+    assert isinstance(one.kind, leaf.Category)
+    assert "codes" in why
+
+
+def test_few_different_digits_are_labels():
+    assert kind(["1", "2", "4"] * 20) == leaf.Category(("1", "2", "4"), closed=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "others"),
+    [
+        (["0.7 m", "1.25 m", "3 m"], "m", ()),
+        (["6.9 kg", "70 kg", "190 g"], "kg", ("g",)),
+        (["12%", "9 %", "15.5%"], "%", ()),
+        (["1,200 km²", "3 km²"], "km²", ()),
+    ],
+)
+def test_numbers_with_a_unit_are_quantities(values, unit, others):
+    found = fitting(values)
+    assert isinstance(found, quantity.Quantity)
+    assert (found.unit, tuple(found.factors)) == (unit, others)
+
+
+def test_a_few_labels_that_begin_with_a_digit_are_no_quantities():
+    assert kind(["3G", "4G", "5G"] * 20) == leaf.Category(("3G", "4G", "5G"), closed=True)
+
+
+def test_a_decimal_comma_is_no_comma_between_thousands():
+    assert isinstance(kind(["0,7 m", "1,25 m", "3,1 m"]), leaf.Text)
+
+
+def test_strings_that_come_again_are_labels_and_others_text():
+    assert kind(["red", "blue"] * 30) == leaf.Category(("blue", "red"), closed=True)
+    assert kind([f"a name of {i}" for i in range(60)]) == leaf.Text()
+    assert kind([f"maker {i % 40}" for i in range(300)]) == leaf.Category()
+    _one, why = decided(["red", "blue"] * 30)
+    assert why == "100 % filled; 2 labels in 60 values, and hardly a new one is to come"
+
+
+def test_long_strings_are_text_even_where_some_come_again():
+    story = " ".join(NAMES) + " went to the market and bought things of number "
+    assert kind([story + str(i % 30) for i in range(90)]) == leaf.Text()
+
+
+def test_yes_and_no_are_labels_true_and_false_are_truths():
+    assert kind(["yes", "no"] * 20) == leaf.Category(("no", "yes"), closed=True)
+    assert kind([True, False] * 20) == leaf.Boolean()
+
+
+def test_codes_that_all_differ_are_ids_and_names_are_not():
+    one, why = decided([f"X{i}" for i in range(40)])
+    assert (one.kind, one.role, one.unique) == (leaf.Text(), "ignore", True)
+    assert "an id" in why
+    assert decided([f"Phone {i}" for i in range(40)])[0].role == "value"
+
+
+def test_addresses_on_the_web_are_text():
+    one, why = decided([f"https://example.org/{i}" for i in range(40)])
+    assert (one.kind, one.role) == (leaf.Text(), "value")
+    assert "addresses" in why
+
+
+def test_spellings_of_a_gap_are_told_and_do_not_count():
+    one, why = decided(["", "n/a", "12 g", "13 g", "14 g"])
+    assert isinstance(one.kind, quantity.Quantity)
+    assert one.missing == ("", "n/a")
+    assert "stands for no value 2 times" in why
+    assert decided([1, 2, 3, "", "?"])[0].missing == ("", "?")
+    assert decided(["", "nan"]) == (None, "100 % filled; nothing but '', 'nan'")
+
+
+def test_numbers_and_strings_at_one_path_are_labels():
+    one, why = decided([1, 2, "three"] * 10)
+    assert one.kind == leaf.Category()
+    assert "67 % numbers, 33 % strings" in why
+
+
+def test_the_language_of_text_is_told_where_there_is_one():
+    assert kind([Text(name, "de") for name in NAMES]) == leaf.Text(language="de")
+    assert kind([Text("a", "de"), Text("b", "fr"), "c"]) == leaf.Text()
+
+
+# ---------------------------------------------------------------- dates
+
+
+def test_iso_dates_are_dates_and_zeros_say_that_there_is_none():
+    one, why = decided(["1912-11-28", "0000-00-00", "1943-00-00"])
+    assert one.kind == date.Date(parts=("year", "month", "day"))
+    assert one.novalue == ("0000-00-00",)
+    assert "0000-00-00 says that there is none" in why
+    fitting(["1912-11-28", "0000-00-00", "1943-00-00"])
+
+
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        (["28/11/1912", "01/02/1999"], "dmy"),
+        (["11/28/1912", "01/02/1999"], "mdy"),
+        (["1912/11/28", "1999/02/01"], "ymd"),
+        (["28.11.1912", "1.2.1999"], "dmy"),
+    ],
+)
+def test_dates_in_one_order_are_dates(values, order):
+    assert fitting(values) == date.Date(order=order)
+
+
+def test_dates_in_both_orders_are_no_dates():
+    one, why = decided(["28/11/1912", "11/28/1912", "01/02/1999"])
+    assert one.kind == leaf.Text()
+    assert "dates in both orders (28/11/1912, 11/28/1912): which is meant cannot be told" in why
+
+
+def test_dates_whose_order_nothing_tells_are_no_dates():
+    one, why = decided(["01/02/1999", "03/04/2001"])
+    assert one.kind == leaf.Text()
+    assert "none tells which is the day" in why
+
+
+def test_parts_that_are_year_month_and_day_are_one_date():
+    assert (
+        fitting([{"year": 1999.0, "month": 3.0, "day": None}, {"year": 2001, "month": None, "day": None}])
+        == date.Date()
+    )
+    assert fitting([{"year": 1999, "month": 3}]) == date.Date(parts=("year", "month"))
+
+
+def test_parts_with_a_month_13_are_no_date():
+    schema = infer(entities({"year": 1999, "month": 13})).schema
+    assert list(schema.classes[""].properties) == [("x", "year"), ("x", "month")]
+
+
+def test_dates_of_rdf_tell_their_parts_and_how_rough_they_are():
+    assert kind([Date(1999), Date(2001)]) == date.Date(parts=("year",))
+    assert kind([Date(1999, 3), Date(1900, precision="century")]) == date.Date(parts=("year", "month"), coarse=True)
+
+
+# ---------------------------------------------------------------- quantities, places, links
+
+
+def test_units_of_rdf_are_told():
+    found = fitting([Quantity(1, "g"), Quantity(2, "g"), Quantity(3, "kg"), Quantity(None, "g")])
+    assert found == quantity.Quantity("g", {"kg": None}, leaf.Number(integer=True, minimum=0))
+    assert fitting([Quantity(1.5, "g"), 3]).unit is None
+    assert fitting([{"value": 1, "unit": "cm"}, {"value": 2, "unit": "in"}, {"value": 2, "unit": "cm"}]).units() == (
+        "cm",
+        "in",
+    )
+
+
+def test_units_beyond_number_are_all_taken():
+    assert fitting([Quantity(i, f"unit{i}") for i in range(40)]).any_unit
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "longitude_first"),
+    [
+        ("place", [{"lat": 48.2, "lng": 16.4}], False),
+        ("latlng", [[12.5, -69.9], [-80, 170]], False),
+        ("coordinates", [[170, 48.2], [16.4, -80]], True),
+        ("location", ["48.2, 16.37", "-33, 151.2"], False),
+        ("x", [Coordinate(48.2, 16.37)], False),
+    ],
+)
+def test_pairs_of_degrees_are_places(key, values, longitude_first):
+    assert fitting(values, key) == coordinate.Coordinate(longitude_first)
+
+
+def test_pairs_of_numbers_beyond_all_degrees_are_lists():
+    assert isinstance(kind([[500, 3], [2, 4]], key="position"), listed.Listed)
+
+
+def linked(*targets):
+    cities = [Entity(f"c{i}", {}, ("http://x/City",)) for i in range(5)]
+    rivers = [Entity(f"r{i}", {}, ("http://x/River",)) for i in range(5)]
+    return [
+        *cities,
+        *[Entity(f"l{i}", {"at": Link(one)}, ("http://x/Land",)) for i, one in enumerate(targets)],
+        *rivers,
+    ]
+
+
+def test_links_tell_the_class_that_they_go_to_before_and_after():
+    found = infer(linked("c0", "c1", "c2"))
+    assert found.schema.classes["Land"].properties["at",].kind == leaf.Link("City")
+    assert "100 % of them to City" in found.reasons["Land", ("at",)]
+    assert infer(linked("r0", "r1", "r2")).schema.classes["Land"].properties["at",].kind == leaf.Link("River")
+
+
+def test_links_to_several_classes_or_to_nothing_here_tell_none():
+    found = infer(linked("c0", "r1", "r2"))
+    assert found.schema.classes["Land"].properties["at",].kind == leaf.Link()
+    assert "River 67 %, City 33 %" in found.reasons["Land", ("at",)]
+    assert "not in this source" in infer(linked("z1", "z2")).reasons["Land", ("at",)]
+
+
+# ---------------------------------------------------------------- several values
+
+
+def test_several_labels_or_links_are_a_set():
+    assert fitting([["red", "blue"], ["blue"], "red"] * 10).of == leaf.Category(("blue", "red"), closed=True)
+    assert fitting([[Link("a"), Link("b")], Link("c")]) == leaf.Set(leaf.Link())
+
+
+def test_labels_twice_in_a_list_are_no_set():
+    assert kind([["a", "a"], ["a", "b", "b"]] * 10) == listed.Listed({"": leaf.Category(("a", "b"), closed=True)}, 3)
+
+
+def test_several_texts_or_numbers_are_a_list():
+    assert fitting([[1.5, 2.5], [3.5]]) == listed.Listed({"": leaf.Number(minimum=0, decimals=1)}, 2)
+    assert isinstance(fitting([["Kabul"], ["Luanda", "Pretoria"], []]), listed.Listed)
+
+
+def test_few_different_numbers_at_a_time_are_labels():
+    assert fitting([[-1, 2], [3], [2, 3, 4]] * 10) == leaf.Set(leaf.Category())
+
+
+def test_a_rare_second_number_does_not_make_a_list():
+    one, why = decided([*range(100), [5, 7]])
+    assert isinstance(one.kind, leaf.Number)
+    assert one.many == "median"
+    assert "the middle one counts" in why
+    assert decided([*[Date(1900 + i) for i in range(50)], [Date(1999), Date(2000)]])[0].many == "latest"
+
+
+def test_gaps_and_known_unknowns_in_a_list_do_not_spoil_it():
+    assert fitting([[None, "red"], [SOMEVALUE, "blue"], ["red", NOVALUE]] * 5)
+    assert isinstance(fitting([[None, 1.5], [SOMEVALUE, 2.5]]), listed.Listed)
+
+
+def test_a_list_of_parts_is_a_list_and_a_part_alone_is_one_of_it():
+    prizes = [{"year": 1901 + i, "share": "1/2"} for i in range(4)]
+    found = fitting([prizes[:2], prizes[2], prizes[1:]])
+    assert isinstance(found, listed.Listed)
+    assert list(found.fields) == ["year", "share"]
+    assert found.most == 3
+
+
+def test_lists_within_lists_keep_their_fields():
+    found = fitting([[{"n": 1, "of": [{"name": "a"}, {"name": "b"}]}, {"n": 2, "of": [[]]}]])
+    assert found.fields["of"].fields == {"name": leaf.Text()}
+
+
+# ---------------------------------------------------------------- parts and maps
+
+
+def test_parts_that_do_not_vary_stay_paths():
+    schema = infer(entities({"common": "a b", "official": "b"}, {"common": "c d", "official": "d"})).schema
+    assert list(schema.classes[""].properties) == [("x", "common"), ("x", "official")]
+
+
+def currencies(*codes):
+    return {code: {"name": f"the {code}", "symbol": code[0]} for code in codes}
+
+
+def test_keys_that_vary_and_look_like_codes_are_labels():
+    found = fitting([currencies("EUR"), currencies("USD", "PAB"), currencies("XAF"), currencies("CHF")])
+    assert isinstance(found, mapped.Mapped)
+    assert list(found.fields) == ["name", "symbol"]
+    assert found.most == 2
+
+
+def test_a_map_to_plain_values_has_one_field_without_a_name():
+    found = fitting([{"deu": "German"}, {"fra": "French", "nld": "Dutch"}, {"ita": "Italian"}])
+    assert found.fields == {"": leaf.Text()}
+
+
+def test_many_codes_are_labels_even_where_each_part_has_all_of_them():
+    codes = ["ara", "bre", "ces", "deu", "est", "fin", "fra", "hrv", "hun"]
+    assert isinstance(kind([dict.fromkeys(codes, f"name {i}") for i in range(9)]), mapped.Mapped)
+
+
+def test_words_that_vary_are_names():
+    parts = [{"height": 1, "width": 2}, {"depth": 3}, {"weight": 4, "length": 5}, {"radius": 1}]
+    assert len(infer(entities(*parts)).schema.classes[""].properties) == 6
+
+
+def test_keys_that_are_labels_elsewhere_are_labels_here():
+    trees = [
+        {"languages": {code: "so called"}, "demonyms": {"eng": "Xian", "fra": "Xien"}}
+        for code in ("eng", "fra", "deu", "nld", "ita", "spa")
+    ]
+    schema = infer([Entity(str(i), tree) for i, tree in enumerate(trees)]).schema
+    assert isinstance(schema.classes[""].properties["demonyms",].kind, mapped.Mapped)
+
+
+def test_keys_without_end_are_labels_and_take_no_room():
+    parts = [{f"user {i} {j}": j for j in range(10)} for i in range(KEYS // 4)]
+    one, why = decided(parts)
+    assert isinstance(one.kind, mapped.Mapped)
+    assert "more than 2,000 different keys" in why
+
+
+def test_what_lies_too_deep_is_left_out_with_a_reason():
+    deep: object = 1
+    for _ in range(40):
+        deep = [deep]
+    assert decided([deep])[0] is None
+    for _ in range(400):
+        deep = {"a": deep}
+    found = infer(entities(deep))
+    assert found.schema.classes[""].properties == {}
+
+
+def test_what_is_never_filled_is_left_out_with_a_reason():
+    assert decided([None, None]) == (None, "never filled")
+    assert decided([SOMEVALUE, None]) == (None, "never filled")
+
+
+# ---------------------------------------------------------------- classes, ids, IRIs
+
+
+def test_each_class_has_its_own_properties_and_a_short_name():
+    schema = infer(
+        [Entity("a", {"n": 1}, ("http://x/City",)), Entity("b", {"m": 1}, ("http://y#River",)), Entity("c", {"o": 1})]
+    ).schema
+    assert {name: (one.iri, list(one.properties)) for name, one in schema.classes.items()} == {
+        "City": ("http://x/City", [("n",)]),
+        "River": ("http://y#River", [("m",)]),
+        "": (None, [("o",)]),
+    }
+
+
+def test_classes_with_the_same_last_word_keep_apart():
+    schema = infer([Entity("a", {"n": 1}, ("http://x/City",)), Entity("b", {"m": 1}, ("http://y/City",))]).schema
+    assert set(schema.classes) == {"City", "http://y/City"}
+
+
+def test_of_several_classes_the_larger_counts_unless_it_is_a_mere_roof():
+    choice = Choice()
+    choice.settle({("Mountain",): 100, ("Mountain", "Volcano"): 30, ("Agent", "Person"): 50, ("Agent", "Company"): 20})
+    assert choice.of(("Volcano", "Mountain")) == "Mountain"
+    assert choice.of(("Agent", "Person")) == "Person"
+    assert choice.of(("Company", "Agent")) == "Company"
+    assert choice.of(("Agent",)) == "Agent"
+    assert choice.of(("http://www.w3.org/2002/07/owl#Thing", "new")) == "new"
+
+
+def test_the_schema_finds_the_class_that_was_counted():
+    met = [Entity(f"a{i}", {"n": i}, ("Agent", "Person") if i % 2 else ("Agent", "Company")) for i in range(20)]
+    schema = infer([*met, Entity("z", {"n": 1}, ("Agent",))]).schema
+    assert [schema.class_of(entity).name for entity in met[:2]] == ["Company", "Person"]
+    assert schema.class_of(Entity("z", {}, ("Agent",))).name == "Agent"
+
+
+def test_only_the_classes_that_were_asked_for():
+    met = [Entity("a", {"n": 1}, ("http://x/City",)), Entity("b", {"m": 1}, ("http://y#River",))]
+    assert list(infer(met, classes=["City"]).schema.classes) == ["City"]
+    assert list(infer(met, classes=["http://y#River"]).schema.classes) == ["River"]
+
+
+def test_the_id_is_told_and_ignored():
+    found = infer([Entity(f"p{i}", {"code": f"p{i}", "n": i % 7}) for i in range(20)])
+    assert found.schema.classes[""].id == ("code",)
+    assert found.schema.classes[""].properties["code",].role == "ignore"
+    assert found.reasons["", ("code",)] == "the id of each entity"
+
+
+def test_iris_and_prefixes_are_those_of_the_source():
+    kb = kbdisk.load(b"@prefix v: <http://v#> . <urn:a> a v:City ; v:size 3 .", format="turtle")
+    schema = kbdisk.infer(kb).schema
+    assert schema.classes["City"].properties["size",].iri == "http://v#size"
+    assert schema.prefixes["v"] == "http://v#"
+
+
+def test_properties_of_a_wikibase_are_labelled():
+    found = infer(
+        [Entity("http://w/P31", {}, ("Property",), "instance of"), Entity("Q1", {"P31": Link("Q2")}, ("Item",))]
+    )
+    assert found.schema.classes["Item"].properties["P31",].label == "instance of"
+
+
+def test_nothing_has_a_schema_too():
+    assert infer([]).schema.classes[""].properties == {}
+
+
+def test_a_schema_is_the_same_whatever_the_order_of_hashes():
+    met = [Entity(str(i), {"a": f"name {i}", "b": i % 3, "c": [1, None, "x"][i % 3]}) for i in range(2000)]
+    assert infer(met) == infer(met)
+
+
+# ---------------------------------------------------------------- many
+
+
+def test_many_different_strings_are_counted_by_a_sketch():
+    labels = Labels(Budget())
+    for start in range(0, 60_000, 500):
+        labels.take([f"string {i}" for i in range(start, start + 500)])
+    assert not labels.exact
+    assert len(labels.counts) <= LIMIT
+    assert labels.distinct() == pytest.approx(60_000, rel=0.15)
+    assert len(list(labels.weighted())) == 1000
+
+
+def test_the_most_frequent_outlive_a_flood():
+    labels = Labels(Budget())
+    for start in range(0, 40_000, 400):
+        labels.take([f"string {i}" for i in range(start, start + 400)] + ["often"] * 100)
+    assert labels.counts.most_common(1) == [("often", 10_000)]
+
+
+def test_a_sketch_of_few_is_exact():
+    few = Smallest()
+    few.add(range(HASHES // 2))
+    few.add(range(HASHES // 2))
+    assert few.count() == HASHES // 2
+
+
+def test_paths_share_their_room():
+    budget = Budget(values=1000)
+    labels = [Labels(budget) for _ in range(20)]
+    for one in labels:
+        one.take([f"value {i}" for i in range(400)])
+    assert sum(len(one.counts) for one in labels) <= 1000 + 20 * 256
+    assert not labels[-1].exact
+
+
+def test_a_rare_path_of_a_long_source_is_looked_at_closely():
+    met = (
+        Entity(str(i), {"n": i, **({"rare": "red" if i % 2 else "blue"} if i % 97 < 2 else {})}) for i in range(30_000)
+    )
+    found = infer(met)
+    assert found.schema.classes[""].properties["rare",].kind == leaf.Category(("blue", "red"), closed=True)
+
+
+def test_a_late_negative_number_is_not_overlooked():
+    met = [Entity(str(i), {"n": i + 0.5}) for i in range(20_000)] + [Entity("last", {"n": -7.5})]
+    assert infer(met).schema.classes[""].properties["n",].kind.minimum is None
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(1, "100 %"), (0.9999, "more than 99.9 %"), (0.996, "99.6 %"), (0.5, "50 %"), (0.004, "0.4 %"), (0.0001, "less than 0.1 %"), (0, "0 %")]
+)  # fmt: skip
+def test_a_share_in_words_is_never_rounded_to_all_or_nothing(share, text):
+    assert percent(share) == text
+
+
+# ---------------------------------------------------------------- any trees
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(trees(), max_size=5))
+def test_any_trees_have_a_schema_and_go_through_it(some):
+    goes_through(some)
+
+
+KEYED = st.sampled_from(
+    ["year", "month", "day", "lat", "lng", "value", "unit", "id", "en", "de", "fr", "es", "it", "key", "location", ""]
+)
+ODD = st.sampled_from([
+    "", "-", 1, 12, 0, -1, 2019, "1912-11-28", "0000-00-00", "12/11/1912", "6 kg", "7 g", "1,234", "004", "x", "y", True,
+    Link("1"), Text("a", "en"), Date(2019, 1), Quantity(1, "g"), Quantity(None, "kg"), Coordinate(1, 2), "48.2, 16.3", [1, 2],
+    [[]], [], None, NOVALUE,
+])  # fmt: skip
+NESTED = st.recursive(
+    ODD | leaves(), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYED, inner, max_size=5), max_leaves=10
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.dictionaries(KEYED, NESTED, max_size=6), max_size=25))
+def test_trees_whose_keys_mean_something_go_through_their_schema(some):
+    goes_through(some)
+
+
+def goes_through(some):
+    """The inferred schema applies, checks, and its leaves make the same leaves again."""
+    met = [Entity(str(i), tree) for i, tree in enumerate(some)]
+    found = infer(met)
+    of = found.schema.classes[""]
+    assert set(found.reasons) == {("", path) for path in of.properties}
+    for entity in met:
+        found.schema.check(entity)
+        applied = found.schema.apply(entity)
+        assert found.schema.apply(applied).tree == applied.tree
+        known = found.schema.leaves(applied)
+        again = Entity(entity.id, found.schema.tree(known, ""))
+        assert found.schema.leaves(again) == known
+
+
+# ---------------------------------------------------------------- real knowledge bases
+
+
+def share_that_fits(kb, schema):
+    """The share of the values at the properties of a schema that fit, and of all values that a property is for."""
+    values = misfits = 0
+    for entity in kb:
+        of = schema.class_of(entity)
+        misfits += len(schema.check(entity))
+        values += sum(is_there(entity.tree, path) for path in of.properties)
+    return 1 - misfits / values
+
+
+def is_there(tree, path):
+    try:
+        at(tree, path)
+    except KeyError:
+        return False
+    return True
+
+
+WHOLE = [
+    "gsm/gsm_processed.csv",
+    "nuclear/ground_states.csv",
+    "nuclear/nuclear_processed.csv",
+    "json/countries.json",
+    "json/nobel_laureates.json",
+    "json/nobel_prizes.json",
+    "rdf/mondial/mondial-europe.n3",
+    "rdf/wikidata/Q42.ttl",
+    "rdf/wikibase_fixtures/Q4_statements.nt",
+    "rdf/wikibase_fixtures/full-dump-entities.nt",
+    "wikidata_json/wbgetentities-Douglas-Adams.json",
+    "wikidata_json/sample-dump-20150815.json.gz",
+]
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("ignore::kbdisk.KBDiskWarning")
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_real_knowledge_base_fits_its_inferred_schema(data, name):
+    kb = kbdisk.load(data / name)
+    found = kbdisk.infer(kb)
+    assert share_that_fits(kb, found.schema) > 0.99
+    assert found.schema.classes
+    assert all(found.reasons.values())
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["abalone", "adult", "buddy", "california", "churn2", "diabetes", "house"])
+def test_tabular_sets_fit_their_inferred_schema(data, name):
+    import numpy
+
+    with numpy.load(data / f"tabular/{name}.npz", allow_pickle=False) as arrays:
+        blocks = {key: arrays[key][:3000] for key in arrays if key.endswith("_train")}
+        rows = [
+            {f"{key[:-6]}{i}": value for key, block in blocks.items() for i, value in enumerate(numpy.atleast_1d(block[row]).tolist())}
+            for row in range(min(len(block) for block in blocks.values()))
+        ]  # fmt: skip
+    kb = kbdisk.load(rows)
+    schema = kbdisk.infer(kb).schema
+    assert share_that_fits(kb, schema) == 1
+    assert len(schema.classes[""].properties) == len(rows[0])
+
+
+@pytest.fixture(scope="module")
+def inferred(data):
+    found = {}
+
+    def of(name):
+        if name not in found:
+            found[name] = kbdisk.infer(kbdisk.load(data / name)).schema
+        return found[name]
+
+    return of
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "of", "path", "kind", "more"),
+    [
+        ("gsm/gsm_processed.csv", "", "weight", leaf.Number, {"minimum": 0}),
+        ("gsm/gsm_processed.csv", "", "oem", leaf.Category, {"closed": False}),
+        ("gsm/gsm_processed.csv", "", "model", leaf.Text, {}),
+        ("gsm/gsm_processed.csv", "", "launch", date.Date, {"parts": ("year", "month", "day")}),
+        ("json/nobel_laureates.json", "", "born", date.Date, {"order": "iso"}),
+        ("json/nobel_laureates.json", "", "died", date.Date, {}),
+        ("json/nobel_laureates.json", "", "gender", leaf.Category, {"values": ("male", "female", "org"), "closed": True}),
+        ("json/nobel_laureates.json", "", "prizes", listed.Listed, {"most": 3}),
+        ("json/countries.json", "", "latlng", coordinate.Coordinate, {"longitude_first": False}),
+        ("json/countries.json", "", "translations", mapped.Mapped, {"most": 24}),
+        ("json/countries.json", "", "name.native", mapped.Mapped, {}),
+        ("json/countries.json", "", "demonyms", mapped.Mapped, {}),
+        ("json/countries.json", "", "independent", leaf.Boolean, {}),
+        ("rdf/mondial/mondial-europe.n3", "Country", "population", leaf.Number, {"integer": True, "minimum": 0}),
+        ("rdf/mondial/mondial-europe.n3", "Country", "capital", leaf.Link, {"to": "City"}),
+        ("rdf/mondial/mondial-europe.n3", "Country", "isMember", leaf.Set, {"of": leaf.Link("Organization")}),
+        ("rdf/mondial/mondial-europe.n3", "Country", "hadPopulation", listed.Listed, {}),
+        ("rdf/mondial/mondial-europe.n3", "Mountain", "lastEruption", date.Date, {}),
+    ],
+)  # fmt: skip
+def test_what_real_properties_come_out_as(inferred, name, of, path, kind, more):
+    found = inferred(name).classes[of].properties[read_path(path)].kind
+    assert type(found) is kind
+    assert {key: getattr(found, key) for key in more} == more
+
+
+@pytest.mark.shared
+def test_people_who_live_have_died_on_no_date(data, inferred):
+    schema = inferred("json/nobel_laureates.json")
+    assert schema.classes[""].properties["died",].novalue == ("0000-00-00",)
+    alive = sum(
+        schema.apply(entity).tree["died"] is NOVALUE for entity in kbdisk.load(data / "json/nobel_laureates.json")
+    )
+    assert alive > 100
+
+
+@pytest.mark.shared
+def test_857_paths_of_countries_are_fewer_than_60_properties_that_cover_them(data, inferred):
+    schema = inferred("json/countries.json")
+    assert len(schema.classes[""].properties) < 60
+    kb = kbdisk.load(data / "json/countries.json")
+    values = sum(1 for entity in kb for _ in entity.properties())
+    unknown = sum(1 for entity in kb for _ in schema.unknown(entity))
+    assert unknown < 0.05 * values
+
+
+@pytest.mark.shared
+def test_the_schema_survives_yaml_with_its_reasons(data):
+    from kbdisk.schemas.schema import Schema
+
+    for name in ("json/countries.json", "json/nobel_laureates.json", "rdf/mondial/mondial-europe.n3"):
+        found = kbdisk.infer(kbdisk.load(data / name))
+        text = found.to_yaml()
+        assert "# 100 % filled" in text
+        again = Schema.read(text)
+        for of, one in found.schema.classes.items():
+            assert again.classes[of].properties == one.properties
