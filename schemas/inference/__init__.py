@@ -27,7 +27,7 @@ class Inference:
 
     def to_yaml(self) -> str:
         """The schema as YAML, the reasons as comments."""
-        return self.schema.to_yaml(comments=self.reasons)  # type: ignore[attr-defined,no-any-return]
+        return self.schema.to_yaml(comments=self.reasons)
 
 
 def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "") -> Inference:

@@ -116,9 +116,8 @@ def _ordered_dates(strings: Strings) -> Decision | None:
         return None
     fitting = [order for order in ORDERS if strings.share(lambda text, order=order: _in_order(text, order)) >= FITS]  # type: ignore[misc]
     if len(fitting) == 1:
-        return Decision(
-            Date(order=fitting[0]), f"dates in the one order {ORDERS[fitting[0]]}, such as {strings.first()}"
-        )  # type: ignore[arg-type]
+        kind = Date(order=fitting[0])  # type: ignore[arg-type]
+        return Decision(kind, f"dates in the one order {ORDERS[fitting[0]]}, such as {strings.first()}")
     if fitting:
         strings.remarks.append(f"dates such as {strings.first()}, but none tells which is the day and which the month")
         return None

@@ -738,3 +738,8 @@ def test_the_schema_survives_yaml_with_its_reasons(data):
         again = Schema.read(text)
         for of, one in found.schema.classes.items():
             assert again.classes[of].properties == one.properties
+
+
+def test_maps_within_lists_and_parts_with_an_empty_key_survive_their_leaves():
+    goes_through([{"x": [currencies("EUR"), currencies("USD", "CHF"), currencies("XAF"), currencies("GBP")]}] * 3)
+    goes_through([{"x": [{"": 1, "a": 2}, SOMEVALUE, None]}] * 3)
