@@ -7,11 +7,12 @@ A gap is always allowed where nothing is required: null, an empty part, a spelli
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from kbdisk.entity import Path
-from kbdisk.schemas import dates, edtf
+from kbdisk.schemas import dates, edtf, numerals
 from kbdisk.schemas.composites import COMPOSITES, Kind
 from kbdisk.schemas.composites.coordinate import NAMES, PAIR, Coordinate
 from kbdisk.schemas.composites.date import CARRIED, Date
@@ -20,13 +21,15 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import KINDS, Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.schemas.values import WHOLE
+from kbdisk.schemas.values import WHOLE, spelling
 
 Json: TypeAlias = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ASIDE: Json = {"^@": True}  # keys that are no properties
-EMPTY: Json = {"type": "object", "maxProperties": 0}
+EMPTY: Json = {"type": "object", "patternProperties": ASIDE, "additionalProperties": {"type": "null"}}
+NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+INTEGER = r"^\s*[-+]?([0-9]+(\.0*)?|([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+)\s*$"
 SPELT_NUMBER = r"[-+]?([0-9,]*\.)?[0-9,]*[0-9]([eE][-+]?[0-9]+)?"
 IN_ORDER = {"d": "0*([1-9]|[12][0-9]|3[01])", "m": "0*([1-9]|1[0-2])", "y": "[0-9]{1,4}"}
 BETWEEN = r"\s*[-/. ]\s*"
@@ -99,28 +102,39 @@ def _put(tree: Json, path: Path, value: Json, required: bool) -> None:
 def _property(schema: Schema, one: Property) -> Json:
     """What may stand there: values, several where that is allowed, gaps."""
     told = {"title": one.label, "description": one.description, "$comment": _comment(one)}
-    value = of_kind(one.kind)
-    gaps: list[Any] = [None, *dict.fromkeys((*schema.missing, *one.missing))]
-    fits: list[Json] = [value]
-    if one.novalue:
-        fits.append({"enum": [*one.novalue]})
-    gap: list[Json] = [{"enum": gaps}] + ([] if isinstance(one.kind, Mapped) else [EMPTY])
-    if not isinstance(one.kind, WHOLE):
-        fits.append(_several(one, _any_of(fits), gap))
     shown = {key: text for key, text in told.items() if text}
-    if not one.required:
-        return {**shown, **_any_of([*fits, *gap, *([] if isinstance(one.kind, WHOLE) else [_gaps(gap)])])}
-    return {**shown, **_any_of(fits), "not": _any_of(gap)}
+    spelt = dict.fromkeys((*schema.missing, *one.missing))
+    gap: list[Json] = [{"enum": [None, *_spellings(spelt)]}] + ([] if isinstance(one.kind, Mapped) else [EMPTY])
+    none: list[Json] = [{"enum": _spellings(one.novalue)}] if one.novalue else []
+    value = _set(one.kind, spelt) if isinstance(one.kind, Set) else of_kind(one.kind)
+    fits, gaps = [value, *none], gap
+    if not isinstance(one.kind, WHOLE):
+        fits = [*fits, _several(one, value, gap, none)]
+        gaps = [*gap, {"type": "array", "items": _any_of(gap)}]
+    if one.required:
+        return {**shown, **_any_of(fits), "not": _any_of(gap)}
+    return {**shown, **_any_of([*fits, *gaps])}
 
 
-def _several(one: Property, value: Json, gap: list[Json]) -> Json:
+def _spellings(texts: Iterable[str]) -> list[Any]:
+    """Texts, and the numbers that are spelt so."""
+    values: list[Any] = []
+    for text in texts:
+        values.append(text)
+        with suppress(ValueError):
+            value = numerals.number(text)
+            if spelling(value) == text:
+                values.append(value if isinstance(value, int) else float(value))
+    return values
+
+
+def _several(one: Property, value: Json, gap: list[Json], none: list[Json]) -> Json:
     """A list of values of which one counts: gaps aside, one alone where nothing tells which."""
-    items = {"type": "array", "items": _any_of([value, *gap]), "contains": value}
-    return items if one.many else {**items, "maxContains": 1}
-
-
-def _gaps(gap: list[Json]) -> Json:
-    return {"type": "array", "items": _any_of(gap)}
+    real: Json = {"allOf": [value], "not": _any_of([*gap, *none])}
+    told: Json = {"type": "array", "items": _any_of([value, *none, *gap]), "contains": _any_of([real, *none])}
+    if one.many:
+        return told
+    return {**told, "allOf": [{"contains": real, "minContains": 0, "maxContains": 1}]}
 
 
 def _comment(one: Property) -> str:
@@ -129,7 +143,8 @@ def _comment(one: Property) -> str:
         lines.append(f"not said here: it is {one.formula.text}")
     if isinstance(one.kind, Date) and (one.kind.minimum, one.kind.maximum) != (None, None):
         lines.append("not said here: bounds of years that are text")
-    if isinstance(one.kind, Quantity) and one.kind.value != Number():
+    bounded = one.kind.value if isinstance(one.kind, Quantity) else one.kind
+    if isinstance(bounded, Number) and bounded not in (Number(), Number(integer=True)):
         lines.append("not said here: bounds of numbers that are text")
     return "; ".join(lines)
 
@@ -165,6 +180,11 @@ def _number(kind: Number) -> Json:
     return {"type": "integer" if kind.integer else "number", **known}
 
 
+def _spelt_number(kind: Number) -> Json:
+    """JSON has many a number as a string."""
+    return {"anyOf": [_number(kind), {"type": "string", "pattern": INTEGER if kind.integer else NUMBER}]}
+
+
 def _category(kind: Category) -> Json:
     return {"enum": [*kind.values]} if kind.closed else {"type": ["string", "number", "boolean"]}
 
@@ -178,10 +198,15 @@ def _link(kind: Link) -> Json:
     return {"enum": [*kind.values]} if kind.values else {"type": "string"}
 
 
-def _set(kind: Set) -> Json:
-    of = of_kind(kind.of)
-    most = {} if kind.most is None else {"maxItems": kind.most}
-    return _any_of([of, {"type": "array", "items": of, **most}])
+def _set(kind: Set, spelt: Iterable[str] = ()) -> Json:
+    """Labels or links; gaps in between are not counted."""
+    of, gap = of_kind(kind.of), {"enum": [None, *spelt]}
+    most = (
+        {}
+        if kind.most is None
+        else {"contains": {"allOf": [of], "not": gap}, "minContains": 0, "maxContains": kind.most}
+    )
+    return _any_of([of, {"type": "array", "items": _any_of([of, gap]), **most}])
 
 
 def _quantity(kind: Quantity) -> Json:
@@ -251,13 +276,12 @@ def _fields(fields: Mapping[str, Kind]) -> Json:
 
 def _listed(kind: Listed) -> Json:
     item = _fields(kind.fields)
-    return _any_of([{"type": "array", "items": item}, item])
+    empty: list[Json] = [{"type": "null"}] + ([] if "" in kind.fields else [{"type": "array", "maxItems": 0}])
+    return _any_of([{"type": "array", "items": _any_of([item, *empty])}, item])
 
 
 def _mapped(kind: Mapped) -> Json:
-    entry = _fields(kind.fields)
-    if "" in kind.fields:
-        entry = _any_of([entry, {"type": "null"}])
+    entry = _any_of([_fields(kind.fields), {"type": "null"}])
     told: Json = {"type": "object", "patternProperties": ASIDE, "additionalProperties": entry}
     if isinstance(kind.key, Category) and kind.key.closed:
         told["propertyNames"] = {"anyOf": [{"enum": [*map(str, kind.key.values)]}, {"pattern": "^@"}]}
@@ -270,7 +294,7 @@ def _pattern(pattern: re.Pattern[str]) -> str:
 
 
 WAYS: dict[type[Any], Callable[[Any], Json]] = {
-    Number: _number,
+    Number: _spelt_number,
     Category: _category,
     Boolean: lambda kind: {"type": "boolean"},
     Text: _text,

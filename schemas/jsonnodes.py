@@ -133,7 +133,7 @@ class Document:
             value = raw.get(key)
             truth = isinstance(value, bool) and not (isinstance(shape, tuple) and bool in shape)
             fits = isinstance(value, shape) and not truth
-            if key in raw and not (fits and (expected is not COUNT or value in range(LARGEST))):
+            if key in raw and not (fits and (expected is not COUNT or (0 <= value < LARGEST and value == int(value)))):
                 raise self.wrong(_at(place, key), f"expected {expected}, got {_short(value)}.")
         told = raw.get("type", [])
         for name in [told] if isinstance(told, str) else told:

@@ -24,7 +24,7 @@ def applied(one: Property, value: Any, missing: Collection[str]) -> Any:
     """A value in the form of its property's kind; None where it is a gap; ValueError where it does not fit."""
     if value is None or isinstance(value, Known):
         return value
-    spelt = _spelt(value)
+    spelt = spelling(value)
     if spelt in one.novalue:
         return NOVALUE
     if spelt in one.missing or spelt in missing:
@@ -46,7 +46,7 @@ def with_value(tree: Tree, path: Path, value: Any) -> Tree:
     return {**tree, key: inner}  # type: ignore[dict-item]
 
 
-def _spelt(value: Any) -> str | None:
+def spelling(value: Any) -> str | None:
     """A string or a number as a schema spells it: -1, -999."""
     if isinstance(value, str):
         return value
