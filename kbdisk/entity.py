@@ -172,10 +172,12 @@ def is_fillable(tree: Tree, path: Path, value: Any) -> bool:
     """Whether a path leads to a gap that a value may fill, so that nothing given is changed."""
     here: Any = tree
     for key in path:
-        listed = isinstance(here, list) and isinstance(key, int)
-        if not listed and not (isinstance(here, dict) and isinstance(key, str)):
+        if isinstance(here, list) and isinstance(key, int):
+            here = here[key] if key < len(here) else None
+        elif isinstance(here, dict) and isinstance(key, str):
+            here = here.get(key)
+        else:
             return False
-        here = here[key] if (key < len(here) if listed else key in here) else None
         if here is None:
             return True
     if type(here) is not type(value) or not isinstance(here, Quantity | Coordinate):

@@ -5,9 +5,9 @@ What a schema of ours cannot say is never dropped in silence: it stands in `left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
@@ -185,9 +185,9 @@ def of_datatype(iri: str) -> Told:
     return PLAIN.get(iri, Told("text"))
 
 
-def _of_both(choose: type | object, one: float | None, other: float | None) -> float | int | None:
+def _of_both(choose: Callable[[Iterable[Any]], Any], one: Any, other: Any) -> Any:
     known = [bound for bound in (one, other) if bound is not None]
-    return choose(known) if known else None  # type: ignore[operator]
+    return choose(known) if known else None
 
 
 def _year(bound: float | None) -> int | None:

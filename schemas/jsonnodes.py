@@ -7,7 +7,7 @@ with the place in the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -79,10 +79,9 @@ class Document:
         self.name = str(path)
         self.notes = notes
         self.root = self._read(path)
-        self.base = ""
         self.named: dict[str, Any] = {}  # whole IRI of an $id or an $anchor -> schema
-        if isinstance(self.root, dict) and isinstance(self.root.get("$id", self.root.get("id", "")), str):
-            self.base = self.root.get("$id", self.root.get("id", ""))
+        told: Any = self.root.get("$id", self.root.get("id", "")) if isinstance(self.root, dict) else ""
+        self.base = told if isinstance(told, str) else ""
         for inner in _within(self.root):
             if isinstance(inner.get("$id"), str):
                 self.named[urldefrag(urljoin(self.base, inner["$id"])).url] = inner
@@ -130,7 +129,7 @@ class Document:
         if not isinstance(raw, dict):
             raise self.wrong(place, f"expected a schema, got {_short(raw)}.")
         for key, (shape, expected) in SHAPES.items():
-            value = raw.get(key)
+            value: Any = raw.get(key)
             truth = isinstance(value, bool) and not (isinstance(shape, tuple) and bool in shape)
             fits = isinstance(value, shape) and not truth
             if key in raw and not (fits and (expected is not COUNT or (0 <= value < LARGEST and value == int(value)))):
@@ -224,7 +223,7 @@ def _both_types(one: str | list[str], other: str | list[str]) -> list[str]:
     return sorted(first & second | (wide if wide & (first | second) else set()))
 
 
-JOINED = {
+JOINED: dict[str, Callable[[Any, Any], Any]] = {
     "required": lambda one, other: [*one, *other],
     "enum": lambda one, other: [value for value in one if value in other],
     "type": _both_types,

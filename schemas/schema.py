@@ -112,7 +112,9 @@ class Schema:
     def class_of(self, entity: Entity) -> Class | None:
         """The class that an entity is of: by name or IRI, the schema's first of several; a class without IRI and name for the rest."""
         by_iri = {one.iri: one for one in self.classes.values() if one.iri}
-        told = (by_iri.get(name) or self.classes.get(name) or self.classes.get(_last_word(name)) for name in entity.classes)
+        told = (
+            by_iri.get(name) or self.classes.get(name) or self.classes.get(_last_word(name)) for name in entity.classes
+        )
         found = [one for one in told if one is not None]
         if len(found) > 1:  # the schema's order counts, not the entity's
             return next(one for one in self.classes.values() if any(one is each for each in found))

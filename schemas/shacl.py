@@ -199,7 +199,9 @@ class _Reader:
         if most == 1:
             return one
         if isinstance(kind, Category | Link) or kind == Text(""):
-            return replace(one, kind=Set(Category() if isinstance(kind, Text) else kind, most and int(most)))
+            return replace(
+                one, kind=Set(Category() if isinstance(kind, Text) else kind, None if most is None else int(most))
+            )
         many = "median" if isinstance(kind, Number) else "latest" if isinstance(kind, Date) else "first"
         allowed = "several" if most is None else f"up to {most:g}"
         self.notes.add(shape.where, f"{allowed} values are allowed: of several, {many} counts")

@@ -37,14 +37,14 @@ Kind: TypeAlias = Any  # a leaf or a Composite
 
 
 @functools.cache
-def _is_composite(kind: type[Any]) -> bool:
+def _is_composite(kind: Any) -> bool:
     """Asked of the type, and once: to ask a protocol of each value takes longer than all else."""
     return issubclass(kind, Composite)
 
 
 def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
     """The leaves under a path, composites within composites taken apart too."""
-    if not _is_composite(type(kind)):
+    if not _is_composite(kind.__class__):
         yield path, kind
         return
     for within, inner in kind.leaves().items():
@@ -53,7 +53,7 @@ def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
 
 def apply_kind(kind: Kind, value: Any) -> Any:
     """A value in the one form of its kind; ValueError where it does not fit."""
-    if _is_composite(type(kind)):
+    if _is_composite(kind.__class__):
         return kind.apply(value)
     if isinstance(kind, Number) and isinstance(value, str):
         with suppress(ValueError):  # then `check` says what is wrong
@@ -66,12 +66,12 @@ def apply_kind(kind: Kind, value: Any) -> Any:
 
 def split_kind(kind: Kind, value: Any) -> Parts:
     """The leaf values of a value of any kind."""
-    return kind.split(value) if _is_composite(type(kind)) else {(): value}
+    return kind.split(value) if _is_composite(kind.__class__) else {(): value}
 
 
 def join_kind(kind: Kind, parts: Mapping[Path, Any]) -> Any:
     """The value that leaf values make."""
-    return kind.join(parts) if _is_composite(type(kind)) else parts[()]
+    return kind.join(parts) if _is_composite(kind.__class__) else parts[()]
 
 
 def within(parts: Mapping[Path, Any], *place: str | int) -> Parts:

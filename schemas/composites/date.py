@@ -51,7 +51,9 @@ class Date:
 
     def join(self, parts: Mapping[Path, Any]) -> Day:
         """A day that there is."""
-        numbers: dict[str, Any] = {name: None if (number := parts.get((name,))) is None else int(number) for name in NUMBERS}
+        numbers: dict[str, Any] = {
+            name: None if (number := parts.get((name,))) is None else int(number) for name in NUMBERS
+        }
         day = Day(**numbers, **{name: parts.get((name,), "") for name in CARRIED})
         check(day)
         return day
