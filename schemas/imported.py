@@ -29,8 +29,8 @@ CLASSES: dict[str, Word] = {  # of nodes that are one value, by the last word
     "GeoCoordinates": "coordinate",
 }
 BY_KIND = (
-    "values are told apart by their kind alone: 5, 5.0 and 5e0 are the same number; text fits where it spells a date, "
-    "a quantity or an id"
+    "values are told apart by their kind alone: 5, 5.0 and 5e0 are the same number; text fits where it spells a "
+    "number, a date, a quantity or an id"
 )
 
 
@@ -78,6 +78,8 @@ class Told:
         if self.word == "link":
             return Link(self.to, tuple(map(str, self.values or ())))
         if self.values is not None:
+            if not self.values:
+                return None  # nothing fits
             return Boolean() if set(map(type, self.values)) == {bool} and len(self.values) > 1 else self._closed()
         if self.word == "text":
             return Text(self.language, self.max_length, self.min_length)

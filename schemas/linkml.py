@@ -104,8 +104,11 @@ class _Reader:
             if kind is None:
                 self.notes.add(place, "nothing tells the kind of its values: left out")
             else:
-                told = {"label": slot.title or "", "description": slot.description or "", "iri": self.view.iri(slot)}
-                yield path, Property(kind, required=must, **told)
+                yield path, self._property(slot, kind, must)
+
+    def _property(self, slot: Any, kind: Kind, required: bool) -> Property:
+        label, description = slot.title or "", slot.description or ""
+        return Property(kind, required=required, iri=self.view.iri(slot), label=label, description=description)
 
     # ---------------------------------------------------------------- parts
 
@@ -116,8 +119,7 @@ class _Reader:
         fields = self._fields(slot, place)
         whole = composite_of(fields)
         if whole is not None:
-            told = {"label": slot.title or "", "description": slot.description or "", "iri": self.view.iri(slot)}
-            yield path, Property(whole, required=required, **told)
+            yield path, self._property(slot, whole, required)
         elif fields:
             self.open.append(slot.range)
             yield from self._properties(slot.range, (place.partition(".")[0],), path, required)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
     from kbdisk.loaders.source import Source
 
-LARGE = 12 << 20  # bytes of text; a smaller file is grouped in memory
+LARGE = 24 << 20  # bytes of text; a smaller file is grouped in memory
 BLOCK = 2 << 20
 LOOK = 2 << 20  # bytes that show what kind of file it is
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -36,10 +35,14 @@ class Composite(Protocol):
 Kind: TypeAlias = Any  # a leaf or a Composite
 
 
-@functools.cache
-def _is_composite(kind: Any) -> bool:
-    """Asked of the type, and once: to ask a protocol of each value takes longer than all else."""
-    return issubclass(kind, Composite)
+_KNOWN: dict[type[Any], bool] = {}  # asked once of a type: to ask a protocol of each value takes longer than all else
+
+
+def _is_composite(kind: Kind) -> bool:
+    of = type(kind)
+    if of not in _KNOWN:
+        _KNOWN[of] = issubclass(of, Composite)
+    return _KNOWN[of]
 
 
 def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:

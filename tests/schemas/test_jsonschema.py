@@ -299,6 +299,11 @@ def places(value, path=()):
         yield from places(inner, (*path, key))
 
 
+def test_it_survives_as_yaml(read):
+    schema = read(WELL).schema
+    assert Schema.read(schema.to_yaml()) == schema
+
+
 def test_whatever_is_wrong_in_a_file_is_a_schema_or_an_error_and_never_a_traceback(read):
     for path in places(WELL):
         for odd in ODD:

@@ -15,6 +15,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.schema import Schema
 
 try:
     import linkml_runtime
@@ -195,6 +196,12 @@ def test_each_thing_left_out_has_a_line(read, slot, note):
     more = "  Other: {attributes: {y: {required: true, range: string}}}\ntypes: {Code: {typeof: string, pattern: a}}\n"
     more += "enums: {Query: {reachable_from: {source_nodes: ['linkml:x']}}}\n"
     assert any(line.startswith(note) for line in read(of_thing(slot, more)).left_out)
+
+
+@needs_runtime
+def test_it_survives_as_yaml(read):
+    schema = read(PHONES).schema
+    assert Schema.read(schema.to_yaml()) == schema
 
 
 @needs_runtime

@@ -14,6 +14,7 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.schema import Schema
 
 PREFIXES = """
 @prefix sh: <http://www.w3.org/ns/shacl#> .
@@ -147,6 +148,11 @@ def test_it_agrees_with_pyshacl_on_which_entities_conform(conforming, read, tmp_
         fitting = {entity.id.rpartition("/")[2]: not schema.check(entity) for entity in kbdisk.load(path)}
     assert {name: fitting[name] for name in conforming} == conforming
     assert 10 < sum(conforming.values()) < len(conforming) - 10
+
+
+def test_it_survives_as_yaml(read):
+    schema = read(SHAPES).schema
+    assert Schema.read(schema.to_yaml()) == schema
 
 
 @pytest.mark.parametrize(
