@@ -47,7 +47,7 @@ def _is_composite(kind: Kind) -> bool:
 
 def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
     """The leaves under a path, composites within composites taken apart too."""
-    if not _is_composite(kind.__class__):
+    if not _is_composite(kind):
         yield path, kind
         return
     for within, inner in kind.leaves().items():
@@ -56,7 +56,7 @@ def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
 
 def apply_kind(kind: Kind, value: Any) -> Any:
     """A value in the one form of its kind; ValueError where it does not fit."""
-    if _is_composite(kind.__class__):
+    if _is_composite(kind):
         return kind.apply(value)
     if isinstance(kind, Number) and isinstance(value, str):
         with suppress(ValueError):  # then `check` says what is wrong
@@ -69,12 +69,12 @@ def apply_kind(kind: Kind, value: Any) -> Any:
 
 def split_kind(kind: Kind, value: Any) -> Parts:
     """The leaf values of a value of any kind."""
-    return kind.split(value) if _is_composite(kind.__class__) else {(): value}
+    return kind.split(value) if _is_composite(kind) else {(): value}
 
 
 def join_kind(kind: Kind, parts: Mapping[Path, Any]) -> Any:
     """The value that leaf values make."""
-    return kind.join(parts) if _is_composite(kind.__class__) else parts[()]
+    return kind.join(parts) if _is_composite(kind) else parts[()]
 
 
 def within(parts: Mapping[Path, Any], *place: str | int) -> Parts:
