@@ -165,21 +165,21 @@ class _Reader:
             place = f"{where.partition('.')[0]}.{show(path)}"
             shape = Shape(self.graph, nodes, place)
             self._note_unsaid(shape)
-            if any(most < 1 for most in shape.numbers("maxCount")):
+            if any(most < 1 for most in shape.counts("maxCount")):
                 self.notes.add(place, "sh:maxCount 0: that it must not be there is left out")
                 continue
             yield from self._property(path, iri, shape)
 
     def _property(self, path: Path, iri: str, shape: Shape) -> Iterator[tuple[Path, Property]]:
-        least = max(shape.numbers("minCount"), default=0)
-        most = min(shape.numbers("maxCount"), default=None)
+        least = max(shape.counts("minCount"), default=0)
+        most = min(shape.counts("maxCount"), default=None)
         required = least >= 1 or (bool(shape.all("hasValue")) and most == 1)
         label, description = (
             self.graph.text(shape.nodes, SH + "name"),
             self.graph.text(shape.nodes, SH + "description"),
         )
         if least > 1:
-            self.notes.add(shape.where, f"sh:minCount {least:g}: that there must be more than one is left out")
+            self.notes.add(shape.where, f"sh:minCount {least}: that there must be more than one is left out")
         fields = self._fields(path, shape)
         kind = value_told(shape, self.names, self.notes, most)
         whole = _whole(kind, fields or {})
@@ -193,17 +193,15 @@ class _Reader:
             one = Property(kind, required=required, iri=iri, label=label, description=description)
             yield path, self._counted(shape, one, most)
 
-    def _counted(self, shape: Shape, one: Property, most: float | None) -> Property:
+    def _counted(self, shape: Shape, one: Property, most: int | None) -> Property:
         """A property with as many values as are allowed."""
         kind = one.kind
         if most == 1:
             return one
         if isinstance(kind, Category | Link) or kind == Text(""):
-            return replace(
-                one, kind=Set(Category() if isinstance(kind, Text) else kind, None if most is None else int(most))
-            )
+            return replace(one, kind=Set(Category() if isinstance(kind, Text) else kind, most))
         many = "median" if isinstance(kind, Number) else "latest" if isinstance(kind, Date) else "first"
-        allowed = "several" if most is None else f"up to {most:g}"
+        allowed = "several" if most is None else f"up to {most}"
         self.notes.add(shape.where, f"{allowed} values are allowed: of several, {many} counts")
         return replace(one, many=many)  # type: ignore[arg-type]
 
@@ -242,7 +240,7 @@ class _Reader:
         return {inner[len(path) :]: one for inner, one in fields.items()}
 
     def _of_part(
-        self, path: Path, shape: Shape, fields: Properties, required: bool, most: float | None
+        self, path: Path, shape: Shape, fields: Properties, required: bool, most: int | None
     ) -> Iterator[tuple[Path, Property]]:
         """A part's own properties, or a list of parts."""
         must = [inner for inner, one in fields.items() if one.required]
@@ -257,8 +255,8 @@ class _Reader:
         if must:
             self.notes.add(shape.where, f"{_names(must)}: that they are required in each part is left out")
         if most is not None:
-            self.notes.add(shape.where, f"sh:maxCount {most:g} is how many are learnt, and not checked")
-        listed = Listed(_nested(fields), None if most is None else int(most))
+            self.notes.add(shape.where, f"sh:maxCount {most} is how many are learnt, and not checked")
+        listed = Listed(_nested(fields), most)
         label = self.graph.text(shape.nodes, SH + "name")
         yield path, Property(listed, required=required, iri=self.words[str(path[-1])], label=label)
 

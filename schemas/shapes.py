@@ -22,6 +22,8 @@ SH = "http://www.w3.org/ns/shacl#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 OWL = "http://www.w3.org/2002/07/owl#"
 NUMBERS = frozenset(XSD + name for name in (*WHOLE, "decimal", "double", "float"))
+LARGEST = 2**53
+HUGE = 1e300
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -50,6 +52,8 @@ class Graph:
         try:
             quads = pyoxigraph.parse(path.read_bytes(), format=format, base_iri=path.absolute().as_uri())
             for quad in quads:
+                if isinstance(quad.object, pyoxigraph.Triple):
+                    continue  # a remark on another triple
                 graph.facts.setdefault(quad.subject, {}).setdefault(quad.predicate.value, []).append(quad.object)
         except OSError as error:
             raise SchemaError(str(path), f"cannot be read: {error.strerror}.") from None
@@ -117,6 +121,14 @@ class Shape:
         """Every object of a SHACL predicate as a number; the year of a date."""
         return [self._number(name, one) for one in self.all(name)]
 
+    def counts(self, name: str) -> list[int]:
+        """Every object of a SHACL predicate, which are how many there are."""
+        for term in self.all(name):
+            value = label_of(term)
+            whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
+            self.checked(name, term, "a whole number", whole)
+        return [int(number) for number in self.numbers(name)]
+
     def told(self) -> Iterator[str]:
         """The SHACL predicates that there are."""
         seen = dict.fromkeys(key for node in self.nodes for key in self.graph.facts.get(node, {}))
@@ -133,7 +145,9 @@ class Shape:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             self.checked(name, term, "a number", year is not None)
             return year or 0
-        return value if isinstance(value, int) else float(value)
+        bound = value if isinstance(value, int) else float(value)
+        self.checked(name, term, "a number that is not beyond all bounds", abs(bound) < HUGE)
+        return bound
 
 
 def is_iri(term: Term) -> bool:

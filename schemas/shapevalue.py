@@ -15,7 +15,7 @@ BOUNDS = {"minInclusive": "minimum", "maxInclusive": "maximum", "minExclusive": 
 LENGTHS = {"minLength": "min_length", "maxLength": "max_length"}
 
 
-def value_told(shape: Shape, names: Mapping[str, str], notes: Notes, most: float | None) -> Kind | None:
+def value_told(shape: Shape, names: Mapping[str, str], notes: Notes, most: int | None) -> Kind | None:
     """The kind of a property's values; None where nothing tells it. `names` are those of classes."""
     told = reduce(narrowed, _typed(shape, names, notes), Told())
     told = _listed(shape, told, notes, most)
@@ -70,7 +70,7 @@ def _widest(word: Word, told: list[Told]) -> Told:
     )
 
 
-def _listed(shape: Shape, told: Told, notes: Notes, most: float | None) -> Told:
+def _listed(shape: Shape, told: Told, notes: Notes, most: int | None) -> Told:
     """The values that sh:in and sh:hasValue leave."""
     lists = shape.lists("in")
     if most == 1:
@@ -103,9 +103,9 @@ def _bounded(shape: Shape, told: Told, notes: Notes) -> Told:
             else:
                 told = narrowed(told, replace(Told(told.word or "number"), **{field: bound}))  # type: ignore[arg-type]
     for name, field in LENGTHS.items():
-        for length in shape.numbers(name):
+        for length in shape.counts(name):
             if told.word in ("", "text") and told.values is None:
-                told = narrowed(told, replace(Told("text"), **{field: int(length)}))  # type: ignore[arg-type]
+                told = narrowed(told, replace(Told("text"), **{field: length}))  # type: ignore[arg-type]
             else:
                 notes.add(shape.where, f"sh:{name} of what is no free text is not checked")
     return _spoken(shape, told, notes)

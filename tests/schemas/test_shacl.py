@@ -372,7 +372,16 @@ def test_any_syntax_of_rdf_is_read(read):
         ("ex:a ex:b ex:c .", "shapes.ttl: expected SHACL shapes with sh:targetClass, got none"),
         (shape("sh:property [ sh:name 'x' ]"), "shapes.ttl: Thing: expected one sh:path, got 0"),
         (shape("sh:property [ sh:path ex:x, ex:y ]"), "Thing: expected one sh:path, got 2"),
-        (shape("sh:property [ sh:path ex:x ; sh:minCount 'many' ]"), "Thing.x: sh:minCount: expected a number, got"),
+        (
+            shape("sh:property [ sh:path ex:x ; sh:minCount 'many' ]"),
+            "Thing.x: sh:minCount: expected a whole number, got",
+        ),
+        (shape("sh:property [ sh:path ex:x ; sh:maxCount 1.5 ]"), "Thing.x: sh:maxCount: expected a whole number, got"),
+        (
+            shape("sh:property [ sh:path ex:x ; sh:minLength -1 ]"),
+            "Thing.x: sh:minLength: expected a whole number, got",
+        ),
+        (shape("sh:property [ sh:path ex:x ; sh:minInclusive 1e400 ]"), "Thing.x: sh:minInclusive: expected a number"),
         (shape("sh:property [ sh:path ex:x ; sh:minInclusive true ]"), "Thing.x: sh:minInclusive: expected a number"),
         (shape("sh:property [ sh:path ex:x ; sh:datatype 'integer' ]"), "Thing.x: sh:datatype: expected an IRI"),
         (shape("sh:property [ sh:path ex:x ; sh:in ex:a ]"), "Thing.x: sh:in: expected a collection such as"),
