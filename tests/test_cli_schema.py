@@ -306,6 +306,16 @@ def test_a_schema_of_another_language_is_told_by_its_content_and_what_is_left_ou
     assert run("import", tmp_path / name, "-q")[1:] == (out, "")
 
 
+def test_linkml_is_told_by_its_content_too(run, tmp_path):
+    pytest.importorskip("linkml_runtime")
+    text = "id: http://ex.org/city\nname: city\nimports: [linkml:types]\nprefixes: {linkml: https://w3id.org/linkml/}\n"
+    classes = "classes:\n  City:\n    attributes:\n      population: {range: integer, minimum_value: 0}\n"
+    (tmp_path / "model.yaml").write_text(text + classes)
+    status, out, _ = run("import", tmp_path / "model.yaml")
+    assert status == 0
+    assert _of_yaml(out)["classes"]["City"]["properties"]["population"]["min"] == 0
+
+
 def test_from_overrules_what_the_content_says(run, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(JSON_SCHEMA))
     status, _, err = run("import", tmp_path / "a.json", "--from", "shacl")
