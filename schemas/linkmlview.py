@@ -7,18 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path as FilePath
 from typing import Any
 
+import yaml
+
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.schema import Class
 
 EXTRA = "reading LinkML needs its runtime. Run: pip install 'kbdisk[linkml]'"
-FAULTS = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    OSError,
-    RecursionError,
-)  # what the runtime throws at a file that is wrong
+# what the runtime throws at a file that is wrong
+FAULTS = (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError, yaml.YAMLError)
 
 
 class View:
@@ -52,8 +48,6 @@ class View:
 
     def _check(self, path: FilePath) -> None:
         """Faults of YAML have their line."""
-        import yaml
-
         try:
             told = yaml.safe_load(path.read_bytes())
         except OSError as error:

@@ -408,6 +408,14 @@ def test_nested_paths_and_what_is_required_within():
     assert (told["title"], told["$comment"]) == ("Common name", "iri: http://example.org/name")
 
 
+def test_names_of_classes_and_units_may_have_any_characters():
+    classes = {name: Class(name, {("x",): Property(Quantity("m/s (a-b)~"))}) for name in ("", "a/b ~%#ü", "any")}
+    for name in classes:
+        assert agree(Schema(classes), {"x": "5 m/s (a-b)~", "@type": name}, (name,))
+        assert not agree(Schema(classes), {"x": "5 m/s", "@type": name}, (name,))
+    assert not agree(Schema({}), {})
+
+
 def test_classes_are_told_apart_by_their_type():
     phone = Class("Phone", {("x",): Property(Number())}, "http://example.org/P")
     city = Class("City", {("x",): Property(Text())})

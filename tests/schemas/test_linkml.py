@@ -243,6 +243,7 @@ def test_files_beside_it_are_imported_and_remote_ones_never_fetched(read, tmp_pa
         ("id: http://x.org/\nname: x\nimports: [gone]\nclasses: {A: {}}", "expected LinkML, but"),
         ("id: http://x.org/\nname: x\nclasses: {A: {abstract: true}}", "expected LinkML with classes that are not"),
         ("classes: {A: {}}", "expected LinkML, but"),
+        ("id: http://x.org/\nname: x\nclasses: {A: {slots: [[]]}}", "expected LinkML, but Empty list elements"),
         (of_thing("{range: integer, minimum_value: low}"), "Thing.x: expected a number as a bound, got 'low'"),
     ],
 )
