@@ -128,9 +128,6 @@ class Set:
             raise ValueError(f"expected at most {self.most} values, got {len(several)}")
 
 
-Leaf: TypeAlias = Number | Category | Boolean | Text | Link | Set
-
-
 class Kind(NamedTuple):
     """A kind of leaf: its dataclass, a leaf of it, and values that fit."""
 

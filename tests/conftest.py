@@ -35,3 +35,19 @@ def data() -> Path:
     folder = shared_data()
     assert folder is not None, "mark the test as shared"
     return folder
+
+
+@pytest.fixture
+def run(capfd, monkeypatch):
+    """Run a command; returns its exit status, standard output and standard error."""
+    from kbdisk.cli import main
+
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([str(one) for one in arguments], prog_name="kbdisk")
+        out, err = capfd.readouterr()
+        return ended.value.code, out, err
+
+    return run

@@ -23,20 +23,6 @@ KBDISK = [sys.executable, "-m", "kbdisk"]
 
 
 @pytest.fixture
-def run(capfd, monkeypatch):
-    """Run a command; returns its exit status, standard output and standard error."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([str(one) for one in arguments], prog_name="kbdisk")
-        out, err = capfd.readouterr()
-        return ended.value.code, out, err
-
-    return run
-
-
-@pytest.fixture
 def kb(tmp_path) -> Path:
     """Three small entities, one of them with a gap."""
     file = tmp_path / "kb.jsonl"

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,17 +26,9 @@ KBDISK = [sys.executable, "-m", "kbdisk"]
 
 
 @pytest.fixture
-def run(capfd, monkeypatch):
+def run(run):
     """Run `kbdisk schema ...`; returns its exit status, standard output and standard error."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["schema", *map(str, arguments)], prog_name="kbdisk")
-        out, err = capfd.readouterr()
-        return ended.value.code, out, err
-
-    return run
+    return partial(run, "schema")
 
 
 @pytest.fixture
