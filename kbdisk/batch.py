@@ -1,0 +1,81 @@
+"""A batch: some entities as flat tokens, one for each property that an entity has or is asked for.
+
+Tokens are sorted by slot (a class's path), and slots by kind: the tokens of a kind are one slice, those of a slot
+are one slice of it. Nothing is as long as the schema: cost grows with what the entities have.
+
+B entities   T tokens   n of them of one kind
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some entities as tensors. What is true of a token: known (there), fixed (never hidden nor predicted), absent."""
+
+    classes: Tensor  # (B,) which class each entity is of
+    entity: Tensor  # (T,) whose each token is
+    slot: Tensor  # (T,) which of the codec's slots, ascending
+    known: Tensor  # (T,) the value is there; what is neither known nor absent is asked for
+    values: Mapping[str, Tensor]  # kind -> (n, ...) codes of its tokens, in order; anything where not known
+    spans: Mapping[str, tuple[int, int]]  # kind -> where its tokens begin and end
+    fixed: Tensor  # (T,) evidence: visible wherever what it came over is, never hidden by itself, never predicted
+    unit: Tensor  # (T,) tokens of one entity with one number are parts of one composite
+    needs: Tensor  # (E, 2) a token, and one without which it is not seen: the link that its value came over
+    absent: Tensor  # (T,) drawn from what the entity does not have, to learn presence by
+    rarity: Tensor  # (T,) how many absent properties each drawn one stands for
+
+    @property
+    def size(self) -> int:
+        """How many entities."""
+        return len(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.entity)
+
+    @property
+    def asked(self) -> Tensor:
+        """(T,) what is to be predicted: not there, and not known to be absent."""
+        return ~self.known & ~self.absent
+
+    def seen(self, visible: Tensor) -> Tensor:
+        """What is visible once everything that came over a link which is not has gone, too: (T,)."""
+        if len(self.needs) == 0:
+            return visible
+        lacking = self.needs[~visible[self.needs[:, 1]], 0]
+        return visible.index_fill(0, lacking, False)
+
+    def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:
+        """Itself with these codes at some of a kind's tokens (indices within the kind), now known."""
+        values = {**self.values, kind: self.values[kind].index_copy(0, rows, codes)}
+        known = self.known.index_fill(0, rows + self.spans[kind][0], True)
+        return replace(self, values=values, known=known)
+
+    def to(self, device: torch.device | str) -> Batch:
+        """Itself on a device."""
+        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **moved, values={kind: codes.to(device) for kind, codes in self.values.items()})
+
+
+def plain(classes: Tensor, entity: Tensor, slot: Tensor, known: Tensor, values: Mapping[str, Tensor]) -> Batch:
+    """A batch of tokens that stand alone: no evidence, no composites, nothing absent; kinds in the order given."""
+    ends = torch.tensor([0, *(len(codes) for codes in values.values())]).cumsum(0).tolist()
+    return Batch(
+        classes=classes,
+        entity=entity,
+        slot=slot,
+        known=known,
+        values=values,
+        spans=dict(zip(values, zip(ends[:-1], ends[1:], strict=True), strict=True)),
+        fixed=torch.zeros_like(known),
+        unit=torch.arange(len(entity)),
+        needs=entity.new_zeros(0, 2),
+        absent=torch.zeros_like(known),
+        rarity=torch.ones(len(entity)),
+    )

@@ -1,0 +1,87 @@
+"""Layers that leaves and network share. Weights of many properties are stacked, and rows come sorted by group.
+
+    counts    how many of the rows belong to each group, in order: `x.split(counts)` has each group's rows
+
+G groups   n rows   D width
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def stacked(groups: int, out: int, fan_in: int) -> nn.Parameter:
+    """The weights of one linear map per group (G, out, in), each drawn as torch draws its own."""
+    bound = 1 / math.sqrt(fan_in)
+    return nn.Parameter(torch.empty(groups, out, fan_in).uniform_(-bound, bound))
+
+
+class GroupedLinear(nn.Module):
+    """One linear map per group of rows."""
+
+    def __init__(self, groups: int, fan_in: int, out: int, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = stacked(groups, out, fan_in)  # (G, out, in)
+        self.bias = nn.Parameter(torch.zeros(groups, out)) if bias else None
+
+    def forward(self, x: Tensor, counts: Sequence[int]) -> Tensor:
+        """(n, in) -> (n, out); one `F.linear` per slice is faster on a CPU than a padded bmm."""
+        if len(counts) == 1:
+            return F.linear(x, self.weight[0], None if self.bias is None else self.bias[0])
+        weights, biases = self.weight.unbind(), self.biases()
+        rows = zip(x.split(list(counts)), weights, biases, strict=True)
+        return torch.cat([F.linear(part, weight, bias) for part, weight, bias in rows])
+
+    def biases(self) -> Sequence[Tensor | None]:
+        """One for each group."""
+        return [None] * len(self.weight) if self.bias is None else self.bias.unbind()
+
+
+class GLUBlock(nn.Module):
+    """The paper's residual block, one per group: widen, gate, narrow, gate, add, normalise."""
+
+    def __init__(self, groups: int, width: int, hidden: int | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        hidden = hidden or 4 * width
+        self.widen = GroupedLinear(groups, width, 2 * hidden)
+        self.narrow = GroupedLinear(groups, hidden, 2 * width)
+        self.gain = nn.Parameter(torch.ones(groups, width))
+        self.shift = nn.Parameter(torch.zeros(groups, width))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, counts: Sequence[int]) -> Tensor:
+        """(n, D) -> (n, D); a group's rows go through the whole block while they are in the cache."""
+        parts = (
+            self._one(part, *weights)
+            for part, *weights in zip(x.split(list(counts)), *(each.unbind() for each in self._weights()), strict=True)
+            if len(part)
+        )
+        return torch.cat([*parts, x[:0]])
+
+    def _weights(self) -> tuple[Tensor, ...]:
+        assert self.widen.bias is not None and self.narrow.bias is not None
+        return self.widen.weight, self.widen.bias, self.narrow.weight, self.narrow.bias, self.gain, self.shift
+
+    def _one(
+        self, x: Tensor, widen: Tensor, bias: Tensor, narrow: Tensor, offset: Tensor, gain: Tensor, shift: Tensor
+    ) -> Tensor:
+        h = F.glu(F.linear(x, widen, bias))  # (n, f)
+        h = F.glu(F.linear(h, narrow, offset))  # (n, D)
+        return F.layer_norm(x + self.dropout(h), gain.shape, gain, shift)
+
+
+class Dropout(nn.Module):
+    """Zeroes a share of what passes while training."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As it came, or thinned and scaled up."""
+        return F.dropout(x, self.share, self.training) if self.share else x

@@ -1,0 +1,61 @@
+"""Beliefs about the tokens of a batch: one distribution per kind of leaf, each over the tokens of it that were asked.
+
+T tokens   n of them of one kind   q asked
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.leaves.base import Belief
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is believed of the asked tokens of one kind."""
+
+    rows: Tensor  # (q,) which of the kind's tokens in the batch
+    start: int  # where the kind's tokens begin
+    belief: Belief
+
+    @property
+    def tokens(self) -> Tensor:
+        """(q,) which of the batch's tokens."""
+        return self.rows + self.start
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What is believed of every asked token, kind by kind; and how likely each of some tokens is recorded at all."""
+
+    kinds: Mapping[str, Asked]
+    length: int  # T
+    presence: Mapping[str, Tensor] | None = None  # "tokens" (p,), "logits" (p,)
+
+    def log_prob(self, batch: Batch) -> Tensor:
+        """(T,) of the batch's values, in nats; 0 where a token was not asked."""
+        parts = {kind: one.belief.log_prob(batch.values[kind][one.rows]) for kind, one in self.kinds.items()}
+        return self._spread(parts)
+
+    def entropy(self) -> Tensor:
+        """(T,) in nats; 0 where a token was not asked."""
+        return self._spread({kind: one.belief.entropy() for kind, one in self.kinds.items()})
+
+    def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """kind -> codes (q, ...): a draw for each asked token; at temperature 0 the likeliest."""
+        if temperature == 0:
+            return {kind: one.belief.mode() for kind, one in self.kinds.items()}
+        return {kind: one.belief.sample(temperature, generator) for kind, one in self.kinds.items()}
+
+    def _spread(self, parts: Mapping[str, Tensor]) -> Tensor:
+        """What each kind has to say of its asked tokens, by token."""
+        device = next((part.device for part in parts.values()), None)
+        whole = torch.zeros(self.length, device=device)
+        for kind, part in parts.items():
+            whole = whole.index_copy(0, self.kinds[kind].tokens, part.float())
+        return whole
