@@ -41,7 +41,7 @@ class Across:
             self.classes[entity.id] = self.same.setdefault(names, names)
         if of is None or not (self.asking[of.name] or self.targets[of.name]):
             return iter(())
-        leaves = self.schema.leaves(entity)
+        leaves = self.schema.leaves(entity, ignored=True)  # an id is ignored, and must be unique all the same
         self._linked(of.name, entity.id, leaves)
         return self._not_alone(of.name, entity.id, leaves)
 

@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "min": min,
     "max": max,
-    "round": round,
+    "round": lambda number, places=0: round(number, int(places)),
     "floor": math.floor,
     "ceil": math.ceil,
     "sqrt": math.sqrt,
@@ -43,6 +43,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log10": math.log10,
     "exp": math.exp,
 }
+TAKES: dict[str, tuple[int, int]] = {
+    "min": (2, 50),
+    "max": (2, 50),
+    "round": (1, 2),
+    "log": (1, 2),
+}  # others one number
 LONGEST = 500  # characters
 
 
@@ -95,7 +101,13 @@ def _check(node: ast.AST, paths: dict[Path, None]) -> None:
         case ast.IfExp(test=test, body=body, orelse=other):
             for inner in (test, body, other):
                 _check(inner, paths)
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS and args:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+            least, most = TAKES.get(name, (1, 1))
+            if not least <= len(args) <= most:
+                wanted = (
+                    f"{least} number" if most == 1 else f"{least} numbers or more" if most > 2 else "1 or 2 numbers"
+                )
+                raise ValueError(f"expected {wanted} in {name}(), got {len(args)}")
             for inner in args:
                 _check(inner, paths)
         case _:

@@ -13,15 +13,18 @@ from kbdisk.schemas.composites.date import CARRIED, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.imported import composite_of
+from kbdisk.schemas.jsonhints import GAP, HINT, PART, hint
 from kbdisk.schemas.leaf import KINDS, Boolean, Category, Link, Number, Set, Text
 
 Json: TypeAlias = dict[str, Any]
 
 ASIDE: Json = {"^@": True}  # keys that are no properties
+ASIDE_NAME: Json = {"pattern": "^@"}
 NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 INTEGER = r"^\s*[-+]?([0-9]+(\.0*)?|([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+)\s*$"
-SPELT_NUMBER = r"[-+]?([0-9,]*\.)?[0-9,]*[0-9]([eE][-+]?[0-9]+)?"
-IN_ORDER = {"d": "0*([1-9]|[12][0-9]|3[01])", "m": "0*([1-9]|1[0-2])", "y": "[0-9]{1,4}"}
+SPELT_NUMBER = r"[-+]?([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?)"
+IN_ORDER = {"d": "0*([1-9]|[12][0-9]|3[01])", "m": "0*([1-9]|1[0-2])", "y": "[0-9]{3,4}"}
 BETWEEN = r"\s*[-/. ]\s*"
 NO_DAY = "-(02-3[01]|(04|06|09|11)-31)"
 
@@ -40,7 +43,13 @@ def of_kind(kind: Kind) -> Json:
         return known(kind)
     rows: Mapping[str, Any] = {**KINDS, **COMPOSITES}
     name = next((name for name, row in rows.items() if row[0] is type(kind)), type(kind).__name__)
-    return {"$comment": f"not said here: kind {name}"}
+    return {"$comment": f"not said here: kind {name}", **hint(kind)}
+
+
+def gap_of(spelt: Iterable[Any]) -> Json:
+    """No value: null, or a spelling of it."""
+    spellings = [*spelt]
+    return {"enum": [None, *spellings], **({HINT: {"kind": GAP}} if spellings else {})}
 
 
 def _number(kind: Number) -> Json:
@@ -51,7 +60,7 @@ def _number(kind: Number) -> Json:
         "exclusiveMaximum": kind.below,
     }
     known = {key: bound for key, bound in bounds.items() if bound is not None}
-    return {"type": "integer" if kind.integer else "number", **known}
+    return {"type": "integer" if kind.integer else "number", **known, **hint(kind)}
 
 
 def _spelt_number(kind: Number) -> Json:
@@ -60,27 +69,28 @@ def _spelt_number(kind: Number) -> Json:
 
 
 def _category(kind: Category) -> Json:
-    return {"enum": [*kind.values]} if kind.closed else {"type": ["string", "number", "boolean"]}
+    told: Json = {"enum": [*kind.values]} if kind.closed else {"type": ["string", "number", "boolean"]}
+    return {**told, **hint(kind)}
 
 
 def _text(kind: Text) -> Json:
     bounds = {"minLength": kind.min_length or None, "maxLength": kind.max_length}
-    return {"type": "string", **{key: bound for key, bound in bounds.items() if bound is not None}}
+    return {"type": "string", **{key: bound for key, bound in bounds.items() if bound is not None}, **hint(kind)}
 
 
 def _link(kind: Link) -> Json:
-    return {"enum": [*kind.values]} if kind.values else {"type": "string"}
+    return {**({"enum": [*kind.values]} if kind.values else {"type": "string"}), **hint(kind)}
 
 
 def set_of(kind: Set, spelt: Iterable[str] = ()) -> Json:
     """Labels or links; gaps in between are not counted."""
-    of, gap = of_kind(kind.of), {"enum": [None, *spelt]}
+    of, gap = of_kind(kind.of), gap_of(spelt)
     most = (
         {}
         if kind.most is None
         else {"contains": {"allOf": [of], "not": gap}, "minContains": 0, "maxContains": kind.most}
     )
-    return any_of([of, {"type": "array", "items": any_of([of, gap]), **most}])
+    return any_of([of, {"type": "array", "items": any_of([of, gap]), **most, **hint(kind)}])
 
 
 def _quantity(kind: Quantity) -> Json:
@@ -91,7 +101,7 @@ def _quantity(kind: Quantity) -> Json:
         factors = {unit: factor for unit, factor in kind.factors.items() if factor and unit != kind.unit}
         parts = [_measured(number, {"enum": [kind.unit, None]})]
         parts += [_measured(_scaled(number, factor), {"enum": [unit]}, "unit") for unit, factor in factors.items()]
-    spelt = r"[^0-9].*" if kind.any_unit else "|".join(map(literal, kind.units())) or "(?!)"
+    spelt = r"[^0-9\s.,].*" if kind.any_unit else "|".join(map(literal, kind.units())) or "(?!)"
     text = {"type": "string", "pattern": rf"^\s*{SPELT_NUMBER}\s*({spelt})?\s*$"}
     return {"anyOf": [number, *parts, text]}
 
@@ -103,7 +113,7 @@ def _measured(number: Json, units: Json, *needed: str) -> Json:
 
 def _scaled(number: Json, factor: float) -> Json:
     """A number's bounds in a unit of which one is so many of the main one."""
-    return {"type": "number"} | {key: bound / factor for key, bound in number.items() if key != "type"}
+    return {"type": "number"} | {key: bound / factor for key, bound in number.items() if key not in ("type", HINT)}
 
 
 def _part(fields: Json) -> Json:
@@ -123,7 +133,7 @@ def _date(kind: Date) -> Json:
         "month": {"type": "integer", "minimum": 1, "maximum": 24, "not": {"minimum": 13, "maximum": 20}},
         "day": {"type": "integer", "minimum": 1, "maximum": 31},
     }
-    part = _part(fields | {name: {"type": "string"} for name in CARRIED})
+    part = _part(fields | {name: {"type": "string"} for name in CARRIED}) | hint(kind)
     if kind.order == "iso":
         ways = "|".join(map(_pattern, (dates.ISO, edtf.DATE, dates.FORMS["gMonthDay"].pattern)))
         text: Json = {"type": "string", "pattern": f"^({ways})$", "not": {"pattern": NO_DAY}}
@@ -134,7 +144,7 @@ def _date(kind: Date) -> Json:
 
 def _coordinate(kind: Coordinate) -> Json:
     bounds = {str(path[0]): _number(leaf) for path, leaf in kind.leaves().items()}
-    part = _part({name: bounds[full] for name, full in NAMES.items()})
+    part = _part({name: bounds[full] for name, full in NAMES.items()}) | hint(kind)
     pair = [bounds["longitude"], bounds["latitude"]] if kind.longitude_first else [*bounds.values()]
     listed = {"type": "array", "prefixItems": pair, "minItems": 2, "maxItems": 2}
     return {"anyOf": [part, listed, {"type": "string", "pattern": f"^{_pattern(PAIR)}$"}]}
@@ -145,20 +155,27 @@ def _fields(fields: Mapping[str, Kind]) -> Json:
     if "" in fields:
         return of_kind(fields[""])
     known = {name: any_of([of_kind(kind), {"type": "null"}]) for name, kind in fields.items()}
-    return {"type": "object", "properties": known}
+    return {"type": "object", "properties": known, **part_hint(fields)}
+
+
+def part_hint(fields: Mapping[str, Kind]) -> Json:
+    """The keyword for parts that look like a date, a place or a quantity, and are none."""
+    return {HINT: {"kind": PART}} if composite_of(fields) is not None else {}
 
 
 def _listed(kind: Listed) -> Json:
     item = _fields(kind.fields)
     empty: list[Json] = [{"type": "null"}] + ([] if "" in kind.fields else [{"type": "array", "maxItems": 0}])
-    return any_of([{"type": "array", "items": any_of([item, *empty])}, item])
+    return any_of([{"type": "array", "items": any_of([item, *empty]), **hint(kind)}, item])
 
 
 def _mapped(kind: Mapped) -> Json:
     entry = any_of([_fields(kind.fields), {"type": "null"}])
-    told: Json = {"type": "object", "patternProperties": ASIDE, "additionalProperties": entry}
+    told: Json = {"type": "object", "patternProperties": ASIDE, "additionalProperties": entry, **hint(kind)}
     if isinstance(kind.key, Category) and kind.key.closed:
-        told["propertyNames"] = {"anyOf": [{"enum": [*map(str, kind.key.values)]}, {"pattern": "^@"}]}
+        told["propertyNames"] = any_of([{"enum": [*map(str, kind.key.values)], **hint(kind.key)}, ASIDE_NAME])
+    elif kind.key != Category():
+        told["propertyNames"] = any_of([of_kind(kind.key), ASIDE_NAME])
     return told
 
 

@@ -39,13 +39,13 @@ class Number:
         if self.integer and value != int(value):
             raise ValueError(f"expected a whole number, got {value!r}")
         if self.minimum is not None and value < self.minimum:
-            raise ValueError(f"expected a number of at least {self.minimum:g}, got {value!r}")
+            raise ValueError(f"expected a number of at least {self.minimum:.15g}, got {value!r}")
         if self.maximum is not None and value > self.maximum:
-            raise ValueError(f"expected a number of at most {self.maximum:g}, got {value!r}")
+            raise ValueError(f"expected a number of at most {self.maximum:.15g}, got {value!r}")
         if self.above is not None and value <= self.above:
-            raise ValueError(f"expected a number above {self.above:g}, got {value!r}")
+            raise ValueError(f"expected a number above {self.above:.15g}, got {value!r}")
         if self.below is not None and value >= self.below:
-            raise ValueError(f"expected a number below {self.below:g}, got {value!r}")
+            raise ValueError(f"expected a number below {self.below:.15g}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

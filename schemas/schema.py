@@ -200,7 +200,7 @@ class Schema:
             result = one.formula.of(leaves) if one.formula else None
             given = leaves.get(path, leaves.get((*path, "value")))
             if result is not None and given is not None and not _close(result, given):
-                yield Misfit(path, f"expected {result:g} by {one.formula.text}, got {given!r}")  # type: ignore[union-attr]
+                yield Misfit(path, f"expected {result:.10g} by {one.formula.text}, got {given!r}")  # type: ignore[union-attr]
 
 
 def of_one_class(properties: Mapping[Path, Property], name: str = "", **told: Any) -> Schema:

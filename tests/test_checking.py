@@ -166,6 +166,12 @@ def test_a_value_that_must_be_unique_is_told_the_second_time(found):
     assert findings.misfits[0].examples[0].id == "c"
 
 
+def test_an_id_that_is_ignored_must_be_unique_all_the_same(found):
+    schema = schema_of(symbol=Property(Text(), role="ignore", unique=True))
+    findings = found(schema, {"id": "a", "symbol": "H"}, {"id": "b", "symbol": "H"})
+    assert only(findings) == ("symbol", "expected a value of its own", 1)
+
+
 def test_what_depends_on_another_has_one_value_for_each_of_its_values(found):
     schema = schema_of(code=Category(), name=Property(Category(), depends=(("code",),)))
     findings = found(

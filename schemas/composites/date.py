@@ -63,7 +63,9 @@ class Date:
             return value
         if isinstance(value, dict):
             return _of_part(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return Day(value)
+        if isinstance(value, float) and value.is_integer():
             return Day(int(value))
         if isinstance(value, str):
             return self._of_text(value)
@@ -78,6 +80,8 @@ class Date:
         found = SPLIT.fullmatch(text)
         if found is None:
             raise ValueError(f"expected a date in the order {self.order}, got {text!r}")
+        if len(found[1 + self.order.index("y")]) < 3:
+            raise ValueError(f"expected a date in the order {self.order} with its whole year, got {text!r}")
         told = dict(zip(self.order, map(int, found.groups()), strict=True))
         return Day(told["y"], told["m"], told["d"])
 

@@ -14,7 +14,8 @@ from kbdisk.schemas.composites.base import Parts
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.numerals import number
 
-SPELT = re.compile(r"\s*([-+]?[\d.,]*\d(?:[eE][-+]?\d+)?)\s*(\D.*?)?\s*")
+SPELT = re.compile(r"\s*([-+]?[\d.,]*\d(?:[eE][-+]?\d+)?)\s*([^\d\s.,].*?)?\s*")
+THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 VALUE, UNIT = ("value",), ("unit",)
 
 
@@ -74,4 +75,11 @@ class Quantity:
         spelt = SPELT.fullmatch(value) if isinstance(value, str) else None
         if spelt is None:
             raise ValueError(f"expected a quantity such as 6.9 {self.unit or 'kg'}, got {value!r}")
-        return Amount(number(spelt[1].replace(",", "")), spelt[2] or None)
+        return Amount(_number(spelt[1]), spelt[2] or None)
+
+
+def _number(text: str) -> Any:
+    """A number with commas between thousands; 6,9 may be 6.9, and is refused rather than read as 69."""
+    if "," in text and THOUSANDS.fullmatch(text) is None:
+        raise ValueError(f"expected a number such as 6.9 or 1,234.5, with a point before decimals, got {text!r}")
+    return number(text.replace(",", ""))

@@ -84,6 +84,18 @@ def test_a_unit_that_the_schema_does_not_know_is_refused():
     assert Quantity(any_unit=True).apply(Amount(3, "lb")) == Amount(3, "lb")
 
 
+@pytest.mark.parametrize("text", ["6,9 kg", "1.234,5 kg", "1,23,456 g", "1 000 kg", "10-20 kg"])
+def test_a_number_that_may_be_meant_otherwise_is_refused_rather_than_read_as_another(text):
+    with pytest.raises(ValueError, match="expected a"):
+        COMPOSITES["quantity"].example.apply(text)
+
+
+@pytest.mark.parametrize("text", ["1 000 kg", "5 .6 kg"])
+def test_a_unit_begins_with_no_digit_where_any_unit_is_taken(text):
+    with pytest.raises(ValueError, match="expected a quantity"):
+        Quantity(any_unit=True).apply(text)
+
+
 def test_quantities_are_normalised_where_that_is_asked_for():
     kind = Quantity(unit="g", factors={"kg": 1000.0, "lb": None}, normal=True)
     assert kind.apply("0.5 kg") == Amount(500.0, "g")
@@ -98,6 +110,18 @@ def test_one_unit_is_no_leaf_and_two_are():
 
 
 # ---------------------------------------------------------------- date
+
+
+@pytest.mark.parametrize("order", ["dmy", "mdy", "ymd"])
+def test_a_year_of_two_digits_is_not_the_year_12(order):
+    with pytest.raises(ValueError, match=f"in the order {order} with its whole year, got '11/10/12'"):
+        Date(order=order).apply("11/10/12")
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1999.5])
+def test_a_number_that_is_no_year_is_refused(value):
+    with pytest.raises(ValueError, match="expected a date such as 1912-11-28"):
+        Date().apply(value)
 
 
 def days():

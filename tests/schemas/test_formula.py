@@ -31,6 +31,19 @@ def test_what_has_no_result_has_none(values):
     assert Formula.read("weight.value / height.value").of(values) is None
 
 
+def test_every_function_has_a_result():
+    calls = {
+        "round(x, 1)": 2.5,
+        "round(x)": 2,
+        "log(x, 2)": 1.3219,
+        "log2(x)": 1.3219,
+        "min(x, 1, 2)": 1,
+        "max(x, 3)": 3,
+    }
+    for text, result in calls.items():
+        assert Formula.read(text).of({("x",): 2.5}) == pytest.approx(result, rel=1e-4)
+
+
 def test_huge_powers_end_at_once():
     assert Formula.read("9 ** 9 ** 9 ** 9").of({}) is None
 
@@ -50,6 +63,9 @@ def test_huge_powers_end_at_once():
         "1 +",
         "",
         "sqrt()",
+        "sqrt(a, b)",
+        "max(a)",
+        "round(a, 1, 2)",
         "max(a, key=b)",
         "(" * 1000,
         "1" * 501,

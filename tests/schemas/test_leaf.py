@@ -44,6 +44,7 @@ def test_it_is_found_by_its_name(kind):
         (Number(integer=True), 1.5, "expected a whole number, got 1.5"),
         (Number(minimum=0), -1, "expected a number of at least 0, got -1"),
         (Number(maximum=12), 13, "expected a number of at most 12, got 13"),
+        (Number(maximum=143666931), 143666932, "expected a number of at most 143666931, got 143666932"),
         (Number(above=0), 0, "expected a number above 0, got 0"),
         (Number(below=1), 1.0, "expected a number below 1, got 1.0"),
         (Category((1, 0), closed=True), True, "expected one of 1, 0, got True"),
