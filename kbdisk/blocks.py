@@ -21,6 +21,21 @@ def stacked(groups: int, out: int, fan_in: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(groups, out, fan_in).uniform_(-bound, bound))
 
 
+SCORED = "scored"  # marks a table that vectors are scored against: a map out of the width, to muP
+
+
+def looked_up(rows: int, width: int) -> nn.Parameter:
+    """A table of vectors (rows, D) that rows are taken from."""
+    return nn.Parameter(torch.randn(rows, width))
+
+
+def scored(rows: int, width: int) -> nn.Parameter:
+    """A table of vectors (rows, D) that others are scored against, drawn as the weights of a linear map."""
+    table = nn.Parameter(stacked(1, rows, width).detach()[0])
+    setattr(table, SCORED, True)
+    return table
+
+
 class GroupedLinear(nn.Module):
     """One linear map per group of rows."""
 

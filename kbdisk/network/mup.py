@@ -1,0 +1,106 @@
+"""muP: learning rates and initial sizes that stay right as the network grows wider.
+
+A parameter is told by how it grows from a model of the base width to this one:
+
+    hidden    a map between two widths        drawn by 1 / sqrt(fan in)                   learns at rate / growth
+    readout   a map from a width to a few     drawn by 1 / sqrt(fan in) / sqrt(growth)    learns at rate / growth
+    fixed     biases, gains, looked-up tables, maps from a few                            learns at the rate itself
+
+So one learning rate serves every width (Yang and others, Tensor Programs V, the table for Adam); attention scores by
+1 / d, which is in disk.py. Maps are the weights of nn.Linear, stacks of maps (G, out, in), and tables marked as scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kbdisk.blocks import SCORED
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How often as wide as at the base a parameter's input and output are."""
+
+    fan_in: float = 1.0
+    fan_out: float = 1.0
+
+    @property
+    def readout(self) -> bool:
+        """Whether it maps a width that grows to something that does not."""
+        return self.fan_in != 1 and self.fan_out == 1
+
+
+def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
+    """How each parameter of a model grew from a model that differs in width alone."""
+    shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
+    linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    grown = {}
+    for name, parameter in model.named_parameters():
+        is_map = parameter.dim() == 3 or name in linear or getattr(parameter, SCORED, False)
+        ratios = [new / old for new, old in zip(parameter.shape, shapes[name], strict=True)]
+        grown[name] = Growth(ratios[-1], ratios[-2]) if is_map else Growth()
+    return grown
+
+
+@torch.no_grad()
+def shrink_readouts(model: nn.Module, grown: dict[str, Growth]) -> None:
+    """Draw readouts smaller the wider the model is. Once, when a model is made."""
+    for name, parameter in model.named_parameters():
+        if grown[name].readout:
+            parameter.div_(grown[name].fan_in ** 0.5)
+
+
+def parameter_groups(model: nn.Module, grown: dict[str, Growth], rate: float, decay: float) -> list[dict[str, Any]]:
+    """What AdamW takes: maps learn slower the wider their input, and decay as fast at any width; nothing else decays."""
+    groups: dict[tuple[float, float], list[Tensor]] = {}
+    for name, parameter in model.named_parameters():
+        is_map = parameter.dim() > 1 and not name.endswith(("bias", "gain", "shift"))
+        fan_in = grown[name].fan_in
+        groups.setdefault((rate / fan_in, decay * fan_in if is_map else 0.0), []).append(parameter)
+    return [{"params": params, "lr": lr, "weight_decay": wd} for (lr, wd), params in groups.items()]
+
+
+def coordinates(
+    build: Callable[[int], nn.Module], run: Callable[[nn.Module], Tensor], widths: Sequence[int], *, rate: float, steps: int
+) -> dict[str, list[float]]:
+    """The coordinate check: by module, how large its output is after some steps of Adam, at each width.
+
+    `build(width)` makes a model, `run(model)` gives its loss. Under muP no size grows with the width.
+    """
+    sizes: dict[str, list[float]] = {}
+    for width in widths:
+        model, base = build(width), build(widths[0])
+        grown = growths(model, base)
+        shrink_readouts(model, grown)
+        optimizer = torch.optim.Adam(parameter_groups(model, grown, rate, 0.0))
+        for _ in range(steps):
+            optimizer.zero_grad()
+            run(model).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        for name, size in _sizes(model, run).items():
+            sizes.setdefault(name, []).append(size)
+    return sizes
+
+
+def _sizes(model: nn.Module, run: Callable[[nn.Module], Tensor]) -> dict[str, float]:
+    """How large each module's output is: the mean of its entries without their signs."""
+    sizes: dict[str, float] = {}
+
+    def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, given: Any, out: Any) -> None:
+            if isinstance(out, Tensor) and out.is_floating_point():
+                sizes[name] = float(out.detach().abs().mean())
+
+        return hook
+
+    hooks = [module.register_forward_hook(note(name)) for name, module in model.named_modules() if name]
+    with torch.no_grad():
+        run(model)
+    for hook in hooks:
+        hook.remove()
+    return sizes

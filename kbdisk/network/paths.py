@@ -1,0 +1,75 @@
+"""Path encoder: what a property is called, as a vector. Every query, and every value, carries its path's.
+
+An RNN runs over the keys from the root, class first; paths that begin alike share their first steps, so it runs
+over the tree of prefixes, a level at a time, and only over the part of it that a batch needs.
+
+U paths asked for   P keys in the longest path   D width
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Keys = tuple[str | int, ...]
+
+
+class PathEncoder(nn.Module):
+    """A one-layer tanh RNN over keys; the state after the last key is the path's vector."""
+
+    line: Tensor
+    key: Tensor
+
+    def __init__(self, paths: Sequence[Keys], width: int) -> None:
+        super().__init__()
+        nodes: dict[Keys, int] = {}
+        for path in paths:
+            for length in range(1, len(path) + 1):
+                nodes.setdefault(path[:length], len(nodes))
+        names = {name: place for place, name in enumerate(dict.fromkeys(str(node[-1]) for node in nodes))}
+        depth = max(map(len, paths), default=1)
+        lines = [[nodes[path[: length + 1]] for length in range(len(path))] for path in paths]
+        padded = [[*line, *[-1] * (depth - len(line))] for line in lines]
+        self.register_buffer("line", torch.tensor(padded, dtype=torch.long).view(len(paths), depth), persistent=False)
+        self.register_buffer("key", torch.tensor([names[str(node[-1])] for node in nodes]), persistent=False)
+        self.names = nn.Parameter(torch.randn(len(names), width))  # what each key is, wherever it stands
+        self.step = nn.Linear(width, width)
+
+    def forward(self, paths: Tensor) -> Tensor:
+        """(U,) which paths -> (U, D)."""
+        lines = self.line[paths]  # (U, P)
+        states: list[Tensor] = []  # of each level's nodes
+        last, before, start = torch.zeros_like(paths), torch.zeros_like(paths), 0
+        for level in range(lines.shape[1]):
+            here = (lines[:, level] >= 0).nonzero()[:, 0]  # the paths that reach so deep
+            if len(here) == 0:
+                break
+            nodes, node = lines[here, level].unique(return_inverse=True)
+            parent = torch.zeros_like(nodes).index_copy(0, node, before[here])  # alike for all paths through a node
+            x = self.names[self.key[nodes]]
+            # DIFF(paper): the authors' RNN ran on through the padding; this one stops at each path's last key.
+            states.append(torch.tanh(x if level == 0 else x + self.step(states[-1][parent])))
+            before = before.index_copy(0, here, node)
+            last = last.index_copy(0, here, node + start)
+            start += len(nodes)
+        return torch.cat(states)[last] if states else self.names.new_zeros(0, self.names.shape[1])
+
+
+class PathReader(nn.Module):
+    """The alternative: a path's keys, and what its schema says of it, as text that the KB's text encoder reads."""
+
+    ids: Tensor
+
+    def __init__(self, ids: Tensor, reader: nn.Module, width: int) -> None:
+        super().__init__()
+        self.register_buffer("ids", ids, persistent=False)  # (paths, L) tokens
+        self.reader = reader
+        self.out = nn.Linear(width, width)
+
+    def forward(self, paths: Tensor) -> Tensor:
+        """(U,) which paths -> (U, D)."""
+        read: Tensor = self.reader(self.ids[paths])
+        return F.tanh(self.out(read))
