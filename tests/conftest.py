@@ -7,6 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("unhurried", deadline=None)  # no timed assertions: the first call of many a layer is slow
+settings.load_profile("unhurried")
 
 ROOT = Path(__file__).parents[1]
 

@@ -75,10 +75,7 @@ def arrange(asking: Tensor, seen: Tensor, size: int) -> Layout:
     for which in bucket.unique().tolist():
         if which >= 0:
             chosen = bucket == which
-            pads = [
-                _padding(rows, chosen, counts)
-                for rows, counts in ((sorted_asking, queries), (sorted_seen, keys))
-            ]
+            pads = [_padding(rows, chosen, counts) for rows, counts in ((sorted_asking, queries), (sorted_seen, keys))]
             buckets.append(Bucket(pads[0], pads[1], pads[1].blank()))
     return Layout(tuple(buckets))
 

@@ -66,7 +66,12 @@ def parameter_groups(model: nn.Module, grown: dict[str, Growth], rate: float, de
 
 
 def coordinates(
-    build: Callable[[int], nn.Module], run: Callable[[nn.Module], Tensor], widths: Sequence[int], *, rate: float, steps: int
+    build: Callable[[int], nn.Module],
+    run: Callable[[nn.Module], Tensor],
+    widths: Sequence[int],
+    *,
+    rate: float,
+    steps: int,
 ) -> dict[str, list[float]]:
     """The coordinate check: by module, how large its output is after some steps of Adam, at each width.
 
