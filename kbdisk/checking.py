@@ -17,6 +17,7 @@ from kbdisk.inspection import is_class, named
 from kbdisk.loaders.kb import KB
 from kbdisk.schemas.across import Across
 from kbdisk.schemas.schema import Class, Misfit, Schema
+from kbdisk.schemas.suggest import refuse_unmet
 
 EXAMPLES = 3  # places shown of each kind of misfit
 NEAR = 0.75  # how alike two paths are that are one, misspelt
@@ -80,10 +81,12 @@ class Findings:
 def check(schema: Schema, kb: KB, *, name: str = "the schema", classes: Iterable[str] = ()) -> Findings:
     """Read a knowledge base once against a schema; SchemaError where none of the schema's paths is in it."""
     reader = _Reader(schema, kb)
-    wanted = tuple(classes)
+    wanted, met = tuple(classes), dict[str, None]()
     for entity in kb:
+        met |= dict.fromkeys(entity.classes if wanted else ())
         if not wanted or any(is_class(one, want) for one in entity.classes for want in wanted):
             reader.take(entity)
+    refuse_unmet(kb.name, wanted, met)
     return reader.findings(name)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, is_gap, show, walk
 from kbdisk.loaders.kb import KB
+from kbdisk.schemas.suggest import refuse_unmet
 
 DISTINCT = 1000  # different values counted exactly; beyond, "1000+"
 TRACKED = 2_000_000  # of them over all paths
@@ -127,10 +128,11 @@ class Inspection:
 
 def inspect(kb: KB, *, examples: int = 3, classes: Iterable[str] = ()) -> Inspection:
     """Read a knowledge base once and tell what is in it; only the entities of some classes where they are named."""
-    found = Inspection(kb.name, kb.format)
-    reader = _Reader(found, examples, tuple(classes))
+    found, classes = Inspection(kb.name, kb.format), tuple(classes)
+    reader = _Reader(found, examples, classes)
     for entity in kb:
         reader.take(entity)
+    refuse_unmet(kb.name, classes, {name for names in reader.same for name in names})
     found.edges = reader.edges()
     for facts in found.classes.values():
         facts.paths = grouped(facts.paths)

@@ -10,7 +10,7 @@ import pytest
 import kbdisk
 from kbdisk.checking import EXAMPLES, Findings, check
 from kbdisk.entity import read_path
-from kbdisk.errors import SchemaError
+from kbdisk.errors import LoadError, SchemaError
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -224,6 +224,8 @@ def test_classes_that_the_schema_does_not_know_are_counted():
 def test_one_class_can_be_checked_alone():
     kb = kbdisk.load(GRAPH.encode(), format="turtle")
     assert dict(check(CITIES, kb, classes=["City"]).classes) == {"City": 1}
+    with pytest.raises(LoadError, match=r"no entity is of the class 'Citi'; .* Did you mean 'City'\?"):
+        check(CITIES, kb, classes=["City", "Citi"])
 
 
 @pytest.mark.parametrize(

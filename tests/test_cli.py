@@ -383,6 +383,13 @@ def test_one_class_can_be_written(tmp_path, run):
     assert (status, json.loads(out)["@id"]) == (0, "a")
 
 
+def test_a_class_that_nothing_is_of_is_an_error_and_nothing_is_written(tmp_path, run):
+    (tmp_path / "kb.jsonl").write_text('{"@id": "a", "@type": "http://ex.org/City"}\n')
+    status, _, err = run("write", tmp_path / "kb.jsonl", "--class", "Ctiy", "--out", tmp_path / "new.jsonl")
+    assert (status, "Did you mean 'City'?" in err) == (2, True)
+    assert not (tmp_path / "new.jsonl").exists()
+
+
 def test_the_summary_and_the_target_do_not_share_standard_output(kb, run):
     status, out, err = run("write", kb, "--out", "-", "--json")
     assert (status, out) == (2, "")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import kbdisk
 from kbdisk import Completion, Date, Filled, KBDiskWarning, Link, Quantity, inspection
+from kbdisk.errors import LoadError
 from kbdisk.inspection import Edge, Inspection, PathFacts, inspect, shown_path
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -101,7 +102,10 @@ def test_one_class_can_be_asked_for_and_its_links_keep_their_targets():
 
 def test_a_class_is_meant_by_the_last_word_of_its_iri():
     assert inspected([{"@type": "http://ex.org/a#City"}], classes=["City"]).entities == 1
-    assert inspected([{"@type": "http://ex.org/a#City"}], classes=["ity"]).entities == 0
+    with pytest.raises(
+        LoadError, match=r"no entity is of the class 'ity'; its classes are City\. Did you mean 'City'\?"
+    ):
+        inspected([{"@type": "http://ex.org/a#City"}], classes=["ity"])
 
 
 def test_paths_of_one_part_stand_together():

@@ -89,10 +89,14 @@ def _items(
 
 def _all(kb: KB, values: list[Completion], classes: tuple[str, ...]) -> Iterator[Entity | Completion]:
     """Every entity that is wanted, with its new values."""
-    filled = {completion.entity.id: completion for completion in values}
+    from kbdisk.schemas.suggest import refuse_unmet
+
+    filled, met = {completion.entity.id: completion for completion in values}, dict[str, None]()
     for entity in kb:
+        met |= dict.fromkeys(entity.classes)
         if _is_wanted(entity, classes):
             yield filled.get(entity.id, entity)
+    refuse_unmet(kb.name, classes, met)
 
 
 def _is_wanted(entity: Entity, classes: tuple[str, ...]) -> bool:

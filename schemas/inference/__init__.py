@@ -11,6 +11,7 @@ from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.reading import Reading, last_word
 from kbdisk.schemas.inference.shapes import Shapes
 from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.suggest import refuse_unmet
 
 __all__ = ["Inference", "infer"]
 
@@ -34,6 +35,7 @@ def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "")
     """The schema of a knowledge base, or of any entities; of some classes alone where they are named."""
     reading = Reading(tuple(classes or ()))
     reading.read(kb)
+    refuse_unmet(getattr(kb, "name", "the entities"), reading.wanted, reading.met)
     nodes = dict(reading.classes()) or {"": Node(reading.budget)}
     names = _names(nodes)
     reading.targets.names = names
@@ -58,8 +60,11 @@ def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "")
 def _decided(node: Node, id_key: str | None, reading: Reading) -> Iterator[tuple[Path, Decision]]:
     """The properties of a class; its id among them, ignored."""
     for path, decision in Shapes(reading.targets, node).properties(node, (), node.parts):
-        if path == (id_key,) and decision.kind is not None:
-            decision = replace(decision, role="ignore", unique=True, reason="the id of each entity")
+        if id_key is not None and path == (id_key,) and decision.kind is not None:
+            met = node.children[id_key].facts.labels.values()
+            several = any(labels.exact and labels.distinct() < labels.seen for labels in met)
+            reason = "the id of each entity" + (", though some share one" if several else "")
+            decision = replace(decision, role="ignore", unique=not several, reason=reason)
         yield path, decision
 
 

@@ -35,6 +35,7 @@ class Reading:
         self.nodes: dict[str, Node] = {}
         self.choice = Choice()
         self.settled = False
+        self.met: dict[str, None] = {}  # where classes were asked for
         self.waiting: list[Entity] = []
         self.combinations: Counter[Classes] = Counter()
         self.targets = Targets()
@@ -57,7 +58,7 @@ class Reading:
             return
         groups: dict[str, list[Entity]] = {}
         for entity in batch:
-            classes = entity.classes
+            classes = self._counting(entity)
             if len(classes) > 1 and not self.settled:
                 self.waiting.append(entity)
             else:
@@ -71,6 +72,13 @@ class Reading:
         if len(self.waiting) >= WAITING:
             self._settle()
 
+    def _counting(self, entity: Entity) -> Classes:
+        """The classes one of which counts: those that were asked for, where it is of one of them."""
+        if not self.wanted:
+            return entity.classes
+        self.met |= dict.fromkeys(entity.classes)
+        return tuple(name for name in entity.classes if self.wanted & {name, last_word(name)}) or entity.classes
+
     def _settle(self) -> None:
         """Decide which of several classes counts, and take in those that waited for it."""
         if self.settled:
@@ -80,7 +88,7 @@ class Reading:
         self.combinations.clear()
         groups: dict[str, list[Entity]] = {}
         for entity in self.waiting:
-            groups.setdefault(self.choice.of(entity.classes), []).append(entity)
+            groups.setdefault(self.choice.of(self._counting(entity)), []).append(entity)
         self.waiting.clear()
         for name, group in groups.items():
             self._of_class(name, group)

@@ -12,6 +12,7 @@ from strategies import leaves, trees
 
 import kbdisk
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text, at, read_path
+from kbdisk.errors import LoadError
 from kbdisk.schemas import leaf
 from kbdisk.schemas.composites import coordinate, date, listed, mapped, quantity
 from kbdisk.schemas.inference import infer
@@ -469,6 +470,15 @@ def test_only_the_classes_that_were_asked_for():
     met = [Entity("a", {"n": 1}, ("http://x/City",)), Entity("b", {"m": 1}, ("http://y#River",))]
     assert list(infer(met, classes=["City"]).schema.classes) == ["City"]
     assert list(infer(met, classes=["http://y#River"]).schema.classes) == ["River"]
+    with pytest.raises(LoadError, match=r"no entity is of the class 'Lake'; its classes are City, River\.$"):
+        infer(met, classes=["Lake"])
+    with pytest.raises(LoadError, match="its entities tell no class"):
+        infer([Entity("a", {"n": 1})], classes=["Lake"])
+
+
+def test_a_class_that_was_asked_for_counts_before_the_others_of_an_entity():
+    met = [Entity(f"a{n}", {"n": n}, ("Mountain", "Volcano")[: 1 + (n < 2)]) for n in range(30)]
+    assert list(infer(met, classes=["Volcano"]).schema.classes) == ["Volcano"]
 
 
 def test_the_id_is_told_and_ignored():
@@ -476,6 +486,13 @@ def test_the_id_is_told_and_ignored():
     assert found.schema.classes[""].id == ("code",)
     assert found.schema.classes[""].properties["code",].role == "ignore"
     assert found.reasons["", ("code",)] == "the id of each entity"
+
+
+@pytest.mark.parametrize("spelt", [str, int])
+def test_an_id_that_several_share_is_not_unique(spelt):
+    found = infer([Entity(str(n // 2), {"code": spelt(n // 2), "n": n}) for n in range(40)])
+    assert not found.schema.classes[""].properties["code",].unique
+    assert found.reasons["", ("code",)] == "the id of each entity, though some share one"
 
 
 def test_iris_and_prefixes_are_those_of_the_source():
