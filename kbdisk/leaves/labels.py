@@ -1,0 +1,108 @@
+"""The labels of one slot as plain data: numbers for labels and back. Codes count from 0; -1 is any other label.
+
+Labels keep their types: true is not 1, "1" is not 1; 1, 1.0 and Decimal("1.0") are one label, as numbers are equal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import repeat
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from kbdisk.schemas.leaf import Label
+
+OTHER = -1  # the code of a label that is not among these
+TYPES = (str, int, float, bool, Decimal)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels in order, how often training had each, and whether there may be others."""
+
+    values: tuple[Label, ...]
+    counts: tuple[int, ...]
+    open: bool = False
+
+    @classmethod
+    def learn(cls, given: Sequence[Label], values: Iterable[Any], open: bool, sort: bool = False) -> Self:
+        """The given labels, then, where others may be, those met: the commonest first, or the smallest."""
+        counts = Counter((isinstance(value, bool), value) for value in values)
+        known = dict.fromkeys((isinstance(value, bool), value) for value in given)
+        if open:
+            order = _size if sort else lambda key: (-counts[key], *_size(key))
+            known |= dict.fromkeys(sorted(counts.keys() - known.keys(), key=order))
+        return cls(tuple(value for _, value in known), tuple(counts[key] for key in known), open)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def unseen(self) -> float:
+        """How likely the next label is one never met: the share of those met once (Good and Turing); 0 where closed."""
+        if not self.open:
+            return 0.0
+        if not self.values:
+            return 1.0
+        return min((self.counts.count(1) + 0.5) / (sum(self.counts) + 1), 0.9)
+
+    @cached_property
+    def _truths(self) -> dict[Any, int]:
+        return {value: place for place, value in enumerate(self.values) if isinstance(value, bool)}
+
+    @cached_property
+    def _plain(self) -> dict[Any, int]:
+        return {value: place for place, value in enumerate(self.values) if not isinstance(value, bool)}
+
+    def find(self, values: Sequence[Any]) -> npt.NDArray[np.int64]:
+        """The codes (n,) of labels; ValueError where one is no label, or none of these and these are all."""
+        kinds = set(map(type, values))
+        for kind in kinds:
+            if not issubclass(kind, TYPES):
+                raise ValueError(f"expected a label, got {next(value for value in values if type(value) is kind)!r}")
+        if bool not in kinds:
+            found = map(self._plain.get, values, repeat(OTHER))
+        else:
+            found = (
+                (self._truths if value is True or value is False else self._plain).get(value, OTHER) for value in values
+            )
+        codes = np.fromiter(found, np.int64, len(values))
+        if not self.open and (codes < 0).any():
+            raise ValueError(f"expected {self.listed()}, got {values[int(np.argmin(codes))]!r}")
+        return codes
+
+    def listed(self) -> str:
+        """What is allowed, in words."""
+        if self.values == (False, True) and isinstance(self.values[0], bool):
+            return "true or false"
+        return f"one of {', '.join(map(str, self.values[:8]))}{', ...' if len(self.values) > 8 else ''}"
+
+    def extended(self, more: Iterable[Label]) -> Labels:
+        """Itself with labels that training never had; the codes of the old ones stay."""
+        assert self.open
+        met = {(isinstance(value, bool), value) for value in self.values}
+        new = [key for key in dict.fromkeys((isinstance(value, bool), value) for value in more) if key not in met]
+        return Labels(self.values + tuple(value for _, value in new), self.counts + (0,) * len(new), True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data; a Decimal as {"decimal": "1.50"}."""
+        values = [{"decimal": str(value)} if isinstance(value, Decimal) else value for value in self.values]
+        return {"values": values, "counts": list(self.counts), "open": self.open}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself again."""
+        values = (Decimal(value["decimal"]) if isinstance(value, dict) else value for value in data["values"])
+        return cls(tuple(values), tuple(data["counts"]), data["open"])
+
+
+def _size(key: tuple[bool, Any]) -> tuple[Any, ...]:
+    """Truths, then numbers by their size, then strings."""
+    truth, value = key
+    return (0, value, "") if truth else (2, 0, value) if isinstance(value, str) else (1, value, "")
