@@ -22,6 +22,7 @@ class Decision:
     unique: bool = False
     missing: tuple[str, ...] = ()
     novalue: tuple[str, ...] = ()
+    gaps: int = 0  # values that are spellings of none
 
     def because(self, *reasons: str) -> Decision:
         """The same for more reasons, which are told first."""
@@ -37,6 +38,11 @@ class Decision:
 def counted(count: int, one: str, many: str = "") -> str:
     """A number of things in words: 1 label, 10,679 values."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def times(count: int) -> str:
+    """How often, in words."""
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def percent(share: float) -> str:

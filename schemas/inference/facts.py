@@ -139,6 +139,7 @@ class Facts:
         self.units = _sum(self.units, Counter(one.unit for one in column))
         numbers = [one.value for one in column if one.value is not None]
         self.gaps += len(column) - len(numbers)
+        self.count["quantity"] -= len(column) - len(numbers)  # a unit alone asks for its number
         if numbers:
             self._quantified(numbers, close)
 

@@ -23,6 +23,7 @@ ID_NAME = re.compile(r"(?i:^(.*[_ .-])?(id|uuid|guid|key|rowid|idx)$)|.*[a-z](Id
 def number_decision(name: str, low: Any, high: Any, whole: bool, labels: Labels) -> Decision:
     """The kind of numbers with this range."""
     reason = f"{'whole numbers' if whole else 'numbers'} from {_plain(low)} to {_plain(high)}"
+    reason = f"the number {_plain(low)} alone" if low == high else reason
     distinct, seen = labels.distinct(), labels.seen
     leaf = _in_degrees(name, number_leaf(low, whole, labels), low, high)
     if labels.exact and distinct == 1 and seen >= ENOUGH:
@@ -117,4 +118,4 @@ def _plain(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
         whole = int(value)
         return str(whole) if whole.bit_length() < 100 else "a number of very many digits"
-    return f"{value:.6g}"
+    return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import COARSE, Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference.decision import FITS, Decision, counted, percent, shown
+from kbdisk.schemas.inference.decision import FITS, Decision, counted, percent, shown, times
 from kbdisk.schemas.inference.facts import Facts
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.numbers import ENOUGH, number_decision, number_leaf, sentinel
@@ -53,7 +53,10 @@ def scalar_decision(name: str, facts: Facts, targets: Targets, gaps: bool = True
         return _mixed(shares)
     found = LOOKS[family](name, facts, targets, gaps)
     if missing and family != "text":
-        found = replace(found, missing=missing).because(f"{', '.join(map(repr, missing))} stands for no value")
+        gaps = sum(facts.labels["text"].counts[text] for text in missing)
+        found = replace(found, missing=missing, gaps=gaps).because(
+            f"{', '.join(map(repr, missing))} stands for no value"
+        )
     return found.because(*(f"{percent(share)} are {FAMILY[other]}, which do not fit" for other, share in rest.items()))
 
 
@@ -82,11 +85,14 @@ def _numbers(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
     rest = Labels(Budget())
     rest.take([value for value, count in labels.weighted() for _ in range(min(count, ENOUGH)) if value != facts.low])
     found = number_decision(name, min(rest.counts), facts.high, facts.whole, rest)
-    return replace(found, missing=(spelt,)).because(f"{spelt} stands for no value {labels.counts[facts.low]:,} times")
+    gaps = labels.counts[facts.low]
+    return replace(found, missing=(spelt,), gaps=gaps).because(f"{spelt} stands for no value {times(gaps)}")
 
 
 def _strings(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
-    return string_decision(name, facts.labels_of("text"), gaps)
+    labels = facts.labels_of("text")
+    found = string_decision(name, labels, gaps)
+    return replace(found, gaps=round(found.gaps * facts.count["text"] / labels.seen))  # of all, not of those looked at
 
 
 def _truths(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:

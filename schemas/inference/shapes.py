@@ -13,6 +13,7 @@ from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.inference.decision import Decision, counted, percent
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.nodes import DEEPEST, Node, merged
@@ -57,17 +58,17 @@ class Shapes:
 
     def property(self, path: Path, node: Node, entities: int) -> Decided:
         """The property at a path; the properties below it where it is a part like any other."""
-        fill = f"{percent(node.filled / entities)} filled" if entities else ""
         if not node.filled:
             yield path, Decision(None, "never filled")
         elif node.parts > node.facts.total + node.lists:
             whole = self.composite(str(path[-1]), node)
             if whole is not None:
-                yield path, whole.because(fill)
+                yield path, _filled(whole, _said(whole.kind, node), entities)
             else:
                 yield from self.properties(node, path, entities)
         else:
-            yield path, self.value(str(path[-1]), node).because(fill)
+            found = self.value(str(path[-1]), node)
+            yield path, _filled(found, node.filled - found.gaps, entities)
 
     def field(self, name: str, node: Node) -> Decision:
         """The kind of a field of a part in a list or a map: there are no paths of their own here."""
@@ -101,7 +102,9 @@ class Shapes:
         fields, left = self._fields(entry)
         if not fields:
             return None
-        return Decision(Mapped(fields, most=_most(node.sizes)), f"{told}; {max(node.sizes)} at most{left}")
+        return Decision(
+            Mapped(fields, most=_most(node.sizes)), f"{told}; {_lengths(node.sizes)[2:] or '1 at most'}{left}"
+        )
 
     def _fields(self, entry: Node) -> tuple[dict[str, Any], str]:
         """The fields of an entry or an item, and what is left out of them; one of the name "" is the value itself."""
@@ -140,7 +143,7 @@ class Shapes:
         fields, left = ({"": whole.kind}, "") if whole is not None else self._fields(items)
         if not fields:
             return Decision(None, f"lists of parts without a field that can be learnt{left}")
-        told = f"{counted(items.parts, 'part')} in {counted(node.filled, 'list')}{_lengths(node)}"
+        told = f"{counted(items.parts, 'part')} in {counted(node.filled, 'list')}{_lengths(node.lengths)}"
         inner = f"; {whole.reason}" if whole is not None else f", with {', '.join(fields)}"
         return Decision(Listed(fields, _most(node.lengths)), told + inner + left)
 
@@ -151,7 +154,7 @@ class Shapes:
             return one
         several = sum(count for length, count in node.lengths.items() if length > 1) / node.filled
         listed = node.lists > node.filled / 2
-        told = f"{percent(several)} have several{_lengths(node)}"
+        told = f"{percent(several)} have several{_lengths(node.lengths)}"
         if self._is_few_numbers(one.kind, items, node) and several >= SEVERAL:
             one = replace(one, kind=Category()).because(
                 f"{counted(items.facts.labels_of('number').distinct(), 'number')}, none twice"
@@ -193,6 +196,18 @@ class Shapes:
         return None
 
 
+def _filled(found: Decision, filled: int, entities: int) -> Decision:
+    return found.because(f"{percent(filled / entities)} filled") if entities else found
+
+
+def _said(kind: Any, node: Node) -> int:
+    """How often parts that are one value say one: a unit alone is no quantity, and a map may be empty."""
+    if isinstance(kind, Mapped):
+        return node.filled - node.sizes[0]
+    parts = [node.children["value"]] if isinstance(kind, Quantity) else node.children.values()
+    return max(one.filled for one in parts) + node.filled - node.parts
+
+
 def _without_lists(node: Node) -> Node | None:
     """What stands at a path beside lists: a value alone counts as a list of one."""
     if not node.facts.total and not node.parts:
@@ -202,9 +217,10 @@ def _without_lists(node: Node) -> Node | None:
     return alone
 
 
-def _lengths(node: Node) -> str:
-    longest = max(node.lengths)
-    return f", {longest} at most" if longest > 1 else ""
+def _lengths(lengths: Counter[int]) -> str:
+    longest, learnt = max(lengths), _most(lengths)
+    first = "" if learnt >= longest else f", of which {learnt} {'is' if learnt == 1 else 'are'} learnt"
+    return f", {longest} at most{first}" if longest > 1 else ""
 
 
 def _most(lengths: Counter[int]) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
 from kbdisk.schemas.composites.date import SPLIT, Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, percent, shown
+from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, percent, shown, times
 from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, number_leaf
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.vocabulary import vocabulary
@@ -75,10 +75,10 @@ def string_decision(name: str, labels: Labels, gaps: bool) -> Decision:
     left_out = sum(labels.counts[text] for text in missing)
     strings = Strings(name, labels, texts, labels.seen - left_out, labels.distinct() - len(missing))
     if missing:
-        strings.remarks.append(f"{', '.join(map(repr, missing))} stands for no value {left_out:,} times")
+        strings.remarks.append(f"{', '.join(map(repr, missing))} stands for no value {times(left_out)}")
     decisions = (look(strings) for look in LOOKS)
     found = next(one for one in decisions if one is not None)
-    return replace(found.because(*strings.remarks), missing=missing)
+    return replace(found.because(*strings.remarks), missing=missing, gaps=left_out)
 
 
 def _constant(strings: Strings) -> Decision | None:

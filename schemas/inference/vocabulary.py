@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kbdisk.schemas.inference.decision import Decision, counted, percent, shown
+from kbdisk.schemas.inference.sketch import CUT
 from kbdisk.schemas.leaf import Category, Text
 
 AGAIN = 2  # times that a label comes on average
@@ -31,7 +32,8 @@ def vocabulary(texts: Sequence[tuple[str, int]], seen: int, distinct: int, exact
         long and (repeated < 6 * AGAIN or distinct > 4 * CLOSED)
     )
     if rare or (seen < FEW and distinct > 1):
-        several = f"{length:.0f} characters, {words:.1f} words on average"
+        cut = "at least " if any(len(text) >= CUT for text, _ in texts) else ""  # of longer ones only that is read
+        several = f"{cut}{counted(round(length), 'character')}, {words:.1f} words on average"
         return Decision(Text(), f"{told}: too few come again; {several}")
     once = sum(count == 1 for _, count in texts)
     if exact and distinct <= CLOSED and once <= UNSEEN * seen and seen >= 3 * FEW:

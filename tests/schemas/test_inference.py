@@ -18,6 +18,7 @@ from kbdisk.schemas.composites import coordinate, date, listed, mapped, quantity
 from kbdisk.schemas.inference import infer
 from kbdisk.schemas.inference.classes import Choice
 from kbdisk.schemas.inference.decision import percent
+from kbdisk.schemas.inference.facts import WHOLE as LOOKED_AT
 from kbdisk.schemas.inference.nodes import KEYS
 from kbdisk.schemas.inference.sketch import HASHES, LIMIT, Budget, Labels, Smallest
 
@@ -191,6 +192,33 @@ def test_spellings_of_a_gap_are_told_and_do_not_count():
     assert "stands for no value 2 times" in why
     assert decided([1, 2, 3, "", "?"])[0].missing == ("", "?")
     assert decided(["", "nan"]) == (None, "100 % filled; nothing but '', 'nan'")
+
+
+def test_what_stands_for_no_value_does_not_fill():
+    assert decided(["red", "blue", "red", ""] * 10)[1].startswith("75 % filled; '' stands for no value 10 times")
+    assert decided([*range(1000, 1039), -1])[1].startswith("98 % filled; -1 stands for no value once")
+    assert decided([1, 2, 3, "?"])[1].startswith("75 % filled; '?' stands for no value")
+    assert decided([Quantity(1, "g"), Quantity(None, "g")])[1].startswith("50 % filled")
+    assert decided([{"value": 1, "unit": "g"}, {"value": None, "unit": "g"}])[1].startswith("50 % filled")
+    assert decided([Quantity(None, "g")] * 2) == (None, "never filled")
+
+
+def test_gaps_are_counted_of_all_values_where_not_all_are_looked_at():
+    why = decided(["red", "blue", "green", ""] * (LOOKED_AT // 2))[1]
+    assert why.startswith("75 % filled")
+
+
+def test_what_is_told_of_numbers_and_lengths_is_so():
+    assert "the number 25 alone" in decided([25, 25])[1]
+    assert "from 1007825 to 294213979" in decided([1007825.03, 294213978.6])[1]
+    assert "at least 200 characters" in decided(["y" * 3000])[1]
+
+
+def test_it_is_told_where_not_all_of_a_list_is_learnt():
+    names = iter(range(10**6))
+    one, why = decided([[f"Name {next(names)}" for _ in range(2 + 28 * (n == 0))] for n in range(60)])
+    assert one.kind.most == 2
+    assert "30 at most, of which 2 are learnt" in why
 
 
 def test_numbers_and_strings_at_one_path_are_labels():
