@@ -30,6 +30,8 @@ def language_of(path: FilePath) -> str:
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}".lower()
         raise SchemaError(str(path), f"{reason}.") from None
+    if not data.strip():
+        raise SchemaError(str(path), "expected a schema, got an empty file.")
     if SHACL in data:
         return "shacl"
     if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":

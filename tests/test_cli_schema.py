@@ -326,3 +326,26 @@ def test_the_format_is_a_json_schema_for_editors(run):
     found = json.loads(run("format")[1])
     assert found["$schema"].startswith("https://json-schema.org/")
     assert {"kbdisk", "classes", "prefixes", "missing"} <= set(found["properties"])
+
+
+def test_data_in_the_place_of_a_schema_are_told_to_be_none(run):
+    status, _, err = run("check", PHONES, PHONES_SCHEMA)
+    assert (status, "A schema is a YAML file, and stands before SOURCE." in err) == (2, True)
+
+
+def test_an_empty_file_is_no_schema_to_import(run, tmp_path):
+    (tmp_path / "empty.json").write_text("\n")
+    status, _, err = run("import", tmp_path / "empty.json")
+    assert (status, "expected a schema, got an empty file." in err) == (2, True)
+
+
+def test_a_row_that_has_no_id_is_named_once(run, tmp_path):
+    (tmp_path / "x.csv").write_text("model,launch.month\na,1\nb,13\n")
+    out = run("check", "phone", tmp_path / "x.csv")[1]
+    assert "x.csv, row 1: got 13" in out
+
+
+def test_help_has_no_gaps_of_several_lines(run):
+    for command in COMMANDS:
+        lines = [line.strip() for line in run(command, "--help")[1].splitlines()]
+        assert not any(lines[n : n + 3] == ["", "", ""] for n in range(len(lines))), command

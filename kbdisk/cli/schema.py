@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from kbdisk.cli.sources import open_source, source_options, watching
-from kbdisk.errors import KBDiskWarning
+from kbdisk.errors import KBDiskWarning, SchemaError
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -199,10 +200,10 @@ def export(schema: str) -> None:
 def format_() -> None:
     """Write the JSON Schema of schema files themselves, so that editors complete them.
 
+    A schema then begins with the line: # yaml-language-server: $schema=kbdisk-schema.json
+
     \b
     kbdisk schema format > kbdisk-schema.json
-
-    Then begin a schema with:  # yaml-language-server: $schema=kbdisk-schema.json
     """
     from kbdisk.schemas import yamlfile
 
@@ -233,7 +234,14 @@ def open_schema(name: str) -> Schema:
     """The schema that a command names: a file, a schema of the library, or standard input."""
     from kbdisk.schemas import yamlfile
 
-    return yamlfile.loads(sys.stdin.buffer.read(), "<stdin>") if name == "-" else yamlfile.read(name)
+    if name == "-":
+        return yamlfile.loads(sys.stdin.buffer.read(), "<stdin>")
+    try:
+        return yamlfile.read(name)
+    except SchemaError as error:
+        if Path(name).suffix in ("", ".yaml", ".yml", ".json"):
+            raise
+        raise SchemaError(error.where, f"{error.problem} A schema is a YAML file, and stands before SOURCE.") from None
 
 
 def _as_data(schema: Schema) -> dict[str, Any]:

@@ -131,7 +131,10 @@ def _trouble(console: Console, trouble: Trouble, several: bool) -> None:
     console.print(Text.assemble((where, "green"), f"  {trouble.problem}  ", (f"{trouble.count:,}", "red")))
     for example in trouble.examples:
         said = example.problem.removeprefix(trouble.problem).removeprefix(", ")
-        console.print(Text(f"    {example.place}  {example.id}: {said or example.problem}"), soft_wrap=True)
+        id = (
+            "" if example.place.endswith(f" {example.id}") else f"  {example.id}"
+        )  # it may be but the number of its row
+        console.print(Text(f"    {example.place}{id}: {said or example.problem}"), soft_wrap=True)
 
 
 def _strays(console: Console, head: str, strays: list[Stray], several: bool, limit: int | None) -> None:

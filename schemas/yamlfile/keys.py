@@ -117,12 +117,21 @@ def named(told: Any) -> tuple[str, Written]:
     if not isinstance(told, dict):
         raise ValueError(f"expected a kind such as category, or a mapping with kind, got {got(told)}")
     if "kind" not in told:
-        refuse({("kind",): f"expected a kind, got none. Known kinds: {', '.join(kinds())}."})
+        refuse({("kind",): f"expected a kind, got none.{_meant(told)} Known kinds: {', '.join(kinds())}."})
     try:
         name = kind_name(told["kind"])
     except ValueError as error:
         refuse({("kind",): str(error)})
     return name, {key: value for key, value in told.items() if key != "kind"}
+
+
+def _meant(told: Written) -> str:
+    """What somebody may have meant who told no kind."""
+    near = next((key for key in told if did_you_mean(key, ["kind"])), None)
+    if near is not None:
+        return f" Did you mean 'kind' for {near!r}?"
+    parts = told and all(isinstance(one, dict) or one in kinds() for one in told.values())
+    return " Properties of a part are written with their paths, such as launch.year." if parts else ""
 
 
 def kind_name(told: Any) -> str:
