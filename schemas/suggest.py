@@ -22,7 +22,7 @@ def refuse_unmet(source: str, wanted: Iterable[str], met: Collection[str]) -> No
     words = list(dict.fromkeys(_last_word(name) for name in met if name))
     for name in wanted:
         if name not in met and name not in words:
-            more = ", ..." if len(words) > MOST else ""
+            more = f" and {len(words) - MOST} more" if len(words) > MOST else ""
             there = f"its classes are {', '.join(words[:MOST])}{more}" if words else "its entities tell no class"
             raise LoadError(source, f"no entity is of the class {name!r}; {there}.{did_you_mean(name, words)}")
 

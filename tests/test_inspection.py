@@ -106,6 +106,8 @@ def test_a_class_is_meant_by_the_last_word_of_its_iri():
         LoadError, match=r"no entity is of the class 'ity'; its classes are City\. Did you mean 'City'\?"
     ):
         inspected([{"@type": "http://ex.org/a#City"}], classes=["ity"])
+    with pytest.raises(LoadError, match=r"its classes are C0, .*, C7 and 4 more\. Did you mean 'C11'\?"):
+        inspected([{"@type": f"C{n}"} for n in range(12)], classes=["C111"])
 
 
 def test_paths_of_one_part_stand_together():

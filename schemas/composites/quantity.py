@@ -51,7 +51,8 @@ class Quantity:
         if self.normal and unit != self.unit and amount.value is not None:
             if factor is None:
                 raise ValueError(f"expected a unit that {self.unit} is known in, got {unit!r}")
-            amount, unit = Amount(float(amount.value) * factor, self.unit), self.unit
+            exact = f"{float(amount.value) * factor:.15g}"  # 1.1 kg are 1100 g, not 1100.0000000000002
+            amount, unit = Amount(float(exact), self.unit), self.unit
         if amount.value is not None:
             self.value.check(amount.value)
         return Amount(amount.value, unit)

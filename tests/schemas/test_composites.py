@@ -99,6 +99,7 @@ def test_a_unit_begins_with_no_digit_where_any_unit_is_taken(text):
 def test_quantities_are_normalised_where_that_is_asked_for():
     kind = Quantity(unit="g", factors={"kg": 1000.0, "lb": None}, normal=True)
     assert kind.apply("0.5 kg") == Amount(500.0, "g")
+    assert kind.apply("1.1 kg") == Amount(1100.0, "g")
     assert list(kind.leaves()) == [("value",)]
     with pytest.raises(ValueError, match="expected a unit that g is known in, got 'lb'"):
         kind.apply("1 lb")
