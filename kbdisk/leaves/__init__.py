@@ -3,3 +3,16 @@
 To add a kind: write its dataclass in kbdisk.schemas.leaf, its codec, encoder, decoder and belief in one file here,
 and one row. tests/leaves/test_leaves.py then asks for an example, and checks that it keeps the promises of base.py.
 """
+
+from __future__ import annotations
+
+from kbdisk.leaves.base import LeafKind
+from kbdisk.leaves.category import CategoryCodec, CategoryConfig, CategoryDecoder, CategoryEncoder
+from kbdisk.schemas.leaf import Boolean, Category
+
+CATEGORY = LeafKind("category", CategoryCodec, CategoryEncoder, CategoryDecoder, CategoryConfig)
+
+KINDS: dict[type, LeafKind] = {
+    Category: CATEGORY,
+    Boolean: CATEGORY,
+}

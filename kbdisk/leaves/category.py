@@ -1,6 +1,7 @@
 """Categories: one label out of a slot's own. Booleans are categories of two.
 
-A label is read as its vector, out of one table for all slots, and believed by its score against the row's vector.
+A label is read as its vector, out of one table for all slots, and believed by its score against the row's vector;
+`text` labels have the vectors of their text instead, so that labels can be added to a trained network (`lay`).
 An open slot keeps some of its mass for labels that training never had: as much as labels met once had there
 (Good and Turing), for nothing in training could teach it.
 
@@ -9,18 +10,47 @@ n rows   V labels, at most, of the rows' slots   D width
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.leaves.labels import Labels
-from kbdisk.schemas.leaf import Boolean, Category
+from kbdisk.blocks import GLUBlock
+from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.labels import OTHER, Labels
+from kbdisk.leaves.mixed import mixed
+from kbdisk.leaves.ordinal import CumulativeScores
+from kbdisk.leaves.reading import LearntLabels, TextLabels
+from kbdisk.leaves.scoring import LearntScores, TextScores
+from kbdisk.schemas.leaf import Boolean, Category, Label
 
-HALVES = (torch.bfloat16, torch.float16)
+READINGS: dict[str, type[LearntLabels | TextLabels]] = {"learnt": LearntLabels, "text": TextLabels}
+SCORINGS: dict[str, type[LearntScores | TextScores]] = {"learnt": LearntScores, "text": TextScores}
+ORDERS = ("softmax", "cumulative")
+
+
+@dataclass(frozen=True)
+class CategoryConfig:
+    """How categories are read and believed."""
+
+    labels: str = "learnt"  # or "text": labels mean what their text says, and more can be added later
+    ordered: str = "softmax"  # or "cumulative": what ordered labels are believed by
+    unread: float = 0.01  # of the labels read in training: as one never met, so that it means something
+
+    def __post_init__(self) -> None:
+        choose("labels", self.labels, READINGS)
+        choose("ordered", self.ordered, ORDERS)
+        if not 0 <= self.unread < 1:
+            raise ValueError(f"expected a share of labels for unread, got {self.unread}")
+
+
+def choose(name: str, choice: str, known: Iterable[str]) -> None:
+    """ValueError where a choice is none of those there are."""
+    if choice not in known:
+        raise ValueError(f"expected one of {', '.join(known)} for {name}, got {choice!r}")
 
 
 @dataclass(frozen=True)
@@ -46,6 +76,10 @@ class CategoryCodec:
         values = self.labels.values
         return [values[code] if 0 <= code < len(values) else None for code in codes.tolist()]
 
+    def extended(self, more: Iterable[Label]) -> CategoryCodec:
+        """Itself with labels that training never had; for a network whose labels are read by their text."""
+        return replace(self, labels=self.labels.extended(more))
+
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         return {**self.labels.to_json(), "ordered": self.ordered}
@@ -64,7 +98,7 @@ class CategoryBelief:
     unseen: Tensor | None = None  # (n,) the mass kept for labels never met, code -1
 
     def __post_init__(self) -> None:
-        if self.logits.dtype in HALVES:
+        if self.logits.dtype in (torch.bfloat16, torch.float16):
             object.__setattr__(self, "logits", self.logits.float())
 
     @property
@@ -100,3 +134,76 @@ class CategoryBelief:
     def pick(self, rows: Tensor) -> CategoryBelief:
         """Those of some rows."""
         return CategoryBelief(self.logits[rows], None if self.unseen is None else self.unseen[rows])
+
+
+class CategoryEncoder(nn.Module):
+    """A label's vector, told whose it is by the path, through the residual blocks."""
+
+    def __init__(self, codecs: Sequence[CategoryCodec], setting: Setting) -> None:
+        super().__init__()
+        self.unread = setting.config.unread if setting.dropout else 0.0
+        self.labels = READINGS[setting.config.labels]([codec.labels for codec in codecs], setting)
+        self.blocks = residual(setting)
+
+    def lay(self, codecs: Sequence[CategoryCodec]) -> None:
+        """Take codecs that have more labels than those of training."""
+        self.labels.lay([codec.labels for codec in codecs])
+
+    def forward(self, codes: Tensor, rows: Rows) -> Tensor:
+        """(n,) -> (n, D)"""
+        if self.training and self.unread:
+            codes = codes.masked_fill(torch.rand(codes.shape, device=codes.device) < self.unread, OTHER)
+        x = self.labels(codes, rows.slot) + rows.path  # (n, D)
+        for block in self.blocks:
+            x = block(x, rows.counts)
+        return x
+
+
+class CategoryDecoder(nn.Module):
+    """Scores of the labels of each row's slot."""
+
+    unseen: Tensor
+    ordered: Tensor
+
+    def __init__(self, codecs: Sequence[CategoryCodec], setting: Setting) -> None:
+        super().__init__()
+        cumulative = setting.config.ordered == "cumulative"
+        ordered = [codec.labels if cumulative and codec.ordered and len(codec.labels) > 1 else None for codec in codecs]
+        self.register_buffer("ordered", torch.tensor([one is not None for one in ordered]), persistent=False)  # (S,)
+        self.register_buffer("unseen", torch.tensor([codec.labels.unseen for codec in codecs]), persistent=False)
+        self.open = any(codec.labels.open for codec in codecs)
+        self.blocks = residual(setting)
+        self.scores = SCORINGS[setting.config.labels](self._scored(codecs), setting)
+        self.cumulative = CumulativeScores(ordered, setting.width) if any(ordered) else None
+
+    def _scored(self, codecs: Sequence[CategoryCodec]) -> list[Labels]:
+        """The labels of each slot; none where their order scores them. A slot that has none has one without a name."""
+        ordered = self.ordered.tolist()
+        return [
+            Labels((), ()) if own else codec.labels if len(codec.labels) else Labels(("",), (0,), open=True)
+            for own, codec in zip(ordered, codecs, strict=True)
+        ]
+
+    def lay(self, codecs: Sequence[CategoryCodec]) -> None:
+        """Take codecs that have more labels than those of training."""
+        self.scores.lay(self._scored(codecs))
+
+    def forward(self, h: Tensor, rows: Rows) -> Any:
+        """(n, D) -> a CategoryBelief, or several where slots differ much in how many labels they have"""
+        h = h + rows.path
+        for block in self.blocks:
+            h = block(h, rows.counts)
+        parts = [(part.rows, self._belief(part.values, rows.slot[part.rows])) for part in self.scores(h, rows)]
+        if self.cumulative is not None:
+            own = self.ordered[rows.slot].nonzero()[:, 0]
+            parts.append((own, self._belief(self.cumulative(h[own], rows.slot[own]), rows.slot[own])))
+        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], len(rows))
+
+    def _belief(self, logits: Tensor, slot: Tensor) -> CategoryBelief:
+        return CategoryBelief(logits, self.unseen[slot] if self.open else None)
+
+
+def residual(setting: Setting) -> nn.ModuleList:
+    """The residual blocks of one side of a kind."""
+    one = (GLUBlock(setting.sets, setting.width, dropout=setting.dropout) for _ in range(setting.blocks))
+    return nn.ModuleList(one)

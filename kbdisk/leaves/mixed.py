@@ -1,0 +1,78 @@
+"""A belief put together of others, each about some of the rows: slots of few labels beside one of many.
+
+n rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from kbdisk.leaves.base import Belief
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Several beliefs as one. Codes of different lengths are padded with -1."""
+
+    places: Sequence[Tensor]  # which rows each belief is about; every row is in one
+    parts: Sequence[Any]  # the beliefs
+
+    def __len__(self) -> int:
+        return sum(map(len, self.places))
+
+    def log_prob(self, codes: Tensor) -> Tensor:
+        """(n,)"""
+        return self.each(lambda belief, place: belief.log_prob(codes[place]))
+
+    def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
+        """(n, ...)"""
+        return self.each(lambda belief, place: belief.sample(temperature, generator))
+
+    def mode(self) -> Tensor:
+        """(n, ...)"""
+        return self.each(lambda belief, place: belief.mode())
+
+    def entropy(self) -> Tensor:
+        """(n,)"""
+        return self.each(lambda belief, place: belief.entropy())
+
+    @property
+    def probs(self) -> Tensor:
+        """(n, V), 0 beyond the labels of a row."""
+        return self.each(lambda belief, place: belief.probs, 0)
+
+    def pick(self, rows: Tensor) -> Belief:
+        """Those of some rows; one belief alone where one alone is about them."""
+        own = torch.empty(len(self), dtype=torch.long, device=rows.device)
+        whose = torch.empty_like(own)
+        for part, place in enumerate(self.places):
+            own[place] = torch.arange(len(place), device=rows.device)
+            whose[place] = part
+        own, whose = own[rows], whose[rows]
+        places = [(whose == part).nonzero()[:, 0] for part in range(len(self.parts))]
+        picked = [(place, belief.pick(own[place])) for place, belief in zip(places, self.parts, strict=True)]
+        return mixed([(place, belief) for place, belief in picked if len(place)] or picked[:1], len(rows))
+
+    def each(self, ask: Callable[[Any, Tensor], Tensor], blank: float = -1) -> Tensor:
+        """What every belief answers, in the order of the rows."""
+        answers = [ask(belief, place) for belief, place in zip(self.parts, self.places, strict=True)]
+        if answers[0].dim() > 1:
+            longest = max(answer.shape[1] for answer in answers)
+            answers = [F.pad(answer, (0, longest - answer.shape[1]), value=blank) for answer in answers]
+        order = torch.cat(list(self.places)).argsort()
+        return torch.cat(answers)[order]
+
+
+def mixed(parts: Sequence[tuple[Tensor, Any]], rows: int) -> Any:
+    """One belief about so many rows, of beliefs about some; the one there is where it is about all, in order."""
+    if len(parts) == 1:
+        place, belief = parts[0]
+        return belief if bool((place[1:] > place[:-1]).all()) else Mixed((place,), (belief,))
+    assert sum(len(place) for place, _ in parts) == rows
+    return Mixed([place for place, _ in parts], [belief for _, belief in parts])
