@@ -132,7 +132,7 @@ def inspect(kb: KB, *, examples: int = 3, classes: Iterable[str] = ()) -> Inspec
     reader = _Reader(found, examples, classes)
     for entity in kb:
         reader.take(entity)
-    refuse_unmet(kb.name, classes, {name for names in reader.same for name in names})
+    refuse_unmet(kb.name, classes, dict.fromkeys(name for names in reader.same for name in names))
     found.edges = reader.edges()
     for facts in found.classes.values():
         facts.paths = grouped(facts.paths)

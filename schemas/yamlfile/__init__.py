@@ -89,11 +89,6 @@ def _read(data: bytes, name: str) -> Schema:
     if not isinstance(document.tree, dict):
         got = "nothing" if document.tree in (None, "") else "a list" if isinstance(document.tree, list) else "text"
         raise SchemaError(name, f"expected a schema, a mapping that begins with `kbdisk: 1`, got {got}.")
-    if "kbdisk" not in document.tree:
-        first = next(iter(document.tree), "nothing")
-        raise SchemaError(
-            f"{name}:1", f"expected a schema, a mapping that begins with `kbdisk: 1`, got {first!r} first."
-        )
     return _built(document.tree, name, document)
 
 

@@ -204,7 +204,8 @@ def _in_words(problem: Any) -> str:
     if problem["type"] in SHAPES:
         return f"expected {SHAPES[problem['type']]}, got {got(problem['input'])}"
     if problem["type"] == "missing":
-        return "expected a value, got none"
+        begins = problem["loc"] == ("kbdisk",)
+        return "expected `kbdisk: 1`, with which a schema begins, got none" if begins else "expected a value, got none"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     return str(problem["msg"])

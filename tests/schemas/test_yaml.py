@@ -223,7 +223,7 @@ def test_what_is_wrong_between_properties_is_said_too(lines, said):
         ("# nothing\n", "p.yaml: expected a schema, a mapping that begins with `kbdisk: 1`, got nothing."),
         ("- a\n", "p.yaml: expected a schema, a mapping that begins with `kbdisk: 1`, got a list."),
         ("phone\n", "p.yaml: expected a schema, a mapping that begins with `kbdisk: 1`, got text."),
-        ("classes: {}\n", "p.yaml:1: expected a schema, a mapping that begins with `kbdisk: 1`, got 'classes' first."),
+        ("classes: {}\n", "p.yaml:1: kbdisk: expected `kbdisk: 1`, with which a schema begins, got none."),
         ("kbdisk: 1\n", "p.yaml:1: classes: expected a value, got none."),
         ("\nkbdisk: 2\nclasses: {}\n", "p.yaml:2: kbdisk: expected version 1 of the format, got '2'."),
         ("kbdisk:\nclasses: {}\n", "p.yaml:1: kbdisk: expected version 1 of the format, got nothing."),
