@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,9 +59,23 @@ class Batch:
         known = self.known.index_fill(0, rows + self.spans[kind][0], True)
         return replace(self, values=values, known=known)
 
+    def repeat(self, times: int) -> Batch:
+        """Each entity so many times: token t becomes the tokens t * times, t * times + 1, ..."""
+        turns = torch.arange(times, device=self.entity.device)
+        each: dict[str, Any] = {
+            name: value.repeat_interleave(times, 0) for name, value in vars(self).items() if torch.is_tensor(value)
+        }
+        each["entity"] = (self.entity[:, None] * times + turns).flatten()
+        each["needs"] = (self.needs[:, None] * times + turns[:, None]).flatten(0, 1)
+        values = {kind: codes.repeat_interleave(times, 0) for kind, codes in self.values.items()}
+        spans = {kind: (start * times, end * times) for kind, (start, end) in self.spans.items()}
+        return replace(self, **each, values=values, spans=spans)
+
     def to(self, device: torch.device | str) -> Batch:
         """Itself on a device."""
-        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        moved: dict[str, Any] = {
+            name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
         return replace(self, **moved, values={kind: codes.to(device) for kind, codes in self.values.items()})
 
 
@@ -72,7 +88,7 @@ def plain(classes: Tensor, entity: Tensor, slot: Tensor, known: Tensor, values: 
         slot=slot,
         known=known,
         values=values,
-        spans=dict(zip(values, zip(ends[:-1], ends[1:], strict=True), strict=True)),
+        spans=dict(zip(values, pairwise(ends), strict=True)),
         fixed=torch.zeros_like(known),
         unit=torch.arange(len(entity)),
         needs=entity.new_zeros(0, 2),

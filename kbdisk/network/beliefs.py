@@ -46,6 +46,15 @@ class Beliefs:
         """(T,) in nats; 0 where a token was not asked."""
         return self._spread({kind: one.belief.entropy() for kind, one in self.kinds.items()})
 
+    def pick(self, wanted: Tensor) -> Beliefs:
+        """The beliefs about those of the asked tokens that are wanted (T,)."""
+        chosen = {kind: wanted[one.tokens].nonzero()[:, 0] for kind, one in self.kinds.items()}
+        kinds = {
+            kind: Asked(one.rows[chosen[kind]], one.start, one.belief.pick(chosen[kind]))
+            for kind, one in self.kinds.items()
+        }
+        return Beliefs(kinds, self.length, self.presence)
+
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """kind -> codes (q, ...): a draw for each asked token; at temperature 0 the likeliest."""
         if temperature == 0:

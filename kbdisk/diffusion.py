@@ -1,0 +1,201 @@
+"""Masked diffusion over properties. Its whole state is one boolean tensor, `visible` (T,).
+
+hide      the forward process: choose which known properties the model may see (kbdisk.hiding)
+loss      an upper bound on -log p(entity): score the hidden ones
+reveal    the reverse process: draw what is asked for, some at a time, each given all before it
+beliefs   what is believed of any properties given any others, in one pass
+
+The model is anything that looks at what is visible and returns its beliefs about what is asked.
+
+B entities   T tokens   S slots
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Protocol
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+from kbdisk.batch import Batch
+from kbdisk.hiding import Hidden, Hiding, hide, placed, shuffled
+from kbdisk.network.beliefs import Beliefs
+
+Memo = dict[
+    str, Tensor
+]  # for a model to keep what stays the same through one reveal: a value, once seen, never changes
+
+
+class Model(Protocol):
+    """What diffusion asks of a network."""
+
+    def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
+        """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a batch costs, in nats per entity."""
+
+    total: Tensor  # () what training makes less
+    nats: Tensor  # () the bound on -log p(entity), whatever the objective and the balance
+    presence: Tensor  # () of what is recorded at all
+    tokens: Tensor  # (T,) -log p of each hidden one, detached; 0 of the others
+    hidden: Hidden
+
+    def by_slot(self, batch: Batch, slots: int) -> tuple[Tensor, Tensor]:
+        """(S,) twice: -log p of each slot, summed over its hidden tokens, and how many these were."""
+        blank = self.tokens.new_zeros(slots)
+        return (
+            blank.index_add(0, batch.slot, self.tokens),
+            blank.index_add(0, batch.slot, self.hidden.asked.to(blank.dtype)),
+        )
+
+
+def loss(
+    model: Model,
+    batch: Batch,
+    hiding: Hiding,
+    *,
+    objective: str = "bound",
+    balance: Tensor | None = None,
+    presence: float = 1.0,
+    generator: Generator | None = None,
+) -> Loss:
+    """The bound, in nats per entity; `balance` (S,) divides each slot's part, `presence` weighs the belief in it."""
+    if objective not in OBJECTIVES:
+        raise ValueError(f"expected one of {', '.join(OBJECTIVES)} for objective, got {objective!r}")
+    hidden = hide(batch, hiding, generator)
+    beliefs = model(batch, hidden.visible, hidden.asked)
+    nats = -beliefs.log_prob(batch).where(hidden.asked, 0)  # (T,)
+    share = OBJECTIVES[objective](batch, hidden)  # (T,) of each token in the total
+    costs = nats if balance is None else nats / balance[batch.slot]
+    recorded = _presence(batch, beliefs)
+    return Loss(
+        total=(share * costs).sum() + presence * recorded,
+        nats=(_bound(batch, hidden) * nats.detach()).sum(),
+        presence=recorded.detach(),
+        tokens=nats.detach(),
+        hidden=hidden,
+    )
+
+
+def _bound(batch: Batch, hidden: Hidden) -> Tensor:
+    """Proposition 1, a mean over entities."""
+    return hidden.weight / max(batch.size, 1)
+
+
+def _field_mean(batch: Batch, hidden: Hidden) -> Tensor:
+    """What the authors' code has instead: the mean over slots of the mean over those of its tokens that are hidden."""
+    asked = hidden.asked.float()
+    place = (batch.slot.diff(prepend=batch.slot[:1]) != 0).cumsum(0)  # slots that occur, counted from 0
+    counts = asked.new_zeros(len(batch)).index_add_(0, place, asked)
+    return asked / counts[place].clamp(min=1) / (counts > 0).sum().clamp(min=1)
+
+
+OBJECTIVES: dict[str, Callable[[Batch, Hidden], Tensor]] = {"bound": _bound, "field-mean": _field_mean}
+
+
+def _presence(batch: Batch, beliefs: Beliefs) -> Tensor:
+    """-log p of what is recorded at all: hidden tokens are; absent ones are not, and stand for others like them."""
+    if beliefs.presence is None:
+        return torch.zeros((), device=batch.entity.device)
+    tokens, logits = beliefs.presence["tokens"], beliefs.presence["logits"]
+    absent = batch.absent[tokens]
+    weight = batch.rarity[tokens].where(absent, 1)
+    nats = F.binary_cross_entropy_with_logits(logits, (~absent).to(logits.dtype), weight, reduction="sum")
+    return nats / max(batch.size, 1)
+
+
+def reveal(
+    model: Model,
+    batch: Batch,
+    *,
+    order: str = "random",
+    leap: int = 1,
+    temperature: float = 1.0,
+    scale: Tensor | None = None,
+    generator: Generator | None = None,
+) -> Batch:
+    """The batch with all that it asks for drawn, `leap` of each entity at a time; what was given is as it was.
+
+    In random order draws follow the model's distribution (at leap 1, to the letter). "certain" takes the lowest
+    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest.
+    """
+    turns = revealing(model, batch, order=order, leap=leap, temperature=temperature, scale=scale, generator=generator)
+    return reduce(lambda _, last: last, turns, batch)
+
+
+@torch.no_grad()
+def revealing(
+    model: Model,
+    batch: Batch,
+    *,
+    order: str = "random",
+    leap: int = 1,
+    temperature: float = 1.0,
+    scale: Tensor | None = None,
+    generator: Generator | None = None,
+) -> Iterator[Batch]:
+    """`reveal`, pass by pass: the batch as it is after each of ceil(N / leap), N the most that an entity asks for."""
+    if order not in ORDERS:
+        raise ValueError(f"expected one of {', '.join(ORDERS)} for order, got {order!r}")
+    if leap < 1:
+        raise ValueError(f"expected a leap of at least 1, got {leap}")
+    counts = torch.zeros_like(batch.classes).index_add_(0, batch.entity, batch.asked.long())  # (B,)
+    # What came over a link that is asked for belongs to the true one, and stays unseen whatever link is drawn.
+    apart = batch.known & ~batch.seen(batch.known)
+    choose = ORDERS[order](batch, leap, scale, generator)
+    memo: Memo = {}
+    for turn in range(-(-int(counts.max()) // leap) if batch.size else 0):
+        visible = batch.known & ~apart & (counts > turn * leap)[batch.entity]  # entities that are done cost nothing
+        chosen = choose(turn, batch, partial(model, batch, visible, memo=memo))
+        for kind, codes in chosen.sample(temperature, generator).items():
+            batch = batch.with_values(kind, chosen.kinds[kind].rows, codes)
+        yield batch
+
+
+Believe = Callable[[Tensor], Beliefs]  # about some asked tokens (T,), given all that is known by now
+Choose = Callable[[int, Batch, Believe], Beliefs]  # about those to be drawn in this turn
+
+
+def _random_order(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
+    place, _ = shuffled(batch, batch.asked, generator)
+
+    def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
+        return believe(batch.asked & (place < (turn + 1) * leap))
+
+    return choose
+
+
+def _certain_first(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
+    unit = torch.arange(len(batch), device=batch.entity.device)
+
+    def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
+        beliefs = believe(batch.asked)
+        entropy = beliefs.entropy() if scale is None else beliefs.entropy() / scale[batch.slot]
+        place, _ = placed(batch, batch.asked, entropy.argsort().argsort(), unit)
+        return beliefs.pick(batch.asked & (place < leap))
+
+    return choose
+
+
+ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Generator | None], Choose]] = {
+    "random": _random_order,  # to sample: every order is as likely, as in training
+    "certain": _certain_first,  # to complete
+}
+
+
+@torch.no_grad()
+def beliefs(model: Model, batch: Batch, asked: Tensor | None = None, visible: Tensor | None = None) -> Beliefs:
+    """What is believed of the asked tokens (T,) given the visible ones (T,), of all in one pass.
+
+    By default of what the batch asks for, given all else that is known.
+    """
+    asked = batch.asked if asked is None else asked
+    visible = batch.known if visible is None else visible
+    return model(batch, batch.seen(visible & ~asked), asked)

@@ -1,0 +1,152 @@
+"""How likely properties are, given others: log p of any set, as random-order drawing makes it.
+
+    log p(x)  =  log mean over orders of  prod_i p(x_i | those before it)     exact, over the lattice of subsets
+             >=  mean over orders of  sum_i log p(x_i | those before it)      the bound, of which -loss is one draw
+
+B entities   T tokens   N of an entity's are scored   R sets of visible tokens in one pass
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Generator, Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.diffusion import Model
+from kbdisk.hiding import shuffled
+
+EXACT = 8  # entities of up to so many scored properties are done exactly: from 2^8 conditionals
+MOST = 16
+ROWS = 1 << 15  # tokens in one pass, unless a batch has more
+
+
+@dataclass(frozen=True)
+class LogProb:
+    """In nats, of each entity (B,)."""
+
+    bound: Tensor  # a lower bound on the log-probability: exact where `exact` is, else estimated without bias
+    exact: Tensor  # the log-probability; NaN where there are too many properties
+    stderr: Tensor  # of the bound: 0 where that is exact, NaN where a single order was taken
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is to be scored of a batch, and given what."""
+
+    model: Model
+    batch: Batch
+    of: Tensor  # (T,)
+    given: Tensor  # (T,)
+
+    def log_prob(self, visible: Tensor, asked: Tensor) -> Tensor:
+        """(T, R) of the asked tokens of each of R cases (T, R), given the visible ones."""
+        many = self.batch.repeat(visible.shape[1])
+        beliefs = self.model(many, many.seen(visible.flatten()), asked.flatten())
+        return beliefs.log_prob(many).double().view(visible.shape).where(asked, 0)
+
+    def sum(self, x: Tensor) -> Tensor:
+        """(T, ...) -> (B, ...)"""
+        return x.new_zeros(self.batch.size, *x.shape[1:]).index_add_(0, self.batch.entity, x)
+
+    def chunks(self, cases: int) -> list[Tensor]:
+        """The numbers of so many cases, by pass."""
+        size = max(1, ROWS // max(len(self.batch), 1))
+        turns = torch.arange(cases, device=self.of.device)
+        return [turns[start : start + size] for start in range(0, cases, size)]
+
+
+@torch.no_grad()
+def log_prob(
+    model: Model,
+    batch: Batch,
+    *,
+    of: Tensor | None = None,
+    given: Tensor | None = None,
+    orders: int = 4,
+    steps: int | None = None,
+    exact: int = EXACT,
+    generator: Generator | None = None,
+) -> LogProb:
+    """log p(of | given) of each entity; by default of all that is known, given nothing but what always is.
+
+    What is neither `of` (T,) nor `given` (T,) is hidden. Entities with at most `exact` of them are done exactly. The
+    bound of others is a mean over so many `orders`, each also taken backwards, at all or at most `steps` of its points.
+    """
+    for name, value, least, most in (("orders", orders, 1, 1 << 20), ("exact", exact, 0, MOST)):
+        if not least <= value <= most:
+            raise ValueError(f"expected {least} to {most} for {name}, got {value}")
+    given = torch.zeros_like(batch.known) if given is None else given
+    of = batch.known & ~batch.fixed & ~given if of is None else of
+    if bool((of & (given | batch.fixed | ~batch.known)).any()):
+        raise ValueError("expected properties to score that are known, not given, and not evidence")
+    batch = replace(batch, absent=torch.zeros_like(batch.absent))  # nothing here is about presence
+    few = batch.classes.new_zeros(batch.size).index_add_(0, batch.entity, of.long()) <= exact  # (B,)
+    base = (given | batch.fixed) & batch.known
+    small = few[batch.entity]
+    one = _lattice(_Question(model, batch, of & small, base & small))
+    two = _walks(_Question(model, batch, of & ~small, base & ~small), orders, steps, generator)
+    return LogProb(
+        bound=one.bound.where(few, two.bound),
+        exact=one.exact.where(few, torch.nan),
+        stderr=one.stderr.where(few, two.stderr),
+    )
+
+
+def _lattice(question: _Question) -> LogProb:
+    """From every conditional: what is true of a set, by which of it was revealed last; each is as likely."""
+    step, sets = _conditionals(question)
+    n = step.shape[1]
+    exact, bound = step.new_zeros(2, question.batch.size, 1 << n)
+    for which in range(1, 1 << n):
+        last = torch.tensor([j for j in range(n) if which >> j & 1], device=step.device)
+        before = which ^ (1 << last)
+        exact[:, which] = (exact[:, before] + step[:, last, before]).logsumexp(1) - math.log(len(last))
+        bound[:, which] = (bound[:, before] + step[:, last, before]).mean(1)
+    whole = sets[:, None] - 1
+    return LogProb(bound.gather(1, whole)[:, 0], exact.gather(1, whole)[:, 0], step.new_zeros(len(sets)))
+
+
+def _conditionals(question: _Question) -> tuple[Tensor, Tensor]:
+    """(B, n, 2^n) log p of an entity's n-th property given each set of the others; (B,) how many sets it has: 2^N."""
+    batch, of = question.batch, question.of
+    place, N = shuffled(batch, of)  # any numbering does
+    sets, n = 1 << N, int(N.max()) if batch.size else 0
+    step = torch.zeros(batch.size, n, 1 << n, dtype=torch.double, device=of.device)
+    for chunk in question.chunks((1 << n) - 1):  # of the whole set nothing is left to ask
+        due = (chunk < sets[:, None] - 1)[batch.entity]  # (T, R)
+        inside = (chunk >> place[:, None] & 1).bool()
+        visible = (question.given[:, None] | of[:, None] & inside) & due
+        log_p = question.log_prob(visible, of[:, None] & ~inside & due)
+        step[batch.entity[of, None], place[of, None], chunk] = log_p[of]
+    return step, sets
+
+
+def _walks(question: _Question, orders: int, steps: int | None, generator: Generator | None) -> LogProb:
+    """The bound as a mean over orders; nothing is exact."""
+    means = torch.stack([_walk(question, steps, generator) for _ in range(orders)])  # (orders, B)
+    unknown = torch.full_like(means[0], torch.nan)
+    return LogProb(means.mean(0), unknown, unknown if orders == 1 else means.std(0) / math.sqrt(orders))
+
+
+def _walk(question: _Question, steps: int | None, generator: Generator | None) -> Tensor:
+    """(B,) The bound's estimate along one order and the same backwards.
+
+    With M still hidden, the next one is any of these: their mean, D / n times where n of D points are taken.
+    """
+    batch, of = question.batch, question.of
+    place, D = shuffled(batch, of, generator)
+    points = D if steps is None else D.clamp(max=steps)  # (B,)
+    offset = torch.rand(batch.size, 1, dtype=torch.double, generator=generator, device=of.device)
+    total = torch.zeros(batch.size, dtype=torch.double, device=of.device)
+    for chunk in question.chunks(int(points.max()) if batch.size else 0):
+        due = chunk < points[:, None]  # (B, R)
+        for way, at in ((place, offset), (D[batch.entity] - 1 - place, 1 - offset)):
+            M = (1 + ((chunk + at) * (D / points.clamp(min=1))[:, None]).long()).minimum(D[:, None])  # (B, R)
+            hidden = of[:, None] & (way[:, None] >= (D[:, None] - M)[batch.entity]) & due[batch.entity]  # (T, R)
+            visible = (question.given[:, None] | of[:, None] & ~hidden) & due[batch.entity]
+            mean = question.sum(question.log_prob(visible, hidden)) / M.clamp(min=1)
+            total += mean.sum(1) / 2
+    return total * D / points.clamp(min=1)
