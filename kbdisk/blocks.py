@@ -36,6 +36,11 @@ def scored(rows: int, width: int) -> nn.Parameter:
     return table
 
 
+def attention_scale(width: int, heads: int, base: int) -> float:
+    """What attention's scores are multiplied by: 1 / d for muP; at the base width 1 / sqrt(d), as usual."""
+    return float((base / heads) ** 0.5 / (width / heads))
+
+
 class GroupedLinear(nn.Module):
     """One linear map per group of rows."""
 

@@ -59,6 +59,7 @@ class Setting:
     dropout: float = 0.0
     words: Any = None  # the tokenizer of the KB's text, or None
     reader: nn.Module | None = None  # the KB's text encoder: token ids (m, L) -> vectors (m, D); owned by the network
+    base: int = 64  # the width at which learning rates were tuned (muP)
 
     @property
     def sets(self) -> int:
