@@ -84,7 +84,8 @@ class GLUBlock(nn.Module):
         return torch.cat([*parts, x[:0]])
 
     def _weights(self) -> tuple[Tensor, ...]:
-        assert self.widen.bias is not None and self.narrow.bias is not None
+        assert self.widen.bias is not None
+        assert self.narrow.bias is not None
         return self.widen.weight, self.widen.bias, self.narrow.weight, self.narrow.bias, self.gain, self.shift
 
     def _one(
