@@ -53,8 +53,8 @@ def scalar_decision(name: str, facts: Facts, targets: Targets, gaps: bool = True
         return _mixed(shares)
     found = LOOKS[family](name, facts, targets, gaps)
     if missing and family != "text":
-        gaps = sum(facts.labels["text"].counts[text] for text in missing)
-        found = replace(found, missing=missing, gaps=gaps).because(
+        spelt = sum(facts.labels["text"].counts[text] for text in missing)
+        found = replace(found, missing=missing, gaps=spelt).because(
             f"{', '.join(map(repr, missing))} stands for no value"
         )
     return found.because(*(f"{percent(share)} are {FAMILY[other]}, which do not fit" for other, share in rest.items()))
@@ -85,8 +85,8 @@ def _numbers(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
     rest = Labels(Budget())
     rest.take([value for value, count in labels.weighted() for _ in range(min(count, ENOUGH)) if value != facts.low])
     found = number_decision(name, min(rest.counts), facts.high, facts.whole, rest)
-    gaps = labels.counts[facts.low]
-    return replace(found, missing=(spelt,), gaps=gaps).because(f"{spelt} stands for no value {times(gaps)}")
+    met = labels.counts[facts.low]
+    return replace(found, missing=(spelt,), gaps=met).because(f"{spelt} stands for no value {times(met)}")
 
 
 def _strings(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
