@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(autouse=True)
 def seed():
     random.seed(0)
+    if "torch" in sys.modules:  # not imported for the tests that do without
+        sys.modules["torch"].manual_seed(0)
 
 
 def shared_data() -> Path | None:

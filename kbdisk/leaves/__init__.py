@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from kbdisk.leaves.base import LeafKind
 from kbdisk.leaves.category import CategoryCodec, CategoryConfig, CategoryDecoder, CategoryEncoder
-from kbdisk.schemas.leaf import Boolean, Category
+from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
+from kbdisk.schemas.leaf import Boolean, Category, Set
 
 CATEGORY = LeafKind("category", CategoryCodec, CategoryEncoder, CategoryDecoder, CategoryConfig)
 
 KINDS: dict[type, LeafKind] = {
     Category: CATEGORY,
     Boolean: CATEGORY,
+    Set: LeafKind("set", SetCodec, SetEncoder, SetDecoder, SetConfig),
 }

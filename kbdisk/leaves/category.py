@@ -24,7 +24,7 @@ from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.ordinal import CumulativeScores
 from kbdisk.leaves.reading import LearntLabels, TextLabels
-from kbdisk.leaves.scoring import LearntScores, TextScores
+from kbdisk.leaves.scoring import LearntScores, TextScores, named
 from kbdisk.schemas.leaf import Boolean, Category, Label
 
 READINGS: dict[str, type[LearntLabels | TextLabels]] = {"learnt": LearntLabels, "text": TextLabels}
@@ -177,12 +177,9 @@ class CategoryDecoder(nn.Module):
         self.cumulative = CumulativeScores(ordered, setting.width) if any(ordered) else None
 
     def _scored(self, codecs: Sequence[CategoryCodec]) -> list[Labels]:
-        """The labels of each slot; none where their order scores them. A slot that has none has one without a name."""
+        """The labels of each slot; none where their order scores them."""
         ordered = self.ordered.tolist()
-        return [
-            Labels((), ()) if own else codec.labels if len(codec.labels) else Labels(("",), (0,), open=True)
-            for own, codec in zip(ordered, codecs, strict=True)
-        ]
+        return [Labels((), ()) if own else named(codec.labels) for own, codec in zip(ordered, codecs, strict=True)]
 
     def lay(self, codecs: Sequence[CategoryCodec]) -> None:
         """Take codecs that have more labels than those of training."""

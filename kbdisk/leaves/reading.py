@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from kbdisk.blocks import looked_up
 from kbdisk.leaves.base import Setting
-from kbdisk.leaves.labels import OTHER, Labels
+from kbdisk.leaves.labels import Labels
 
 BY_HEART = 'expected labels that are read by their text, as there are new ones, got labels = "learnt"'
 CHUNK = 4096  # texts read at once where none learns
@@ -108,7 +108,7 @@ class TextLabels(nn.Module):
     def forward(self, codes: Tensor, slot: Tensor) -> Tensor:
         """(n,) codes and their slots -> (n, D)"""
         x = F.embedding(slot, self.others)  # (n, D)
-        known = (codes != OTHER).nonzero()[:, 0]
+        known = (codes >= 0).nonzero()[:, 0]
         return x.index_copy(0, known, self.texts(self.starts[slot[known]] + codes[known]).to(x.dtype))
 
 

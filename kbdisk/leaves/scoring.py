@@ -8,7 +8,7 @@ n rows   m of them together   V labels, at most, of a slot   S slots   N labels 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,13 +114,13 @@ def _ranges(first: Numbers, size: Numbers) -> Numbers:
 class LearntScores(nn.Module):
     """Against a vector and a bias for each label. The bias begins at how common the label is in training."""
 
-    def __init__(self, labels: Sequence[Labels], setting: Setting) -> None:
+    def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()
         self.sizes = np.array([len(own) for own in labels], np.int64)  # (S,)
         self.starts = self.sizes.cumsum() - self.sizes  # (S,)
         self.table = scored(int(self.sizes.sum()), setting.width)  # (N, D)
         # DIFF(paper): the bias begins at the labels' log frequency, not at 0: training starts from the marginals
-        self.bias = nn.Parameter(torch.cat([torch.zeros(0), *map(marginal, labels)]))  # (N,)
+        self.bias = nn.Parameter(torch.cat([torch.zeros(0), *map(marginal, labels)]) if bias is None else bias)  # (N,)
 
     def lay(self, labels: Sequence[Labels]) -> None:
         """Labels that training never had have no vector here."""
@@ -137,7 +137,7 @@ class LearntScores(nn.Module):
 class TextScores(nn.Module):
     """Against the vectors of the labels' texts. Costs a reading of the texts of the slots in each training step."""
 
-    def __init__(self, labels: Sequence[Labels], setting: Setting) -> None:
+    def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()
         self.query = GroupedLinear(setting.sets, setting.width, setting.width)
         self.scale = 8 / setting.width  # muP: 1 / D, and 1 / sqrt(D) at a width of 64
@@ -164,3 +164,18 @@ def marginal(labels: Labels) -> Tensor:
     """(V,) the log of how common each label is."""
     counts = torch.tensor(labels.counts, dtype=torch.float32) + 0.5
     return (counts / counts.sum()).log()
+
+
+def named(labels: Labels) -> Labels:
+    """The labels of a slot; where it has none, one without a name, so that there is something to believe."""
+    return labels if len(labels) else Labels(("",), (0,), open=True)
+
+
+def dense(parts: Iterable[Scores], rows: int) -> Tensor:
+    """The scores of all rows, in order: (n, V), -inf beyond the labels of a row's slot."""
+    parts = list(parts)
+    widest = max(part.values.shape[1] for part in parts) if parts else 1
+    padded = [F.pad(part.values, (0, widest - part.values.shape[1]), value=-torch.inf) for part in parts]
+    if not parts:
+        return torch.zeros(rows, 1)
+    return torch.cat(padded)[torch.cat([part.rows for part in parts]).argsort()]
