@@ -12,40 +12,21 @@ B entities   T tokens   V of them visible   Q asked for   S slots   D width
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from kbdisk.batch import Batch
+from kbdisk.blocks import attention_scale
 from kbdisk.codec import Codec
+from kbdisk.leaves.text.reader import Reader
 from kbdisk.network.beliefs import Beliefs
+from kbdisk.network.config import ModelConfig
 from kbdisk.network.encoder import EntityEncoder
 from kbdisk.network.kinds import KindModules
 from kbdisk.network.layout import arrange
-from kbdisk.network.paths import PathEncoder
+from kbdisk.network.paths import PATHS, Keys
 
 Memo = dict[str, Tensor]  # what stays the same from pass to pass over one batch
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """The network's sizes."""
-
-    width: int = 128  # D, the size of every vector in the network
-    layers: int = 2  # of the entity encoder
-    heads: int = 4
-    hidden: int = 4  # times the width: of a layer's two maps, and of a residual block
-    blocks: int = 1  # residual blocks on either side, for each property or kind
-    dropout: float = 0.1
-    base: int = 64  # the width at which learning rates were tuned (muP)
-
-    def __post_init__(self) -> None:
-        if self.width % self.heads:
-            raise ValueError(f"expected a width that {self.heads} heads divide, got {self.width}")
-        for name in ("width", "layers", "heads", "hidden", "base"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
 
 
 class DiSK(nn.Module):
@@ -55,10 +36,13 @@ class DiSK(nn.Module):
         super().__init__()
         D = config.width
         self.config, self.classes = config, len(codec.classes)
-        self.paths = PathEncoder([(one,) for one in codec.classes] + [slot.keys for slot in codec.slots], D)
-        self.kinds = KindModules(codec, D, config.blocks, config.dropout, None)
+        size = codec.words.size if codec.words else 0
+        reader = Reader(size, D, codec.config.kinds["text"], config.base, config.dropout) if size else None
+        known: list[Keys] = [(one,) for one in codec.classes] + [slot.keys for slot in codec.slots]
+        self.paths = PATHS[config.paths](known, D, codec.words, reader)
+        self.kinds = KindModules(codec, config, reader)
         self.query = nn.Parameter(torch.randn(D))  # in the place of the value of what is asked for
-        scale = (config.base / config.heads) ** 0.5 / (D / config.heads)  # muP: 1 / d, as usual at the base width
+        scale = attention_scale(D, config.heads, config.base)
         self.entity_encoder = EntityEncoder(D, config.layers, config.heads, config.hidden * D, config.dropout, scale)
         self.presence = nn.Linear(D, 1)
 

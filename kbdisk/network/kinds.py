@@ -5,18 +5,17 @@ n tokens, ascending, of all kinds   D width
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from kbdisk.batch import Batch
-from kbdisk.codec import Codec, Slot
-from kbdisk.leaves import KINDS
-from kbdisk.leaves.base import LeafKind, Rows, Setting
+from kbdisk.codec import Codec
+from kbdisk.codec.slots import BY_NAME, Slot
+from kbdisk.leaves.base import Rows, Setting
 from kbdisk.network.beliefs import Asked
-
-BY_NAME: Mapping[str, LeafKind] = {kind.name: kind for kind in KINDS.values()}
+from kbdisk.network.config import ModelConfig
 
 
 class KindModules(nn.Module):
@@ -24,7 +23,7 @@ class KindModules(nn.Module):
 
     group: Tensor
 
-    def __init__(self, codec: Codec, width: int, blocks: int, dropout: float, reader: nn.Module | None) -> None:
+    def __init__(self, codec: Codec, config: ModelConfig, reader: nn.Module | None) -> None:
         super().__init__()
         own: dict[str, list[Slot]] = {}
         for slot in codec.slots:
@@ -34,8 +33,16 @@ class KindModules(nn.Module):
         self.register_buffer("group", torch.tensor([slot.group for slot in codec.slots]), persistent=False)  # (S,)
         self.encoders, self.decoders = nn.ModuleDict(), nn.ModuleDict()
         for kind, slots in own.items():
-            groups, config = [slot.group for slot in slots], codec.config.kinds[kind]
-            setting = Setting(width, groups, config, blocks, dropout, codec.words, reader)
+            setting = Setting(
+                config.width,
+                [slot.group for slot in slots],
+                codec.config.kinds[kind],
+                config.blocks,
+                config.dropout,
+                codec.words,
+                reader,
+                config.base,
+            )
             codecs = [slot.codec for slot in slots]
             self.encoders[kind] = BY_NAME[kind].encoder(codecs, setting)
             self.decoders[kind] = BY_NAME[kind].decoder(codecs, setting)

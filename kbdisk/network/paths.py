@@ -8,11 +8,13 @@ U paths asked for   P keys in the longest path   D width
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from kbdisk.blocks import looked_up
 
 Keys = tuple[str | int, ...]
 
@@ -23,7 +25,7 @@ class PathEncoder(nn.Module):
     line: Tensor
     key: Tensor
 
-    def __init__(self, paths: Sequence[Keys], width: int) -> None:
+    def __init__(self, paths: Sequence[Keys], width: int, words: Any = None, reader: nn.Module | None = None) -> None:
         super().__init__()
         nodes: dict[Keys, int] = {}
         for path in paths:
@@ -35,7 +37,7 @@ class PathEncoder(nn.Module):
         padded = [[*line, *[-1] * (depth - len(line))] for line in lines]
         self.register_buffer("line", torch.tensor(padded, dtype=torch.long).view(len(paths), depth), persistent=False)
         self.register_buffer("key", torch.tensor([names[str(node[-1])] for node in nodes]), persistent=False)
-        self.names = nn.Parameter(torch.randn(len(names), width))  # what each key is, wherever it stands
+        self.names = looked_up(len(names), width)  # what each key is, wherever it stands
         self.step = nn.Linear(width, width)
 
     def forward(self, paths: Tensor) -> Tensor:
@@ -59,17 +61,26 @@ class PathEncoder(nn.Module):
 
 
 class PathReader(nn.Module):
-    """The alternative: a path's keys, and what its schema says of it, as text that the KB's text encoder reads."""
+    """The alternative: what a path's keys say as text, read by the KB's text encoder, so that like names are alike."""
 
     ids: Tensor
 
-    def __init__(self, ids: Tensor, reader: nn.Module, width: int) -> None:
+    def __init__(self, paths: Sequence[Keys], width: int, words: Any, reader: nn.Module | None) -> None:
         super().__init__()
-        self.register_buffer("ids", ids, persistent=False)  # (paths, L) tokens
+        if reader is None:
+            raise ValueError("expected text to learn the names of paths from, got none. Take paths = keys.")
+        texts = [" ".join(str(key).replace("_", " ") for key in path) for path in paths]
+        self.register_buffer("ids", words.encode(texts), persistent=False)  # (paths, L) tokens
         self.reader = reader
         self.out = nn.Linear(width, width)
 
     def forward(self, paths: Tensor) -> Tensor:
         """(U,) which paths -> (U, D)."""
-        read: Tensor = self.reader(self.ids[paths])
-        return F.tanh(self.out(read))
+        return torch.tanh(self.out(self.reader(self.ids[paths])))
+
+
+# What a path is known by: (paths, width, the KB's tokenizer, its text encoder) -> module.
+PATHS: Mapping[str, Callable[[Sequence[Keys], int, Any, nn.Module | None], nn.Module]] = {
+    "keys": PathEncoder,
+    "text": PathReader,
+}
