@@ -67,9 +67,22 @@ def loss(
     generator: Generator | None = None,
 ) -> Loss:
     """The bound, in nats per entity; `balance` (S,) divides each slot's part, `presence` weighs the belief in it."""
+    hidden = hide(batch, hiding, generator)
+    return score(model, batch, hidden, objective=objective, balance=balance, presence=presence)
+
+
+def score(
+    model: Model,
+    batch: Batch,
+    hidden: Hidden,
+    *,
+    objective: str = "bound",
+    balance: Tensor | None = None,
+    presence: float = 1.0,
+) -> Loss:
+    """The loss of what was hidden."""
     if objective not in OBJECTIVES:
         raise ValueError(f"expected one of {', '.join(OBJECTIVES)} for objective, got {objective!r}")
-    hidden = hide(batch, hiding, generator)
     beliefs = model(batch, hidden.visible, hidden.asked)
     nats = -beliefs.log_prob(batch).where(hidden.asked, 0)  # (T,)
     share = OBJECTIVES[objective](batch, hidden)  # (T,) of each token in the total

@@ -75,10 +75,15 @@ def _count(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor
 
 
 def _paper(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:
-    """Mask at a rate pi ~ U(0, 1), and one more: C(pi) = D (1 - N / D) / (1 - pi) / (N + 1), 0 where N = D."""
+    """Mask at a rate pi ~ U(0, 1), and one more."""
     pi = torch.rand(len(D), generator=generator, device=D.device)
     N = torch.binomial(D.float(), pi, generator=generator)
-    return (N.long() + 1).clamp(max=D), (D - N) / (1 - pi) / (N + 1)
+    return (N.long() + 1).clamp(max=D), paper_weight(D, N, pi)
+
+
+def paper_weight(D: Tensor, N: Tensor, pi: Tensor) -> Tensor:
+    """C(pi) of Proposition 1: D times the share that is not masked over that expected, by how many are in the end."""
+    return D * (1 - N / D.clamp(min=1)) / (1 - pi) / (N + 1)
 
 
 def _fixed(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:

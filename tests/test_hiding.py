@@ -1,0 +1,269 @@
+"""What is hidden, how often, and what it weighs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import comb
+
+import pytest
+import torch
+from scipy import integrate, stats
+
+from kbdisk.batch import Batch
+from kbdisk.hiding import RATES, Hidden, Hiding, hide, paper_weight, shuffled
+from toys import batch_of
+
+APART = Hiding(together=0)
+
+
+@pytest.fixture(autouse=True)
+def torch_seed():
+    torch.manual_seed(0)
+
+
+def entities(count: int, properties: int, **changes) -> Batch:
+    """So many entities, each with so many properties."""
+    return replace(batch_of(torch.zeros(count, properties, dtype=torch.long)), **changes)
+
+
+def per_entity(batch: Batch, what: torch.Tensor) -> torch.Tensor:
+    """(B,) a sum over each entity's tokens."""
+    return torch.zeros(batch.size).index_add(0, batch.entity, what.float())
+
+
+def sets(batch: Batch, hidden: Hidden) -> torch.Tensor:
+    """(B,) which properties of each entity are visible, as bits."""
+    return per_entity(batch, hidden.visible * 2**batch.slot).long()
+
+
+def agrees(observed: torch.Tensor, probs: list[float]) -> bool:
+    """Whether counts fit probabilities, by a chi-square test that errs once in 10,000."""
+    expected = torch.tensor(probs, dtype=torch.double) / sum(probs) * observed.sum()
+    return stats.chisquare(observed.double().numpy(), expected.numpy()).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("D", range(1, 13))
+def test_our_weights_equal_those_of_the_paper(D):
+    """P(M) D / M of ours = the mean over pi and N of C(pi) where M = N + 1."""
+
+    def papers(pi: float, N: int) -> float:
+        weight = paper_weight(*(torch.tensor(x, dtype=torch.double) for x in (D, N, pi)))
+        return float(weight) * stats.binom.pmf(N, D, pi)
+
+    M, weight = RATES["count"](torch.full((60 * D,), D), 0.5, None)
+    for m in range(1, D + 1):
+        mean, _ = integrate.quad(papers, 0, 1, args=(m - 1,))
+        ours = weight[m == M].sum() / len(M)  # exact, since draws are stratified
+        assert float(ours) == pytest.approx(mean, rel=1e-5)
+        assert mean == pytest.approx(1 / m, rel=1e-6)
+
+
+def test_the_papers_literal_draw_has_the_same_mean_weights():
+    D, draws = 4, 400_000
+    M, weight = RATES["paper"](torch.full((draws,), D), 0.5, None)
+    for m in range(1, D + 1):
+        each = weight.where(m == M, 0)
+        assert abs(each.mean() - 1 / m) < 4 * each.std() / draws**0.5
+
+
+def test_the_papers_literal_draw_weighs_nothing_where_all_were_masked_before_the_one_more():
+    M, weight = RATES["paper"](torch.ones(10_000, dtype=torch.long), 0.5, None)
+    assert (M == 1).all()
+    assert ((weight == 0).float().mean() - 0.5).abs() < 0.02  # D = 1: pi on average
+
+
+def test_how_many_are_hidden_is_uniform_for_each_entity():
+    batch = entities(7, 5)
+    counts = torch.stack([per_entity(batch, hide(batch, APART).asked) for _ in range(2000)]).long()  # (2000, B)
+    for one in counts.T:
+        assert agrees(one.bincount(minlength=6)[1:], [1] * 5)
+
+
+def test_every_set_of_one_size_is_hidden_as_often():
+    batch = entities(30_000, 4)
+    seen = sets(batch, hide(batch, APART)).bincount(minlength=16)
+    assert seen[15] == 0  # something is always hidden
+    assert agrees(seen[:15], [1 / 4 / comb(4, bin(which).count("1")) for which in range(15)])
+
+
+def test_draws_of_a_batch_are_stratified():
+    batch = entities(1000, 5)
+    counts = per_entity(batch, hide(batch, APART).asked).long().bincount(minlength=6)[1:]
+    assert (counts - 200).abs().max() <= 1
+
+
+def test_stratified_draws_vary_less():
+    batch = entities(50, 7)
+    means = torch.stack([per_entity(batch, hide(batch, APART).asked).mean() for _ in range(300)])
+    assert means.var() < 0.1 * (7**2 - 1) / 12 / 50
+
+
+@pytest.mark.parametrize("rate", [one for one in RATES if one != "paper"])
+def test_whatever_is_hidden_weighs_as_much_as_all_that_could_have_been(rate):
+    batch = entities(500, 6)
+    hidden = hide(batch, Hiding(rate))
+    assert per_entity(batch, hidden.weight).tolist() == pytest.approx([6.0] * 500)
+    assert torch.equal(hidden.weight > 0, hidden.asked)
+    assert torch.equal(hidden.visible, ~hidden.asked)
+
+
+def test_a_fixed_share_is_hidden_and_one_at_least():
+    batch = entities(20_000, 5)
+    counts = per_entity(batch, hide(batch, Hiding("fixed", share=0.3)).asked).long().bincount(minlength=6)
+    law = [stats.binom.pmf(k, 5, 0.3) for k in range(6)]
+    assert counts[0] == 0
+    assert agrees(counts[1:], [law[0] + law[1], *law[2:]])
+
+
+def test_one_rate_for_the_batch_is_the_same_for_all_and_differs_between_batches():
+    batch = entities(400, 50)
+    shares = torch.stack([per_entity(batch, hide(batch, Hiding("batch")).asked) / 50 for _ in range(200)])
+    assert shares.std(1).max() < 0.1  # within a batch: binomial, 0.07 at most
+    assert stats.kstest(shares.mean(1), "uniform").pvalue > 1e-4
+
+
+def test_one_property_is_always_hidden_and_thousands_are_no_trouble():
+    values = torch.zeros(40, 3000, dtype=torch.long)
+    has = torch.ones(40, 3000, dtype=torch.bool)
+    has[::2, 1:] = False
+    batch = batch_of(values, has=has)
+    hidden = hide(batch, APART)
+    asked, weight = per_entity(batch, hidden.asked), per_entity(batch, hidden.weight)
+    assert asked[::2].eq(1).all()
+    assert weight[::2].eq(1).all()
+    assert weight[1::2].tolist() == pytest.approx([3000] * 20, rel=1e-3)  # thousands of float32 added up
+    assert asked[1::2].std() > 500
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_an_entity_without_anything_to_hide_costs_nothing(rate):
+    batch = entities(3, 2)
+    batch = replace(batch, fixed=batch.entity == 0, known=batch.entity != 1)
+    hidden = hide(batch, Hiding(rate))
+    assert not hidden.asked[batch.entity < 2].any()
+    assert not hidden.weight[batch.entity < 2].any()
+    assert hidden.visible[batch.entity == 0].all()
+    assert not hidden.visible[batch.entity == 1].any()
+    assert not hide(entities(0, 2), Hiding(rate)).asked.any()
+
+
+def test_what_is_given_is_never_hidden_and_counts_for_nothing():
+    batch = entities(5000, 3)
+    batch = replace(batch, fixed=batch.slot == 0)
+    hidden = hide(batch, APART)
+    assert hidden.visible[batch.slot == 0].all()
+    assert per_entity(batch, hidden.asked).long().bincount().tolist() == [0, 2500, 2500]
+    assert per_entity(batch, hidden.weight).tolist() == pytest.approx([2] * 5000)
+
+
+def test_evidence_goes_with_the_link_it_came_over_and_is_not_asked_for():
+    batch = entities(200, 3)  # 0 a link, 1 another property, 2 evidence over the link
+    needs = torch.stack([torch.arange(400, 600), torch.arange(200)], 1)
+    batch = replace(batch, fixed=batch.slot == 2, needs=needs)
+    hidden = hide(batch, APART)
+    link, evidence = hidden.visible[:200], hidden.visible[400:]
+    assert link.any()
+    assert not link.all()
+    assert torch.equal(link, evidence)
+    assert not hidden.asked[400:].any()
+
+
+def test_absent_and_asked_properties_are_neither_seen_nor_hidden():
+    batch = entities(50, 4)
+    batch = replace(batch, known=batch.slot < 2, absent=batch.slot == 2)
+    hidden = hide(batch, APART)
+    assert not hidden.visible[batch.slot >= 2].any()
+    assert not hidden.asked[batch.slot >= 2].any()
+    assert per_entity(batch, hidden.weight).tolist() == pytest.approx([2] * 50)
+
+
+def with_a_composite(count: int) -> Batch:
+    """Entities of one property and a composite of three; units are numbered anew in each."""
+    batch = entities(count, 4)
+    return replace(batch, unit=batch.slot.clamp(max=1))
+
+
+def test_parts_hidden_together_count_as_one():
+    batch = with_a_composite(3000)
+    hidden = hide(batch, Hiding(together=1))
+    seen = sets(batch, hidden)
+    assert set(seen.tolist()) == {0b0000, 0b0001, 0b1110}
+    assert agrees(seen.bincount(minlength=15)[[0, 1, 14]], [2, 1, 1])
+    assert hidden.weight[seen[batch.entity] == 0].eq(1).all()  # both units hidden: 2 / 2
+    assert hidden.weight[hidden.asked & (seen[batch.entity] != 0)].eq(2).all()
+
+
+def test_parts_are_hidden_together_in_as_many_entities_as_said():
+    batch = with_a_composite(4000)
+    split = {share: _split(batch, share) for share in (0, 0.5, 1)}
+    assert split[1] == 0
+    assert split[0.5] == pytest.approx(split[0] / 2, rel=0.1)
+
+
+def _split(batch: Batch, share: float) -> float:
+    parts = sets(batch, hide(batch, Hiding(together=share))) >> 1
+    return float(((parts > 0) & (parts < 7)).float().mean())
+
+
+def test_units_numbered_alike_are_shuffled_apart_from_entity_to_entity():
+    batch = with_a_composite(2000)
+    place, count = shuffled(batch, batch.known, whole=batch.unit)
+    first = place[:2000].view(2, -1)  # of the unit 0 of each entity
+    assert count.tolist() == [2] * 2000
+    assert agrees((first[0] * 2 + first[1]).bincount(minlength=4), [1] * 4)
+
+
+def test_a_missing_pattern_is_borrowed_from_another_of_the_class():
+    classes = torch.tensor([0] * 40 + [1] * 40)
+    has = torch.ones(80, 6, dtype=torch.bool)
+    has[:20, :3] = False  # the first class: half of it lacks 0, 1, 2
+    has[40:60, 4:] = False  # the second: half lacks 4, 5
+    batch = replace(batch_of(torch.zeros(80, 6, dtype=torch.long), has=has), classes=classes)
+    hidden = hide(batch, Hiding("fixed", share=0, together=0, patterns=1))  # the fallback: exactly one
+    asked = sets(batch, replace(hidden, visible=hidden.asked))
+    assert {one for one in asked[20:40].tolist() if one.bit_count() > 1} == {0b000111}
+    assert {one for one in asked[60:].tolist() if one.bit_count() > 1} == {0b110000}
+    assert all(one.bit_count() == 1 for one in [*asked[:20].tolist(), *asked[40:60].tolist()])
+    assert per_entity(batch, hidden.weight).tolist() == pytest.approx(has.sum(1).tolist())
+
+
+def test_patterns_are_borrowed_in_as_many_entities_as_said_and_one_of_a_kind_falls_back():
+    has = torch.ones(2000, 6, dtype=torch.bool)
+    has[1::2, :3] = False
+    batch = batch_of(torch.zeros(2000, 6, dtype=torch.long), has=has)
+    hiding = {patterns: hide(batch, Hiding("fixed", 0, 0, patterns)) for patterns in (0, 0.5, 1)}
+    lent = {patterns: (sets(batch, one)[::2] == 0b111000).float().mean() for patterns, one in hiding.items()}
+    assert lent[0] == 0
+    assert lent[0.5] == pytest.approx(0.25, abs=0.06)  # one in two lenders has all
+    assert lent[1] == pytest.approx(0.5, abs=0.06)
+    alone = replace(batch, classes=torch.arange(2000))
+    assert per_entity(alone, hide(alone, Hiding(patterns=1)).asked).min() >= 1
+
+
+def test_one_seed_hides_one_way():
+    batch = with_a_composite(100)
+    first, again, other = (hide(batch, Hiding(patterns=0.5), torch.Generator().manual_seed(n)) for n in (1, 1, 2))
+    assert torch.equal(first.visible, again.visible)
+    assert torch.equal(first.weight, again.weight)
+    assert not torch.equal(first.visible, other.visible)
+
+
+def test_places_are_a_random_order_of_each_entitys_own():
+    batch = entities(3000, 3)
+    place, count = shuffled(batch, batch.slot != 1)
+    assert count.tolist() == [2] * 3000
+    assert torch.equal(place.view(3, -1)[[0, 2]].sort(0).values, torch.tensor([[0], [1]]).expand(2, 3000))
+    assert agrees(place[:3000].bincount(), [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"rate": "some"}, "expected one of count, paper, fixed, batch for rate, got 'some'"),
+        ({"share": 1.5}, "expected 0 to 1 for share, got 1.5"),
+        ({"patterns": -1}, "expected 0 to 1 for patterns, got -1"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(wrong, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        Hiding(**wrong)
