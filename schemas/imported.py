@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
-from kbdisk.schemas.composites.date import Date
+from kbdisk.schemas.composites.date import CARRIED, NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Boolean, Category, Label, Link, Number, Set, Text
@@ -24,6 +24,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 VALUE_NAMES = {"value", "numericValue", "hasNumericalValue", "quantityAmount", "price", "has_numeric_value"}
 UNIT_NAMES = {"unit", "hasUnit", "unitCode", "unitText", "currency", "priceCurrency", "quantityUnit", "has_unit"}
 PLACE_NAMES = (frozenset({"lat", "latitude"}), frozenset({"lon", "long", "lng", "longitude"}))
+PLACES = [{latitude, longitude} for latitude in PLACE_NAMES[0] for longitude in PLACE_NAMES[1]]
 CLASSES: dict[str, Word] = {  # of nodes that are one value, by the last word
     **dict.fromkeys(("QuantityValue", "QuantitativeValue", "MonetaryAmount", "Measure"), "quantity"),
     "GeoCoordinates": "coordinate",
@@ -103,7 +104,12 @@ class Told:
         )
 
     def _closed(self) -> Category:
-        return Category(tuple(dict.fromkeys(self.values or ())), closed=True)
+        return Category(distinct(self.values or ()), closed=True)
+
+
+def distinct(values: Iterable[Label]) -> tuple[Label, ...]:
+    """Each label once; true is not 1."""
+    return tuple({(isinstance(value, bool), value): value for value in values}.values())
 
 
 def narrowed(one: Told, other: Told) -> Told:
@@ -148,12 +154,12 @@ def composite_of(fields: Mapping[str, Kind]) -> Kind | None:
     value, unit = names & VALUE_NAMES, names & UNIT_NAMES
     if value and unit and value | unit == names:
         return quantity_of(fields[min(value)], [fields[name] for name in sorted(unit)])
-    if len(names) == 2 and all(names & spelt for spelt in PLACE_NAMES):
+    if names in (*PLACES, frozenset().union(*PLACE_NAMES)):
         return Coordinate() if all(isinstance(kind, Number) for kind in fields.values()) else None
-    if {"year"} < names <= {"year", "month", "day"}:
+    if {"year"} < names <= {*NUMBERS} or names == {*NUMBERS, *CARRIED}:
         year = fields["year"]
-        if isinstance(year, Number) and all(isinstance(kind, Number) for kind in fields.values()):
-            parts = tuple(name for name in ("year", "month", "day") if name in names)
+        if isinstance(year, Number) and all(isinstance(fields[name], Number) for name in names & {*NUMBERS}):
+            parts = tuple(name for name in NUMBERS if name in names)
             return Date(parts=parts, minimum=_year(year.minimum), maximum=_year(year.maximum))
     return None
 

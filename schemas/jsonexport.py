@@ -1,7 +1,8 @@
 """The JSON Schema (2020-12) of plain JSON data that fits a schema: valid where `Schema.check` finds nothing.
 
 A gap is always allowed where nothing is required: null, an empty part, a spelling of a gap. What JSON Schema cannot say
-(years of a date as text, a formula, that ids are unique) stands under "$comment"; such data is valid there all the same.
+(years of a date as text, that ids are unique) stands under "$comment" or, for `kbdisk schema import`, under "x-kbdisk"
+(see jsonhints); such data is valid there all the same.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from kbdisk.entity import Path
+from kbdisk.entity import Path, show
 from kbdisk.schemas import numerals
+from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, literal, of_kind, set_of
+from kbdisk.schemas.jsonhints import HINT, NOVALUE, SEVERAL
+from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, gap_of, literal, of_kind, part_hint, set_of
 from kbdisk.schemas.leaf import Number, Set
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.values import WHOLE, spelling
@@ -29,15 +32,26 @@ def export(schema: Schema) -> Json:
     """The JSON Schema of one entity."""
     told = {"title": schema.label, "description": schema.description}
     head: Json = {"$schema": DIALECT, **{key: text for key, text in told.items() if text}}
+    whole: Json = {"missing": [*schema.missing], "prefixes": dict(schema.prefixes)}
     if len(schema.classes) == 1:
         (one,) = schema.classes.values()
-        return {**head, **_only_known(schema, one), **_class(schema, one)}
+        known = _class(schema, one)
+        of = known.pop(HINT, {}).get("class", {}) | {key: "" for key, text in told.items() if text and key not in known}
+        of |= {"name": one.name} if told["title"] and "title" not in known else {}
+        aside = _some({HINT: _some({"class": of, "schema": _some({**told, **whole})})})
+        return {**head, **_only_known(schema, one), **known, **aside}
+    head |= _some({HINT: _some({"schema": _some(whole)})})
     named = [one for one in schema.classes.values() if one.name]
     rest: Json = {"$ref": _ref(schema.classes[""])} if "" in schema.classes else {"not": {}}
     for one in reversed(named):
         rest = {"if": _is_of(one), "then": {"$ref": _ref(one)}, "else": rest}
     defs = {one.name: _class(schema, one) for one in schema.classes.values()}
     return {**head, "type": "object", **rest, "$defs": defs}
+
+
+def _some(told: Json) -> Json:
+    """What says anything."""
+    return {key: value for key, value in told.items() if value}
 
 
 def _only_known(schema: Schema, one: Class) -> Json:
@@ -65,8 +79,23 @@ def _class(schema: Schema, one: Class) -> Json:
     tree: Json = {"type": "object"}
     for path, each in one.properties.items():
         _put(tree, path, _property(schema, each), each.required)
-    told = {"title": one.label or one.name, "description": one.description}
-    return {**{key: text for key, text in told.items() if text}, **tree}
+    for path, fields in _parts(one).items():
+        _put(tree, path, part_hint(fields), False)
+    by_title = not one.label and (one.name.isidentifier() or not one.name)
+    name = None if by_title and one.properties else one.name
+    of = {"name": name, "iri": one.iri, "id": None if one.id is None else show(one.id)}
+    aside = {key: text for key, text in of.items() if text is not None}
+    told = {"title": one.label or one.name, "description": one.description, HINT: _some({"class": aside})}
+    return {**_some(told), **tree}
+
+
+def _parts(one: Class) -> dict[Path, dict[str, Kind]]:
+    """The kinds that stand under each part."""
+    parts: dict[Path, dict[str, Kind]] = {}
+    for path, each in one.properties.items():
+        if len(path) > 1:
+            parts.setdefault(path[:-1], {})[str(path[-1])] = each.kind
+    return parts
 
 
 def _put(tree: Json, path: Path, value: Json, required: bool) -> None:
@@ -91,18 +120,24 @@ def _put(tree: Json, path: Path, value: Json, required: bool) -> None:
 def _property(schema: Schema, one: Property) -> Json:
     """What may stand there: values, several where that is allowed, gaps."""
     told = {"title": one.label, "description": one.description, "$comment": _comment(one)}
-    shown = {key: text for key, text in told.items() if text}
     spelt = dict.fromkeys((*schema.missing, *one.missing))
-    gap: list[Json] = [{"enum": [None, *_spellings(spelt)]}] + ([] if isinstance(one.kind, Mapped) else [EMPTY])
-    none: list[Json] = [{"enum": _spellings(one.novalue)}] if one.novalue else []
+    gap: list[Json] = [gap_of(_spellings(spelt))] + ([] if isinstance(one.kind, Mapped) else [EMPTY])
+    none: list[Json] = [{"enum": _spellings(one.novalue), HINT: {"kind": NOVALUE}}] if one.novalue else []
     value = set_of(one.kind, spelt) if isinstance(one.kind, Set) else of_kind(one.kind)
     fits, gaps = [value, *none], gap
     if not isinstance(one.kind, WHOLE):
         fits = [*fits, _several(one, value, gap, none)]
         gaps = [*gap, {"type": "array", "items": any_of(gap)}]
-    if one.required:
-        return {**shown, **any_of(fits), "not": any_of(gap)}
-    return {**shown, **any_of([*fits, *gaps])}
+    fitting = {**any_of(fits), "not": any_of(gap)} if one.required else any_of([*fits, *gaps])
+    aside = {**fitting.get(HINT, {}), **_aside(one)}
+    return {**_some(told), **fitting, **_some({HINT: aside})}
+
+
+def _aside(one: Property) -> Json:
+    """What of a property is told under our own keyword."""
+    role = "" if one.role == "value" else one.role
+    told = {"iri": one.iri, "role": role, "unique": one.unique, "depends": [show(path) for path in one.depends]}
+    return _some({**told, "formula": one.formula.text if one.formula else ""})
 
 
 def _spellings(texts: Iterable[str]) -> list[Any]:
@@ -122,14 +157,12 @@ def _several(one: Property, value: Json, gap: list[Json], none: list[Json]) -> J
     real: Json = {"allOf": [value], "not": any_of([*gap, *none])}
     told: Json = {"type": "array", "items": any_of([value, *none, *gap]), "contains": any_of([real, *none])}
     if one.many:
-        return told
-    return {**told, "allOf": [{"contains": real, "minContains": 0, "maxContains": 1}]}
+        return {**told, HINT: {"kind": SEVERAL, "many": one.many}}
+    return {**told, "allOf": [{"contains": real, "minContains": 0, "maxContains": 1}], HINT: {"kind": SEVERAL}}
 
 
 def _comment(one: Property) -> str:
-    lines = [f"iri: {one.iri}"] if one.iri else []
-    if one.formula:
-        lines.append(f"not said here: it is {one.formula.text}")
+    lines = [f"not said here: it is {one.formula.text}"] if one.formula else []
     if isinstance(one.kind, Date) and (one.kind.minimum, one.kind.maximum) != (None, None):
         lines.append("not said here: bounds of years that are text")
     bounded = one.kind.value if isinstance(one.kind, Quantity) else one.kind

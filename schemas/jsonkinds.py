@@ -103,7 +103,7 @@ def _quantity(kind: Quantity) -> Json:
         parts += [_measured(_scaled(number, factor), {"enum": [unit]}, "unit") for unit, factor in factors.items()]
     spelt = r"[^0-9\s.,].*" if kind.any_unit else "|".join(map(literal, kind.units())) or "(?!)"
     text = {"type": "string", "pattern": rf"^\s*{SPELT_NUMBER}\s*({spelt})?\s*$"}
-    return {"anyOf": [number, *parts, text]}
+    return {"anyOf": [number, *(part | hint(kind) for part in parts), text]}
 
 
 def _measured(number: Json, units: Json, *needed: str) -> Json:
@@ -146,7 +146,8 @@ def _coordinate(kind: Coordinate) -> Json:
     bounds = {str(path[0]): _number(leaf) for path, leaf in kind.leaves().items()}
     part = _part({name: bounds[full] for name, full in NAMES.items()}) | hint(kind)
     pair = [bounds["longitude"], bounds["latitude"]] if kind.longitude_first else [*bounds.values()]
-    listed = {"type": "array", "prefixItems": pair, "minItems": 2, "maxItems": 2}
+    halves = [any_of([bound, {"type": "null"}]) for bound in pair]
+    listed = {"type": "array", "prefixItems": halves, "minItems": 2, "maxItems": 2, "contains": {"type": "number"}}
     return {"anyOf": [part, listed, {"type": "string", "pattern": f"^{_pattern(PAIR)}$"}]}
 
 

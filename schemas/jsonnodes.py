@@ -7,7 +7,7 @@ with the place in the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,13 +15,13 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.imported import Notes
+from kbdisk.schemas.jsonchoices import is_gap, without_gaps
+from kbdisk.schemas.jsonhints import GAP, HINT, NOVALUE
+from kbdisk.schemas.jsonmerge import ANNOTATIONS, merged
 
 DEEPEST = 60
 LARGEST = 2**53
 COUNT = "a whole number"
-ANNOTATIONS = frozenset(
-    {"title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"}
-)
 SHAPES: dict[str, tuple[type | tuple[type, ...], str]] = {  # keyword -> what it must be
     "properties": (dict, "schemas by the names of properties"),
     "patternProperties": (dict, "schemas by patterns"),
@@ -35,6 +35,7 @@ SHAPES: dict[str, tuple[type | tuple[type, ...], str]] = {  # keyword -> what it
     "anyOf": (list, "a list of schemas"),
     "oneOf": (list, "a list of schemas"),
     "$ref": (str, "a reference such as #/$defs/name"),
+    HINT: (dict, "keys of a schema of ours"),
     **dict.fromkeys(("minimum", "maximum", "multipleOf"), ((int, float), "a number")),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), ((int, float), COUNT)),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), ((int, float, bool), "a number")),
@@ -50,6 +51,10 @@ class Node:
     place: str
     refs: frozenset[str] = frozenset()
     depth: int = 0
+    either: tuple[Node, ...] = ()  # alternatives of several kinds, without gaps
+    missing: tuple[str, ...] = ()  # spellings of a gap among the alternatives
+    novalue: tuple[str, ...] = ()
+    many: str = ""  # which counts of several values, where a list is an alternative to one value
 
     def types(self) -> set[str]:
         """The types that it may be, without null; told by its keywords where it names none."""
@@ -62,6 +67,10 @@ class Node:
     def is_null(self) -> bool:
         """Whether it is null and nothing else."""
         return self.told.get("type") in ("null", ["null"]) or self.told.get("enum") == [None]
+
+    def is_part(self) -> bool:
+        """Whether it is an object with properties and nothing else."""
+        return self.types() == {"object"} and "properties" in self.told
 
 
 BY_KEYWORD = {
@@ -117,11 +126,22 @@ class Document:
         node = replace(node, told={key: value for key, value in node.told.items() if key != "allOf"})
         others = [self.node(part, _at(place, f"allOf[{number}]"), node) for number, part in enumerate(parts)]
         for other in others:
-            node = replace(node, told=self._merged(node.told, other.told, place), refs=node.refs | other.refs)
+            node = replace(node, told=merged(node.told, other.told, place, self.notes), refs=node.refs | other.refs)
         for key in ("anyOf", "oneOf"):
             if key in node.told:
                 node = self._one_of(node, key)
-        return node
+        return self._without_not(node) if isinstance(node.told.get("not"), dict) else node
+
+    def _without_not(self, node: Node) -> Node:
+        """Without `not`, where that only says that there is a value."""
+        lines = [*self.notes.lines]
+        other = self.node(node.told["not"], _at(node.place, "not"), node)
+        self.notes.lines[:] = lines
+        if not is_gap(self, other):
+            return node
+        told = {key: value for key, value in node.told.items() if key != "not"}
+        spelt = without_gaps(self, other, [other])[0].missing
+        return replace(node, told=told, missing=(*node.missing, *spelt))
 
     def _checked(self, raw: Any, place: str, refs: frozenset[str], depth: int) -> Node:
         if isinstance(raw, bool):
@@ -154,7 +174,7 @@ class Document:
             self.notes.add(node.place, f"{ref} within itself: cut here")
             return replace(node, told=own | {"enum": []})
         target = self.node(self._target(ref, node.place), _place(ref), replace(node, refs=node.refs | {ref}))
-        return replace(target, told=self._merged(target.told, own, node.place))
+        return replace(target, told=merged(target.told, own, node.place, self.notes))
 
     def _target(self, ref: str, place: str) -> Any:
         whole, fragment = urldefrag(urljoin(self.base, ref))
@@ -178,58 +198,47 @@ class Document:
 
     # ---------------------------------------------------------------- several schemas as one
 
-    def _merged(self, one: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
-        """What both say."""
-        merged = {**one, **other}
-        for key in one.keys() & other.keys():
-            first, second = one[key], other[key]
-            if first == second:
-                continue
-            if key in ("properties", "patternProperties"):
-                both = {name: {"allOf": [first[name], second[name]]} for name in first.keys() & second.keys()}
-                merged[key] = {**first, **second, **both}
-            elif key in JOINED:
-                merged[key] = JOINED[key](first, second)
-            elif key in ("items", "additionalProperties"):
-                merged[key] = {"allOf": [first, second]}
-            elif key not in ANNOTATIONS and key[:1] != "$":
-                self.notes.add(place, f"{key} is told twice: only one of them counts")
-        return merged
-
     def _one_of(self, node: Node, key: str) -> Node:
-        """Alternatives that are one: or null, several values, several plain types. Others are left out."""
-        parts = [
-            self.node(part, _at(node.place, f"{key}[{number}]"), node) for number, part in enumerate(node.told[key])
-        ]
-        parts = [part for part in parts if not part.is_null()]
+        """Alternatives as one where they are that: or null, several values, several plain types. Others wait in `either`."""
         rest = {name: value for name, value in node.told.items() if name != key}
+        parts = list(self._alternatives(node, key))
+        if node.either or not any(part.types() or part.either or "enum" in part.told for part in parts):
+            self.notes.add(node.place, f"{key} is not checked")
+            return replace(node, told=rest)
+        if rest.keys() & {"type", "properties", "items", "enum"}:
+            own = {name: value for name, value in rest.items() if name not in (*ANNOTATIONS, HINT)}
+            parts = [replace(part, told=merged(part.told, own, node.place, self.notes)) for part in parts]
+            rest = {name: value for name, value in rest.items() if name not in own}
+        node, parts = without_gaps(self, node, parts)
+        if not parts:
+            return replace(node, told={**rest, "type": "null"})
         if len(parts) == 1:
-            merged = self._merged(parts[0].told, rest, node.place)
-            return replace(node, told=merged, refs=node.refs | parts[0].refs)
+            return self._alone(node, parts[0], rest)
         plain = [{name: value for name, value in part.told.items() if name not in ANNOTATIONS} for part in parts]
-        if plain and all("enum" in part and part.keys() <= {"enum", "type"} for part in plain):
+        if all("enum" in part and part.keys() <= {"enum", "type"} for part in plain):
             values = [value for part in plain for value in part["enum"]]
-            return replace(node, told=self._merged({"enum": values}, rest, node.place))
-        if plain and all(part.keys() == {"type"} for part in plain):
+            return replace(node, told=merged({"enum": values}, rest, node.place, self.notes))
+        if all(part.keys() == {"type"} for part in plain):
             types = sorted({name for part in parts for name in part.types()})
-            return replace(node, told=self._merged({"type": types}, rest, node.place))
-        self.notes.add(node.place, f"{key} is not checked")
-        return replace(node, told=rest)
+            return replace(node, told=merged({"type": types}, rest, node.place, self.notes))
+        return replace(node, told=rest, either=tuple(parts))
+
+    def _alternatives(self, node: Node, key: str) -> Iterator[Node]:
+        """All of them, those within one another, too."""
+        for number, raw in enumerate(node.told[key]):
+            part = self.node(raw, _at(node.place, f"{key}[{number}]"), node)
+            yield from part.either or [part]
+            spelt = ((part.missing, GAP), (part.novalue, NOVALUE))
+            yield from (replace(part, told=_spelt(texts, kind), either=()) for texts, kind in spelt if texts)
+
+    def _alone(self, node: Node, part: Node, rest: dict[str, Any]) -> Node:
+        """The only one of the alternatives."""
+        told = merged(part.told, rest, node.place, self.notes)
+        return replace(node, told=told, refs=node.refs | part.refs, many=node.many or part.many)
 
 
-def _both_types(one: str | list[str], other: str | list[str]) -> list[str]:
-    first, second = ({told} if isinstance(told, str) else set(told) for told in (one, other))
-    wide = {"integer"} if "number" in first | second and "integer" in first | second else set()
-    return sorted(first & second | (wide if wide & (first | second) else set()))
-
-
-JOINED: dict[str, Callable[[Any, Any], Any]] = {
-    "required": lambda one, other: [*one, *other],
-    "enum": lambda one, other: [value for value in one if value in other],
-    "type": _both_types,
-    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
-    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
-}
+def _spelt(texts: tuple[str, ...], kind: str) -> dict[str, Any]:
+    return {"enum": list(texts), HINT: {"kind": kind}}
 
 
 def _within(raw: Any) -> Iterator[dict[str, Any]]:

@@ -55,6 +55,6 @@ class Coordinate:
                 return Place(told.get("latitude"), told.get("longitude"))
         spelt = PAIR.fullmatch(value) if isinstance(value, str) else None
         pair = [number(spelt[1]), number(spelt[2])] if spelt else value
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or tuple(pair) == (None, None):
             raise ValueError(f"expected a latitude and a longitude, got {value!r}")
         return Place(pair[1], pair[0]) if self.longitude_first else Place(pair[0], pair[1])
