@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from kbdisk.leaves.base import LeafKind
 from kbdisk.leaves.category import CategoryCodec, CategoryConfig, CategoryDecoder, CategoryEncoder
+from kbdisk.leaves.link import LinkCodec, LinkConfig, LinkDecoder, LinkEncoder
 from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
-from kbdisk.schemas.leaf import Boolean, Category, Set
+from kbdisk.schemas.leaf import Boolean, Category, Link, Set
 
 CATEGORY = LeafKind("category", CategoryCodec, CategoryEncoder, CategoryDecoder, CategoryConfig)
 
 KINDS: dict[type, LeafKind] = {
     Category: CATEGORY,
     Boolean: CATEGORY,
+    Link: LeafKind("link", LinkCodec, LinkEncoder, LinkDecoder, LinkConfig),
     Set: LeafKind("set", SetCodec, SetEncoder, SetDecoder, SetConfig),
 }

@@ -131,9 +131,25 @@ class CategoryBelief:
             return entropy
         return entropy * (1 - self.unseen) + torch.special.entr(self.unseen) + torch.special.entr(1 - self.unseen)
 
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """(n, k) the likeliest labels, best first, and (n, k) their probabilities"""
+        probs, codes = self.probs.topk(min(k, self.logits.shape[1]), 1)
+        return codes.masked_fill(probs == 0, OTHER), probs
+
+    def ranks(self, codes: Tensor) -> Tensor:
+        """(n,) the place of each label among all of its slot, 1 the best"""
+        return ranks(self.logits, codes)
+
     def pick(self, rows: Tensor) -> CategoryBelief:
         """Those of some rows."""
         return CategoryBelief(self.logits[rows], None if self.unseen is None else self.unseen[rows])
+
+
+def ranks(scores: Tensor, codes: Tensor) -> Tensor:
+    """(n, V) scores -> (n,) the place of a code among all, 1 the best, ties in their middle; one never met is last"""
+    own = scores.gather(1, codes.clamp(min=0)[:, None])  # (n, 1)
+    place = (scores > own).sum(1) + ((scores == own).sum(1) + 1) / 2
+    return torch.where(codes == OTHER, (scores > -torch.inf).sum(1) + 1, place)
 
 
 class CategoryEncoder(nn.Module):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import repeat
@@ -29,6 +29,7 @@ class Labels:
     values: tuple[Label, ...]
     counts: tuple[int, ...]
     open: bool = False
+    names: tuple[str, ...] = ()  # what they are called, if not by themselves; "" for one without a name
 
     @classmethod
     def learn(cls, given: Sequence[Label], values: Iterable[Any], open: bool, sort: bool = False) -> Self:
@@ -88,18 +89,30 @@ class Labels:
         assert self.open
         met = {(isinstance(value, bool), value) for value in self.values}
         new = [key for key in dict.fromkeys((isinstance(value, bool), value) for value in more) if key not in met]
-        return Labels(self.values + tuple(value for _, value in new), self.counts + (0,) * len(new), True)
+        values, counts = self.values + tuple(value for _, value in new), self.counts + (0,) * len(new)
+        return replace(self, values=values, counts=counts, names=self.names and self.names + ("",) * len(new))
+
+    def named(self, names: Mapping[Any, str]) -> Labels:
+        """Itself with what its labels are called."""
+        return replace(self, names=tuple(names.get(value, "") for value in self.values))
+
+    @property
+    def texts(self) -> list[str]:
+        """Each label as text: what it is called, or itself."""
+        plain = ["true" if one is True else "false" if one is False else str(one) for one in self.values]
+        return [name or text for name, text in zip(self.names, plain, strict=True)] if self.names else plain
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data; a Decimal as {"decimal": "1.50"}."""
         values = [{"decimal": str(value)} if isinstance(value, Decimal) else value for value in self.values]
-        return {"values": values, "counts": list(self.counts), "open": self.open}
+        named = {"names": list(self.names)} if self.names else {}
+        return {"values": values, "counts": list(self.counts), "open": self.open, **named}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
         values = (Decimal(value["decimal"]) if isinstance(value, dict) else value for value in data["values"])
-        return cls(tuple(values), tuple(data["counts"]), data["open"])
+        return cls(tuple(values), tuple(data["counts"]), data["open"], tuple(data.get("names", ())))
 
 
 def _size(key: tuple[bool, Any]) -> tuple[Any, ...]:

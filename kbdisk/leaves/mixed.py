@@ -47,6 +47,15 @@ class Mixed:
         """(n, V), 0 beyond the labels of a row."""
         return self.each(lambda belief, place: belief.probs, 0)
 
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """(n, k) the likeliest codes, -1 where there are fewer, and (n, k) their probabilities"""
+        best = [belief.top(k) for belief in self.parts]
+        return self._ordered([codes for codes, _ in best]), self._ordered([probs for _, probs in best], 0)
+
+    def ranks(self, codes: Tensor) -> Tensor:
+        """(n,) the place of each code among all of its slot, 1 the best"""
+        return self.each(lambda belief, place: belief.ranks(codes[place]))
+
     def pick(self, rows: Tensor) -> Belief:
         """Those of some rows; one belief alone where one alone is about them."""
         own = torch.empty(len(self), dtype=torch.long, device=rows.device)
@@ -61,7 +70,9 @@ class Mixed:
 
     def each(self, ask: Callable[[Any, Tensor], Tensor], blank: float = -1) -> Tensor:
         """What every belief answers, in the order of the rows."""
-        answers = [ask(belief, place) for belief, place in zip(self.parts, self.places, strict=True)]
+        return self._ordered([ask(belief, place) for belief, place in zip(self.parts, self.places, strict=True)], blank)
+
+    def _ordered(self, answers: list[Tensor], blank: float = -1) -> Tensor:
         if answers[0].dim() > 1:
             longest = max(answer.shape[1] for answer in answers)
             answers = [F.pad(answer, (0, longest - answer.shape[1]), value=blank) for answer in answers]

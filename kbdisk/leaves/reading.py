@@ -120,8 +120,4 @@ def starts(labels: Sequence[Labels], begin: int = 0) -> Tensor:
 
 def all_texts(labels: Sequence[Labels]) -> list[str]:
     """The labels of all slots as texts: (N,)."""
-    return [
-        {True: "true", False: "false"}[one] if isinstance(one, bool) else str(one)
-        for own in labels
-        for one in own.values
-    ]
+    return [text for own in labels for text in own.texts]
