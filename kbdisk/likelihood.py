@@ -127,26 +127,32 @@ def _conditionals(question: _Question) -> tuple[Tensor, Tensor]:
 def _walks(question: _Question, orders: int, steps: int | None, generator: Generator | None) -> LogProb:
     """The bound as a mean over orders; nothing is exact."""
     means = torch.stack([_walk(question, steps, generator) for _ in range(orders)])  # (orders, B)
-    unknown = torch.full_like(means[0], torch.nan)
-    return LogProb(means.mean(0), unknown, unknown if orders == 1 else means.std(0) / math.sqrt(orders))
+    mean, unknown = means.mean(0), torch.full_like(means[0], torch.nan)
+    stderr = ((means - mean).square().sum(0) / (orders - 1) / orders).sqrt() if orders > 1 else unknown
+    return LogProb(mean, unknown, stderr)
 
 
 def _walk(question: _Question, steps: int | None, generator: Generator | None) -> Tensor:
     """(B,) The bound's estimate along one order and the same backwards.
 
-    With M still hidden, the next one is any of these: their mean, D / n times where n of D points are taken.
+    All points of a way: log p of the next, so that what every order should agree on cancels. Some of its points, with
+    M still hidden: any of these could be next, so their mean, D / n times where n points of D are taken.
     """
     batch, of = question.batch, question.of
     place, D = shuffled(batch, of, generator)
     points = D if steps is None else D.clamp(max=steps)  # (B,)
+    one = (points == D)[batch.entity, None]  # (T, 1) the next alone
     offset = torch.rand(batch.size, 1, dtype=torch.double, generator=generator, device=of.device)
     total = torch.zeros(batch.size, dtype=torch.double, device=of.device)
     for chunk in question.chunks(int(points.max()) if batch.size else 0):
         due = chunk < points[:, None]  # (B, R)
         for way, at in ((place, offset), (D[batch.entity] - 1 - place, 1 - offset)):
-            M = (1 + ((chunk + at) * (D / points.clamp(min=1))[:, None]).long()).minimum(D[:, None])  # (B, R)
-            hidden = of[:, None] & (way[:, None] >= (D[:, None] - M)[batch.entity]) & due[batch.entity]  # (T, R)
+            shown = ((chunk + at) * (D / points.clamp(min=1))[:, None]).long().minimum(D[:, None] - 1)  # (B, R)
+            later = (way[:, None] - shown[batch.entity]).masked_fill(~due[batch.entity], -1)  # (T, R) 0 is the next
+            hidden = of[:, None] & (later >= 0)
             visible = (question.given[:, None] | of[:, None] & ~hidden) & due[batch.entity]
-            mean = question.sum(question.log_prob(visible, hidden)) / M.clamp(min=1)
-            total += mean.sum(1) / 2
-    return total * D / points.clamp(min=1)
+            asked = hidden & ((later == 0) | ~one)
+            total += (question.sum(question.log_prob(visible, asked)) / question.sum(asked.double()).clamp(min=1)).sum(
+                1
+            )
+    return total / 2 * D / points.clamp(min=1)

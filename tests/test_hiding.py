@@ -8,17 +8,21 @@ from math import comb
 import pytest
 import torch
 from scipy import integrate, stats
+from toys import batch_of
 
 from kbdisk.batch import Batch
 from kbdisk.hiding import RATES, Hidden, Hiding, hide, paper_weight, shuffled
-from toys import batch_of
 
 APART = Hiding(together=0)
 
 
 @pytest.fixture(autouse=True)
-def torch_seed():
-    torch.manual_seed(0)
+def one_thread():
+    """Tensors this small are only slowed down by more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def entities(count: int, properties: int, **changes) -> Batch:

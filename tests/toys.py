@@ -31,7 +31,8 @@ class World:
 
     def draw(self, count: int, generator: torch.Generator | None = None) -> Tensor:
         """(count, S)"""
-        return self.states[torch.multinomial(self.probs, count, replacement=True, generator=generator)]
+        drawn = torch.rand(count, dtype=torch.double, generator=generator)
+        return self.states[torch.searchsorted(self.probs.cumsum(0), drawn).clamp(max=len(self.probs) - 1)]
 
     def marginal(self, properties: Sequence[int]) -> Tensor:
         """(X,) of each state, the probability of what it has at these properties."""
