@@ -15,6 +15,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+PADDING = {"text": 0, "set": -1}  # the kinds whose codes (n, L) are of any length, and what fills up the shorter ones
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,11 @@ class Batch:
 
     def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:
         """Itself with these codes at some of a kind's tokens (indices within the kind), now known."""
-        values = {**self.values, kind: self.values[kind].index_copy(0, rows, codes)}
+        old = self.values[kind]
+        if kind in PADDING:
+            longest = max(old.shape[1], codes.shape[1])
+            old, codes = (F.pad(one, (0, longest - one.shape[1]), value=PADDING[kind]) for one in (old, codes))
+        values = {**self.values, kind: old.index_copy(0, rows, codes)}
         known = self.known.index_fill(0, rows + self.spans[kind][0], True)
         return replace(self, values=values, known=known)
 

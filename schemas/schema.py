@@ -130,7 +130,7 @@ class Schema:
         if found is None:
             return entity
         tree = entity.tree
-        for path, _, value in self._applied(found, entity):
+        for path, _, value in self.applied(found, entity):
             if value is not None or not isinstance(at(tree, path), dict | list):  # a gap by its spelling is asked for
                 tree = values.with_value(tree, path, value)
         return replace(entity, tree=tree)
@@ -139,7 +139,7 @@ class Schema:
         """What is known, leaf by leaf: of what fits; what is `ignored` only where it is asked for."""
         found = self.class_of(entity)
         leaves: dict[Path, Any] = {}
-        for path, one, value in self._applied(found, entity) if found else ():
+        for path, one, value in self.applied(found, entity) if found else ():
             if (ignored or one.role != "ignore") and value is not None and not isinstance(value, Known):
                 leaves |= {(*path, *within): leaf for within, leaf in split_kind(one.kind, value).items()}
         return leaves
@@ -162,7 +162,7 @@ class Schema:
                 Misfit((), f"expected a class of {', '.join(self.classes)}, got {', '.join(entity.classes) or 'none'}")
             ]
         misfits: list[Misfit] = []
-        fitting = {path for path, _, value in self._applied(found, entity, misfits) if value is not None}
+        fitting = {path for path, _, value in self.applied(found, entity, misfits) if value is not None}
         bad = {misfit.path for misfit in misfits}
         for path, one in found.properties.items():
             if one.required and path not in fitting and path not in bad:
@@ -176,10 +176,10 @@ class Schema:
             if found is None or not found.knows(tuple(key for key in path if isinstance(key, str))):
                 yield path
 
-    def _applied(
+    def applied(
         self, found: Class, entity: Entity, misfits: list[Misfit] | None = None
     ) -> Iterator[tuple[Path, Property, Any]]:
-        """The values that are there and fit; None for gaps."""
+        """What is there of a class's properties and fits, path by path; None for gaps, SOMEVALUE and NOVALUE as they are."""
         for path, one in found.properties.items():
             try:
                 value = at(entity.tree, path)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
 
@@ -83,6 +83,10 @@ class SetCodec:
     def top(self) -> int:
         """The largest number of members with a probability of its own."""
         return min(len(self.labels), len(self.sizes) - 1 if self.most is None else self.most)
+
+    def named(self, names: Mapping[str, str]) -> SetCodec:
+        """Itself with what linked entities are called, by their ids."""
+        return replace(self, labels=self.labels.named(names)) if self.links else self
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         """(n, M)"""

@@ -1,0 +1,132 @@
+"""The codec: entities to tokens, and tokens back to leaf values. Fitted to training entities alone; plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.codec import plain
+from kbdisk.codec.asking import asking
+from kbdisk.codec.config import CodecConfig
+from kbdisk.codec.encoding import Encoding
+from kbdisk.codec.evidence import Evidence
+from kbdisk.codec.fitting import fit
+from kbdisk.codec.index import Index
+from kbdisk.codec.reading import Reading, read
+from kbdisk.codec.slots import BY_NAME, Slot, places_of
+from kbdisk.entity import Entity, Path, Tree
+from kbdisk.errors import SchemaError
+from kbdisk.graph import Graph
+from kbdisk.leaves.words import Words
+from kbdisk.schemas.schema import Schema
+from kbdisk.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Codec:
+    """What there is to know of a schema's entities to make tensors of them."""
+
+    schema: Schema
+    config: CodecConfig
+    slots: tuple[Slot, ...]
+    left_out: Mapping[tuple[str, Path], str]  # paths of classes that have no slot, and why
+    words: Words | None  # the tokenizer of all text; None where there is none
+
+    @classmethod
+    def fit(
+        cls, schema: Schema, entities: Iterable[Entity], config: CodecConfig | None = None, graph: Graph | None = None
+    ) -> Codec:
+        """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
+        config = config or CodecConfig()
+        fitted = fit(schema, entities, config, graph)
+        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words)
+
+    @cached_property
+    def index(self) -> Index:
+        """The slots by all that is known of them."""
+        return Index(self.schema, self.slots)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the schema's classes, by their numbers in a batch."""
+        return self.index.classes
+
+    def slot(self, of: str, path: Path) -> int | None:
+        """The number of a class's own slot at a path; None where there is none."""
+        return self.index.tables[of].slot.get(path)
+
+    def encode(
+        self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
+    ) -> Tokens:
+        """Entities as tokens, with what they are asked for: `nothing`, their `gaps`, `all` that they lack, or paths.
+
+        Links bring what the graph knows; without one, what these entities know of each other. SchemaError where the
+        schema has no class for an entity.
+        """
+        wanted = asking(ask, self.index.tables.values(), self.left_out)
+        readings: Iterable[Reading] = (self._read(entity) for entity in entities)
+        evidence = None
+        if self.index.over:
+            if graph is None:
+                readings, graph = list(readings), Graph(self.schema)
+                for reading in readings:
+                    graph.add(reading.id, reading.of, reading.leaves)
+            evidence = Evidence(self.schema, graph, self.config.evidence)
+        encoding = Encoding(self.index, wanted, evidence)
+        for reading in readings:
+            encoding.add(reading)
+        return encoding.tokens()
+
+    def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
+        """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for."""
+        leaves: list[dict[Path, Any]] = [{} for _ in range(batch.size)]
+        column = torch.from_numpy(self.index.column).to(batch.slot.device)[batch.slot]  # (T,)
+        for kind, (start, end) in batch.spans.items():
+            tokens = of[start:end].nonzero()[:, 0] + start
+            for which in column[tokens].unique().tolist():
+                own = tokens[column[tokens] == which]
+                values = self.index.columns[which].codec.decode(batch.values[kind][own - start])
+                of_entity, of_slot = batch.entity[own].tolist(), batch.slot[own].tolist()
+                for entity, slot, value in zip(of_entity, of_slot, values, strict=True):
+                    if value is not None:  # a label that has no name
+                        leaves[entity][self.slots[slot].path] = value
+        return leaves
+
+    def trees(self, batch: Batch, of: Tensor) -> list[Tree]:
+        """The same put together: a tree of these values alone for each entity; ValueError for a day that there is not."""
+        names = [self.classes[number] for number in batch.classes.tolist()]
+        return [self.schema.tree(leaves, name) for leaves, name in zip(self.leaves(batch, of), names, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data, but for the schema and the words, which have files of their own."""
+        return {
+            "config": self.config.to_json(),
+            "codecs": [{"kind": one.kind, "data": one.codec.to_json()} for one in self.index.columns],
+            "slots": [
+                plain.to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
+            ],
+            "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Words | None = None) -> Codec:
+        """Itself again; ValueError where the schema does not have what it needs."""
+        codecs = [BY_NAME[one["kind"]].codec.from_json(one["data"], words) for one in data["codecs"]]
+        places = places_of(schema)
+        slots = tuple(plain.from_json(slot, codecs, places) for slot in data["slots"])
+        left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
+        return cls(schema, CodecConfig.from_json(data["config"]), slots, left_out, words)
+
+    def _read(self, entity: Entity) -> Reading:
+        reading = read(self.schema, entity)
+        if reading is None:
+            classes = ", ".join(name or "no name" for name in self.schema.classes)
+            got = ", ".join(entity.classes) or "none"
+            raise SchemaError(entity.id, f"expected a class of {classes}, got {got}. Leave it out, or add its class.")
+        return reading

@@ -1,0 +1,120 @@
+"""What an entity's links bring: the values of what it links to, and the links that lead to it.
+
+Over a single link come the known values at its other end, one hop far; over links within a set nothing comes, since the
+set is one token. Incoming links are told by who has them. No value that points back to the entity itself ever comes in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from kbdisk.codec.config import EvidenceConfig
+from kbdisk.codec.slots import INCOMING, Over, Source, path_key
+from kbdisk.entity import Link, Path
+from kbdisk.graph import Graph, pattern, targets
+from kbdisk.schemas.leaf import Link as LinkLeaf
+from kbdisk.schemas.schema import Schema
+
+
+class Brought(NamedTuple):
+    """A value that came over a link."""
+
+    over: Over
+    id: str  # of the entity at the other end
+    value: Any
+    whole: bool = True  # nothing that points back was taken out
+
+
+class Evidence:
+    """What a graph brings to entities."""
+
+    def __init__(self, schema: Schema, graph: Graph, config: EvidenceConfig) -> None:
+        self.graph, self.config = graph, config
+        self._single = {name: _single_links(schema, name) for name in schema.classes}
+
+    def brought(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
+        """All that comes to an entity."""
+        if self.config.outgoing and self._single[of]:
+            yield from self._outgoing(id, of, leaves)
+        if self.config.incoming:
+            yield from self._incoming(id)
+
+    def _outgoing(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
+        single = self._single[of]
+        for link, value in leaves.items():
+            if link not in single and pattern(link) not in single:
+                continue
+            target = targets(value)[0]
+            there = self.graph.of(target)
+            if there is None or target == id:
+                continue
+            linking = self.graph.linking[there]
+            for path, found in self.graph.leaves(target).items():
+                rest = _without(found, id) if pattern(path) in linking else found
+                if rest is not None:
+                    yield Brought(Over(there, link, path), target, rest, rest is found)
+
+    def _incoming(self, id: str) -> Iterator[Brought]:
+        """Of more links than may be, those whose sources' names hash lowest: whichever, but always the same."""
+        by_path: dict[tuple[str, Path], set[str]] = {}
+        for edge in self.graph.incoming(id):
+            if edge.source != id:
+                by_path.setdefault((edge.of, pattern(edge.path)), set()).add(edge.source)
+        for of, path in sorted(by_path, key=lambda one: (one[0], path_key(one[1]))):
+            sources = sorted(by_path[of, path], key=lambda source: (crc32(source.encode(errors="replace")), source))
+            for source in sources[: self.config.most]:
+                yield Brought(Over(of, path, (), True), source, Link(source))
+
+
+class Seen(NamedTuple):
+    """What came to training entities: how many of a class had each, and who had incoming links."""
+
+    counts: Mapping[tuple[str, Over], int]
+    sources: Mapping[Source, list[Link]]  # by the class and path that stand for the incoming links
+
+
+def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> Seen:
+    """Look at what comes to entities, given as id, class and leaves."""
+    counts: Counter[tuple[str, Over]] = Counter()
+    sources: dict[Source, list[Link]] = {}
+    for id, of, leaves in entities:
+        met = set()
+        for one in evidence.brought(id, of, leaves):
+            met.add((of, one.over))
+            if one.over.incoming:
+                sources.setdefault(incoming(of, one.over), []).append(one.value)
+        counts.update(met)
+    return Seen(counts, sources)
+
+
+def chosen(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str, Over]]:
+    """The evidence worth a slot: incoming links, and over each link the values that most entities have."""
+    by_link: dict[tuple[str, Path, str], list[tuple[str, Over]]] = {}
+    for of, over in counts:
+        if not over.incoming:
+            by_link.setdefault((of, over.link, over.of), []).append((of, over))
+    kept = [one for one in counts if one[1].incoming]
+    for several in by_link.values():
+        several.sort(key=lambda one: (-counts[one], path_key(one[1].read)))
+        kept.extend(several[: most or None])
+    return kept
+
+
+def incoming(of: str, over: Over) -> Source:
+    """What stands for incoming links: in the class that they lead to, the path ^Class.path."""
+    return Source(of, (INCOMING + over.of, *over.link))
+
+
+def _single_links(schema: Schema, name: str) -> set[Path]:
+    return {path for path, leaf in schema.classes[name].leaves().items() if isinstance(leaf, LinkLeaf)}
+
+
+def _without(value: Any, id: str) -> Any:
+    """A link or a set of links without those to one entity; None where no other is left."""
+    if not isinstance(value, list | tuple | set | frozenset):
+        return None if targets(value)[0] == id else value
+    rest = [one for one in value if targets(one)[0] != id]
+    return value if len(rest) == len(value) else rest or None

@@ -1,0 +1,112 @@
+"""A codec's slots, looked at from all sides: by class and path, by leaf codec, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from kbdisk.codec.asking import Table
+from kbdisk.codec.slots import ORDER, Over, Slot, places_of
+from kbdisk.graph import linking
+from kbdisk.schemas.schema import Schema
+from kbdisk.tokens import Layout
+
+Ints = npt.NDArray[np.int64]
+NOT_OWN = -1  # the number of a slot that no entity can lack
+
+
+class Column(NamedTuple):
+    """A leaf codec, and the kind that it is of. Values of all slots that it serves are coded at once."""
+
+    kind: str
+    codec: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Slots by their numbers, and numbers by what is known of slots."""
+
+    schema: Schema
+    slots: Sequence[Slot]
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The names of all classes, by their numbers in a batch."""
+        return tuple(sorted(self.schema.classes))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The leaf codecs, in the order of their first slots."""
+        return tuple({id(slot.codec): Column(slot.kind, slot.codec) for slot in self.slots}.values())
+
+    @cached_property
+    def column(self) -> Ints:
+        """(S,) which leaf codec each slot has."""
+        place = {id(one.codec): number for number, one in enumerate(self.columns)}
+        return np.array([place[id(slot.codec)] for slot in self.slots], np.int64)
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """The own slots of each class by their paths."""
+        places = places_of(self.schema)
+        own: dict[str, list[tuple[int, Slot]]] = {name: [] for name in self.schema.classes}
+        for number, slot in enumerate(self.slots):
+            if slot.role != "evidence":
+                own[slot.of].append((number, slot))
+        return {name: Table(self.schema.classes[name], several, places) for name, several in own.items()}
+
+    @cached_property
+    def over(self) -> Mapping[tuple[str, Over], int]:
+        """The slots of evidence, by class and link."""
+        return {(slot.of, slot.over): number for number, slot in enumerate(self.slots) if slot.over is not None}
+
+    @cached_property
+    def links(self) -> frozenset[int]:
+        """The own slots of links, and of sets of links."""
+        return frozenset(
+            number
+            for number, slot in enumerate(self.slots)
+            if slot.role != "evidence" and linking({slot.path: slot.leaf})
+        )
+
+    @cached_property
+    def unit(self) -> Ints:
+        """(S,) the unit of each slot."""
+        return np.array([slot.unit for slot in self.slots], np.int64)
+
+    @cached_property
+    def is_evidence(self) -> npt.NDArray[np.bool_]:
+        """(S,)"""
+        return np.array([slot.role == "evidence" for slot in self.slots], bool)
+
+    @cached_property
+    def number(self) -> Ints:
+        """(S,) the place of each slot among those of its class that an entity may lack."""
+        number = np.full(len(self.slots), NOT_OWN)
+        offsets, own = self.layout.offsets.numpy(), self.layout.own.numpy()
+        for start, end in pairwise(offsets.tolist()):
+            number[own[start:end]] = np.arange(end - start)
+        return number
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What a data set has to know."""
+        kinds = [slot.kind for slot in self.slots]
+        ends = list(accumulate((kinds.count(kind) for kind in ORDER if kind in kinds), initial=0))
+        own = {
+            name: [n for n, slot in enumerate(self.slots) if slot.of == name and not slot.fixed]
+            for name in self.classes
+        }
+        return Layout(
+            spans=dict(zip(dict.fromkeys(kinds), pairwise(ends), strict=True)),
+            fixed=torch.tensor([slot.fixed for slot in self.slots], dtype=torch.bool),
+            own=torch.tensor([n for several in own.values() for n in several], dtype=torch.long),
+            offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),
+        )

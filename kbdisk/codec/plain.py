@@ -1,0 +1,42 @@
+"""Slots as plain data, and back. Their leaves are the schema's, their codecs are kept beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kbdisk.codec.slots import Over, Place, Slot, Source, incoming_leaf
+from kbdisk.entity import Path
+from kbdisk.graph import pattern
+from kbdisk.schemas.composites import show_pattern
+
+FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy")
+
+
+def to_json(slot: Slot, column: int) -> dict[str, Any]:
+    """A slot, and which of the codecs it has."""
+    over = slot.over and {"of": slot.over.of, "link": list(slot.over.link), "read": list(slot.over.read)}
+    told = {name: getattr(slot, name) for name in FIELDS}
+    incoming = slot.over is not None and slot.over.incoming
+    return {**told, "path": list(slot.path), "codec": column, "over": over, "incoming": incoming}
+
+
+def from_json(data: Mapping[str, Any], codecs: Sequence[Any], places: Mapping[Source, Place]) -> Slot:
+    """The slot again; ValueError where the schema does not have its leaf."""
+    told, over = data["over"], None
+    if told is not None:
+        over = Over(told["of"], _path(told["link"]), _path(told["read"]), data["incoming"])
+    path = _path(data["path"])
+    if over is not None and over.incoming:
+        leaf = incoming_leaf(over.of)
+    else:
+        source = Source(over.of, pattern(over.read)) if over else Source(data["of"], pattern(path))
+        if source not in places:
+            raise ValueError(f"expected a schema with {show_pattern(source.path)} of {source.of!r}, got none there")
+        leaf = places[source].leaf
+    fields = {name: data[name] for name in FIELDS}
+    return Slot(**fields, path=path, leaf=leaf, codec=codecs[data["codec"]], over=over)
+
+
+def _path(keys: Sequence[str | int]) -> Path:
+    return tuple(keys)

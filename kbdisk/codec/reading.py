@@ -1,0 +1,68 @@
+"""What one entity says, leaf by leaf, and which gaps it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kbdisk.entity import SOMEVALUE, Entity, Known, Path
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.base import split_kind
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.mapped import ALONE, Mapped
+from kbdisk.schemas.schema import Misfit, Schema
+
+
+class Reading(NamedTuple):
+    """An entity as its class's properties see it."""
+
+    id: str
+    of: str
+    leaves: dict[Path, Any]  # what is known
+    gaps: list[Path]  # where there is a place without a value
+    said: list[Path]  # properties that are neither known nor gaps nor lacking: they exist, or do not fit
+    none: list[Path]  # properties known not to exist: lacking, and no gaps
+
+
+def read(schema: Schema, entity: Entity) -> Reading | None:
+    """What an entity says; None where the schema has no class for it."""
+    found = schema.class_of(entity)
+    if found is None:
+        return None
+    reading = Reading(entity.id, found.name, {}, [], [], [])
+    misfits: list[Misfit] = []
+    for path, one, value in schema.applied(found, entity, misfits):
+        if one.role == "ignore":
+            continue
+        if isinstance(value, Known):
+            (reading.said if value is SOMEVALUE else reading.none).append(path)
+        elif value is None:
+            reading.gaps.append(path)
+        else:
+            for within, leaf in split_kind(one.kind, value).items():
+                reading.leaves[(*path, *within)] = leaf
+            if isinstance(one.kind, Listed | Mapped):
+                reading.gaps.extend((*path, *within) for within in _blanks(one.kind, value))
+    reading.said.extend(misfit.path for misfit in misfits)
+    return reading
+
+
+def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
+    """Where a list or map has a place without a value, by the paths of its leaves."""
+    if value is None:
+        yield ()
+    elif isinstance(kind, Listed):
+        for place, item in enumerate(value):
+            alone = not isinstance(item, dict) or "" in kind.fields
+            for name, inner in [("", item)] if alone else item.items():
+                if name in kind.fields or inner is None:
+                    within = _blanks(kind.fields.get(name), inner)
+                    yield from ((place, *([] if alone else [name]), *rest) for rest in within)
+    elif isinstance(kind, Mapped):
+        entries = [entry for key, entry in value.items() if key[:1] != "@"]
+        for place, entry in enumerate(entries):
+            alone = not isinstance(entry, dict) or "" in kind.fields
+            for name, inner in [("", entry)] if alone else entry.items():
+                if name in kind.fields or inner is None:
+                    field = ALONE if alone else name if name.strip("_") != "key" else name + "_"
+                    yield from ((place, field, *rest) for rest in _blanks(kind.fields.get(name), inner))
