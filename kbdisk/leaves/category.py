@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from kbdisk.blocks import GLUBlock
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.ordinal import CumulativeScores
@@ -158,18 +159,19 @@ class CategoryEncoder(nn.Module):
     def __init__(self, codecs: Sequence[CategoryCodec], setting: Setting) -> None:
         super().__init__()
         self.unread = setting.config.unread if setting.dropout else 0.0
-        self.labels = READINGS[setting.config.labels]([codec.labels for codec in codecs], setting)
+        self.columns = Columns(codecs)
+        self.labels = READINGS[setting.config.labels]([codec.labels for codec in distinct(codecs)], setting)
         self.blocks = residual(setting)
 
     def lay(self, codecs: Sequence[CategoryCodec]) -> None:
         """Take codecs that have more labels than those of training."""
-        self.labels.lay([codec.labels for codec in codecs])
+        self.labels.lay([codec.labels for codec in distinct(codecs)])
 
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)"""
         if self.training and self.unread:
             codes = codes.masked_fill(torch.rand(codes.shape, device=codes.device) < self.unread, OTHER)
-        x = self.labels(codes, rows.slot) + rows.path  # (n, D)
+        x = self.labels(codes, self.columns(rows.slot)) + rows.path  # (n, D)
         for block in self.blocks:
             x = block(x, rows.counts)
         return x
@@ -183,9 +185,10 @@ class CategoryDecoder(nn.Module):
 
     def __init__(self, codecs: Sequence[CategoryCodec], setting: Setting) -> None:
         super().__init__()
+        self.columns, codecs = Columns(codecs), distinct(codecs)
         cumulative = setting.config.ordered == "cumulative"
         ordered = [codec.labels if cumulative and codec.ordered and len(codec.labels) > 1 else None for codec in codecs]
-        self.register_buffer("ordered", torch.tensor([one is not None for one in ordered]), persistent=False)  # (S,)
+        self.register_buffer("ordered", torch.tensor([one is not None for one in ordered]), persistent=False)  # (C,)
         self.register_buffer("unseen", torch.tensor([codec.labels.unseen for codec in codecs]), persistent=False)
         self.open = any(codec.labels.open for codec in codecs)
         self.blocks = residual(setting)
@@ -193,27 +196,28 @@ class CategoryDecoder(nn.Module):
         self.cumulative = CumulativeScores(ordered, setting.width) if any(ordered) else None
 
     def _scored(self, codecs: Sequence[CategoryCodec]) -> list[Labels]:
-        """The labels of each slot; none where their order scores them."""
+        """The labels of each column; none where their order scores them."""
         ordered = self.ordered.tolist()
         return [Labels((), ()) if own else named(codec.labels) for own, codec in zip(ordered, codecs, strict=True)]
 
     def lay(self, codecs: Sequence[CategoryCodec]) -> None:
         """Take codecs that have more labels than those of training."""
-        self.scores.lay(self._scored(codecs))
+        self.scores.lay(self._scored(distinct(codecs)))
 
     def forward(self, h: Tensor, rows: Rows) -> Any:
         """(n, D) -> a CategoryBelief, or several where slots differ much in how many labels they have"""
         h = h + rows.path
         for block in self.blocks:
             h = block(h, rows.counts)
+        h, rows, order = self.columns.arrange(h, rows)
         parts = [(part.rows, self._belief(part.values, rows.slot[part.rows])) for part in self.scores(h, rows)]
         if self.cumulative is not None:
             own = self.ordered[rows.slot].nonzero()[:, 0]
             parts.append((own, self._belief(self.cumulative(h[own], rows.slot[own]), rows.slot[own])))
-        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], len(rows))
+        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
 
-    def _belief(self, logits: Tensor, slot: Tensor) -> CategoryBelief:
-        return CategoryBelief(logits, self.unseen[slot] if self.open else None)
+    def _belief(self, logits: Tensor, column: Tensor) -> CategoryBelief:
+        return CategoryBelief(logits, self.unseen[column] if self.open else None)
 
 
 def residual(setting: Setting) -> nn.ModuleList:

@@ -20,6 +20,7 @@ from kbdisk.blocks import looked_up
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.category import CategoryBelief, choose, residual
+from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.pointer import DRAWS, Entities, Pointers
@@ -96,8 +97,9 @@ class LinkEncoder(nn.Module):
     def __init__(self, codecs: Sequence[LinkCodec], setting: Setting) -> None:
         super().__init__()
         self.unread = setting.config.unread if setting.dropout else 0.0
+        self.columns, codecs = Columns(codecs), distinct(codecs)
         self.entities = Entities([codec.targets for codec in codecs], setting, looked_up)
-        self.unknown = looked_up(len(codecs), setting.width)  # (S, D)
+        self.unknown = looked_up(len(codecs), setting.width)  # (C, D)
         self.blocks = residual(setting)
 
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
@@ -105,8 +107,9 @@ class LinkEncoder(nn.Module):
         if self.training and self.unread:
             codes = codes.masked_fill(torch.rand(codes.shape, device=codes.device) < self.unread, OTHER)
         known = (codes >= 0).nonzero()[:, 0]
-        x = F.embedding(rows.slot, self.unknown)  # (n, D)
-        vectors = self.entities(self.entities.starts[rows.slot[known]] + codes[known])
+        column = self.columns(rows.slot)
+        x = F.embedding(column, self.unknown)  # (n, D)
+        vectors = self.entities(self.entities.starts[column[known]] + codes[known])
         x = x.index_copy(0, known, vectors.to(x.dtype)) + rows.path
         for block in self.blocks:
             x = block(x, rows.counts)
@@ -120,11 +123,12 @@ class LinkDecoder(nn.Module):
 
     def __init__(self, codecs: Sequence[LinkCodec], setting: Setting) -> None:
         super().__init__()
+        self.columns, codecs = Columns(codecs), distinct(codecs)
         self.blocks = residual(setting)
         few = [Labels((), ()) if codec.many else named(codec.targets) for codec in codecs]
         self.scores = LearntScores(few, setting)
         self.register_buffer("unseen", torch.tensor([codec.targets.unseen for codec in codecs]), persistent=False)
-        many = {slot: codec.targets for slot, codec in enumerate(codecs) if codec.many}
+        many = {column: codec.targets for column, codec in enumerate(codecs) if codec.many}
         self.pointers = Pointers(many, setting) if many else None
 
     def forward(self, h: Tensor, rows: Rows) -> Any:
@@ -132,9 +136,10 @@ class LinkDecoder(nn.Module):
         h = h + rows.path
         for block in self.blocks:
             h = block(h, rows.counts)
+        h, rows, order = self.columns.arrange(h, rows)
         parts: list[tuple[Tensor, Any]] = [
             (part.rows, CategoryBelief(part.values, self.unseen[rows.slot[part.rows]])) for part in self.scores(h, rows)
         ]
         if self.pointers is not None:
             parts.extend(self.pointers(h, rows))
-        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], len(rows))
+        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)

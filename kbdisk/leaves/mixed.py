@@ -66,7 +66,7 @@ class Mixed:
         own, whose = own[rows], whose[rows]
         places = [(whose == part).nonzero()[:, 0] for part in range(len(self.parts))]
         picked = [(place, belief.pick(own[place])) for place, belief in zip(places, self.parts, strict=True)]
-        return mixed([(place, belief) for place, belief in picked if len(place)] or picked[:1], len(rows))
+        return mixed([(place, belief) for place, belief in picked if len(place)] or picked[:1])
 
     def each(self, ask: Callable[[Any, Tensor], Tensor], blank: float = -1) -> Tensor:
         """What every belief answers, in the order of the rows."""
@@ -80,10 +80,12 @@ class Mixed:
         return torch.cat(answers)[order]
 
 
-def mixed(parts: Sequence[tuple[Tensor, Any]], rows: int) -> Any:
-    """One belief about so many rows, of beliefs about some; the one there is where it is about all, in order."""
-    if len(parts) == 1:
-        place, belief = parts[0]
-        return belief if bool((place[1:] > place[:-1]).all()) else Mixed((place,), (belief,))
-    assert sum(len(place) for place, _ in parts) == rows
-    return Mixed([place for place, _ in parts], [belief for _, belief in parts])
+def mixed(parts: Sequence[tuple[Tensor, Any]], order: Tensor | None = None) -> Any:
+    """One belief, of beliefs about some rows each; the one there is where it is about all, in order.
+
+    `order`: where each of the rows came from, if they were arranged in another.
+    """
+    places = [place if order is None else order[place] for place, _ in parts]
+    if len(parts) == 1 and bool((places[0][1:] > places[0][:-1]).all()):
+        return parts[0][1]
+    return Mixed(places, [belief for _, belief in parts])

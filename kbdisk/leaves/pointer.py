@@ -178,7 +178,7 @@ class Pointers(nn.Module):
         self.bias = nn.Parameter(torch.cat([marginal(own) for own in labels]))  # (N,)
         chance = torch.cat([(setting.config.negatives * draw(own)).clamp(max=1) for own in labels])
         self.register_buffer("chance", chance, persistent=False)  # (N,)
-        self.scale = 8 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at a width of 64
+        self.scale = setting.base**0.5 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at the base width
 
     def forward(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief]]:
         """(n, D) -> for each slot of many targets its rows, and a belief about them"""

@@ -1,7 +1,7 @@
 """Scores of rows against the labels of their own slots, which all stand in one table.
 
 Slots of some rows and labels get a matrix product of their own; the labels of the others, many slots of few rows and
-labels, are gathered. Rows are put together with those of about as many labels, so that little is padded.
+labels, are gathered. Slots that share a codec count as one here: the rows' `slot` is their column. Rows are put together with those of about as many labels, so that little is padded.
 
 n rows   m of them together   V labels, at most, of a slot   S slots   N labels in all   D width
 """
@@ -140,7 +140,7 @@ class TextScores(nn.Module):
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()
         self.query = GroupedLinear(setting.sets, setting.width, setting.width)
-        self.scale = 8 / setting.width  # muP: 1 / D, and 1 / sqrt(D) at a width of 64
+        self.scale = setting.base**0.5 / setting.width  # muP: 1 / D, and 1 / sqrt(D) at the base width
         self.texts = TextVectors([], setting)
         self.lay(labels)
 

@@ -9,13 +9,13 @@ Read as the mean of its members' vectors and a vector for how many there are. Be
 
 times whether there are members that training never met, which are coded as one: -2.
 
-n rows   M members, at most   V labels, at most, of the rows' slots   C counts   D width
+n rows   M members, at most   V labels, at most, of the rows' slots   K counts   C columns   D width
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
@@ -29,11 +29,12 @@ from kbdisk.blocks import looked_up
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.category import READINGS, SCORINGS, choose, residual
+from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.scoring import LearntScores, dense, named
 from kbdisk.leaves.setbelief import CountedSets, FreeSets
-from kbdisk.schemas.leaf import Link, Set
+from kbdisk.schemas.leaf import Label, Link, Set
 
 PADDING, UNMET = -1, -2
 
@@ -74,6 +75,14 @@ class SetCodec:
         counts = Counter(map(len, sets))
         return cls(labels, links, leaf.most, tuple(counts[size] for size in range(max(counts, default=0) + 1)))
 
+    def named(self, names: Mapping[str, str]) -> SetCodec:
+        """Itself with what linked entities are called, by their ids."""
+        return replace(self, labels=self.labels.named(names)) if self.links else self
+
+    def extended(self, more: Iterable[Label]) -> SetCodec:
+        """Itself with labels that training never had; for a network whose labels are read by their text."""
+        return replace(self, labels=self.labels.extended(more))
+
     @property
     def unmet(self) -> float:
         """How likely a set is to have members that training never met: as likely as to have one met once."""
@@ -83,10 +92,6 @@ class SetCodec:
     def top(self) -> int:
         """The largest number of members with a probability of its own."""
         return min(len(self.labels), len(self.sizes) - 1 if self.most is None else self.most)
-
-    def named(self, names: Mapping[str, str]) -> SetCodec:
-        """Itself with what linked entities are called, by their ids."""
-        return replace(self, labels=self.labels.named(names)) if self.links else self
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         """(n, M)"""
@@ -143,15 +148,16 @@ class SetEncoder(nn.Module):
     def __init__(self, codecs: Sequence[SetCodec], setting: Setting) -> None:
         super().__init__()
         self.unread = setting.config.unread if setting.dropout else 0.0
-        self.labels = READINGS[setting.config.labels]([codec.labels for codec in codecs], setting)
+        self.columns = Columns(codecs)
+        self.labels = READINGS[setting.config.labels]([codec.labels for codec in distinct(codecs)], setting)
         self.register_buffer("groups", torch.tensor(list(setting.groups)), persistent=False)  # (S,)
         self.sizes = setting.config.sizes
-        self.count = looked_up(setting.sets * (self.sizes + 1), setting.width)  # (G (C + 1), D)
+        self.count = looked_up(setting.sets * (self.sizes + 1), setting.width)  # (G (sizes + 1), D)
         self.blocks = residual(setting)
 
     def lay(self, codecs: Sequence[SetCodec]) -> None:
         """Take codecs that have more labels than those of training."""
-        self.labels.lay([codec.labels for codec in codecs])
+        self.labels.lay([codec.labels for codec in distinct(codecs)])
 
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n, M) -> (n, D)"""
@@ -159,7 +165,7 @@ class SetEncoder(nn.Module):
         member, counts = codes[row, place], (codes != PADDING).sum(1)  # (members,), (n,)
         if self.training and self.unread:
             member = member.masked_fill(torch.rand(member.shape, device=member.device) < self.unread, UNMET)
-        vectors = self.labels(member, rows.slot[row])  # (members, D)
+        vectors = self.labels(member, self.columns(rows.slot)[row])  # (members, D)
         pooled = vectors.new_zeros(len(codes), vectors.shape[1]).index_add(0, row, vectors)
         size = self.groups[rows.slot] * (self.sizes + 1) + counts.clamp(max=self.sizes)  # (n,)
         x = pooled / counts.clamp(min=1)[:, None] + F.embedding(size, self.count) + rows.path  # (n, D)
@@ -178,6 +184,7 @@ class SetDecoder(nn.Module):
 
     def __init__(self, codecs: Sequence[SetCodec], setting: Setting) -> None:
         super().__init__()
+        self.columns, codecs = Columns(codecs), distinct(codecs)
         self.counted = setting.config.counted
         self.blocks = residual(setting)
         bias = torch.cat([torch.zeros(0), *map(_log_odds, codecs)])
@@ -186,11 +193,12 @@ class SetDecoder(nn.Module):
         self.register_buffer("top", torch.tensor([codec.top for codec in codecs]), persistent=False)
         self.register_buffer("unmet", torch.tensor([codec.unmet for codec in codecs]), persistent=False)
         most = [len(codec.labels) if codec.most is None else codec.most for codec in codecs]
-        self.register_buffer("most", torch.tensor(most), persistent=False)  # (S,)
-        self.register_buffer("sizes", torch.tensor([len(codec.labels) for codec in codecs]), persistent=False)  # (S,)
+        self.register_buffer("most", torch.tensor(most), persistent=False)  # (C,)
+        self.register_buffer("sizes", torch.tensor([len(codec.labels) for codec in codecs]), persistent=False)  # (C,)
 
     def lay(self, codecs: Sequence[SetCodec]) -> None:
         """Take codecs that have more labels than those of training; how many members there may be stays."""
+        codecs = distinct(codecs)
         self.scores.lay([named(codec.labels) for codec in codecs])
         self.sizes = torch.tensor([len(codec.labels) for codec in codecs], device=self.sizes.device)
 
@@ -199,7 +207,8 @@ class SetDecoder(nn.Module):
         h = h + rows.path
         for block in self.blocks:
             h = block(h, rows.counts)
-        counts = dense(self.counts(h, rows), len(rows)).log_softmax(1)  # (n, C)
+        h, rows, order = self.columns.arrange(h, rows)
+        counts = dense(self.counts(h, rows), len(rows)).log_softmax(1)  # (n, K)
         parts = []
         for part in self.scores(h, rows):
             few = self.sizes[rows.slot[part.rows]] <= self.counted
@@ -208,13 +217,13 @@ class SetDecoder(nn.Module):
                 if len(place):
                     whose = part.rows[place]
                     parts.append((whose, build(part.values[place], counts[whose], rows.slot[whose])))
-        return mixed(parts or [(rows.slot, self._free(h[:, :1], counts, rows.slot))], len(rows))
+        return mixed(parts or [(rows.slot, self._free(h[:, :1], counts, rows.slot))], order)
 
-    def _counted(self, logits: Tensor, counts: Tensor, slot: Tensor) -> CountedSets:
-        return CountedSets(logits, counts, self.top[slot], self.most[slot], self.unmet[slot])
+    def _counted(self, logits: Tensor, counts: Tensor, column: Tensor) -> CountedSets:
+        return CountedSets(logits, counts, self.top[column], self.most[column], self.unmet[column])
 
-    def _free(self, logits: Tensor, counts: Tensor, slot: Tensor) -> FreeSets:
-        return FreeSets(logits, self.most[slot], self.unmet[slot])
+    def _free(self, logits: Tensor, counts: Tensor, column: Tensor) -> FreeSets:
+        return FreeSets(logits, self.most[column], self.unmet[column])
 
 
 def _counts(codec: SetCodec) -> Labels:

@@ -204,6 +204,28 @@ def test_each_row_is_scored_against_its_own_slots_labels_alone(alone, monkeypatc
     assert (belief.ranks(belief.mode()) == 1).all()
 
 
+def test_slots_that_share_a_codec_share_its_labels_and_stay_in_their_place():
+    one, two = codec_of(4, open=True), codec_of(50)
+    alike = codec_of(4, open=True)  # equal, but of another property
+    codecs = [one, two, one, alike, two]
+    decoder, encoder = CategoryDecoder(codecs, setting_of(5, blocks=0)), CategoryEncoder(codecs, setting_of(5))
+    assert len(decoder.scores.table) == 4 + 50 + 4
+    assert len(encoder.labels.table) == 4 + 50 + 4 + 3
+    slot, codes = [0, 0, 1, 2, 2, 3, 4], torch.tensor([1, -1, 45, 3, 0, 2, 7])
+    h = torch.randn(7, WIDTH)
+    belief = decoder(h, rows_of(slot))
+    single = [
+        decoder(x[None], rows_of([own])).log_prob(code[None]) for x, own, code in zip(h, slot, codes, strict=True)
+    ]
+    torch.testing.assert_close(belief.log_prob(codes), torch.cat(single))
+    probs = decoder(h[:1].expand(5, -1), rows_of([0, 1, 2, 3, 4])).probs
+    assert torch.equal(probs[0], probs[2])
+    assert not torch.equal(probs[0], probs[3])
+    x = encoder(torch.zeros(5, dtype=torch.long), rows_of([0, 1, 2, 3, 4]))
+    assert torch.equal(x[0], x[2])
+    assert not torch.equal(x[0], x[3])
+
+
 def test_one_slot_of_many_labels_does_not_pad_the_others():
     sizes = [20_000, *[8] * 500]
     codecs = [codec_of(size) for size in sizes]
@@ -360,7 +382,7 @@ def test_the_reader_stays_the_networks_own():
 
 def test_a_new_label_is_likelier_where_its_text_is_like_the_one_that_is_meant():
     codec = CategoryCodec.fit(Category(), ["aaa", "zzz"] * 4)
-    encoder, decoder, reader = reading([codec])
+    _encoder, decoder, reader = reading([codec])
     h = torch.randn(2, WIDTH)
     optimizer = torch.optim.Adam([*decoder.parameters(), *reader.parameters()], lr=0.02)
     for _ in range(60):
