@@ -106,6 +106,7 @@ class Words:
         """How many characters each token adds to a text: (V,)."""
         return torch.tensor([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self._bytes])
 
+    @cached_property
     def begins(self) -> Tensor:
         """Which tokens begin with the space that is dropped where a text begins with it: (V,)."""
         return torch.tensor([piece[:1] == b" " for piece in self._bytes])

@@ -125,4 +125,4 @@ def test_training_says_nothing_and_leaves_no_file(capfd, tmp_path, monkeypatch):
 def test_every_token_knows_how_many_characters_it_adds(words):
     for text in PHONES[:20]:
         ids = words.encode([text])[0]
-        assert words.lengths[ids].sum() - words.begins()[ids[0]].int() == len(text)
+        assert words.lengths[ids].sum() - words.begins[ids[0]].int() == len(text)

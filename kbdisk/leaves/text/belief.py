@@ -1,0 +1,109 @@
+"""A belief about texts: how likely each is, what it would be, how unsure.
+
+n rows   k beams   L tokens of a text at most   D width
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from kbdisk.leaves.text.config import TextConfig
+from kbdisk.leaves.text.decoding import Said, Shortest, beam, drawing, greedy, say
+from kbdisk.leaves.text.writer import Writer
+from kbdisk.leaves.words import Words
+
+TOGETHER = 2048  # texts that are written at once
+
+
+@dataclass(frozen=True)
+class TextBelief:
+    """A distribution over the text of each of n rows, by the token: what cannot be foreseen is one of many spellings.
+
+    Probabilities are of token ids as the codec spells texts. The same text in other tokens counts apart, except in
+    `beam`; a text that was cut counts as all that begin so.
+    """
+
+    writer: Writer
+    h: Tensor  # (n, D)
+    config: TextConfig
+    words: Words
+    least: Tensor | None = None  # (n,) characters that what is written has at least; what is scored may have fewer
+
+    def log_prob(self, codes: Tensor) -> Tensor:
+        """(n, L) -> (n,)"""
+        log_prob: Tensor = self.writer(self.h, codes)
+        return log_prob
+
+    def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
+        """(n, L), a draw each; the temperature is that of each token."""
+        return self.draw(temperature, generator).codes
+
+    def draw(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Said:
+        """A draw each, with its log-probability."""
+        return self._say(drawing(temperature * self.config.temperature, generator))
+
+    def greedy(self) -> Said:
+        """The text of the likeliest token each time, with its log-probability."""
+        return self._say(greedy)
+
+    def mode(self) -> Tensor:
+        """(n, L), the likeliest text of each that was found."""
+        if self.config.decoding == "greedy":
+            return self.greedy().codes
+        return self.beams(self.config.beams)[0][:, 0]
+
+    def entropy(self) -> Tensor:
+        """(n,) an estimate, unbiased: the entropies of the tokens' beliefs along some draws, the same each time."""
+        generator = torch.Generator(self.h.device).manual_seed(0)
+        several = replace(self, h=self.h.repeat(self.config.draws, 1), least=None)
+        return several._say(drawing(1.0, generator)).entropy.view(self.config.draws, -1).mean(0)
+
+    def pick(self, rows: Tensor) -> TextBelief:
+        """The beliefs about some of the rows."""
+        return replace(self, h=self.h[rows], least=None if self.least is None else self.least[rows])
+
+    def beam(self, k: int) -> list[list[tuple[str, float]]]:
+        """For each row the likeliest texts, at most k, with their log-probabilities; spellings of one text are added."""
+        codes, log_prob = self.beams(k)
+        texts = iter(self.words.decode(codes.flatten(0, 1)))
+        found = []
+        for row in log_prob.tolist():
+            own: dict[str, float] = {}
+            for text, new in zip(texts, row, strict=False):
+                if new > -math.inf:
+                    own[text] = math.log(math.exp(own[text]) + math.exp(new)) if text in own else new
+            found.append(sorted(own.items(), key=lambda pair: -pair[1]))
+        return found
+
+    @torch.no_grad()
+    def beams(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k likeliest token rows found, best first: (n, k, L), and their log-probabilities (n, k)."""
+        parts = [
+            beam(self.writer.begin(h), len(h), self.config.most, k, shortest, h.device)
+            for h, shortest in self._chunks(max(TOGETHER // k, 1))
+        ]
+        codes, log_prob = zip(*parts, strict=True)
+        return torch.cat(codes), torch.cat(log_prob)
+
+    @torch.no_grad()
+    def _say(self, choose: Callable[[Tensor], Tensor]) -> Said:
+        parts = [
+            say(self.writer.begin(h), len(h), self.config.most, choose, shortest, h.device)
+            for h, shortest in self._chunks(TOGETHER)
+        ]
+        return Said(
+            *(torch.cat(each) for each in zip(*((one.codes, one.log_prob, one.entropy) for one in parts), strict=True))
+        )
+
+    def _chunks(self, rows: int) -> list[tuple[Tensor, Shortest | None]]:
+        """What is written at once."""
+        hs = self.h.split(rows)
+        if self.least is None:
+            return [(h, None) for h in hs]
+        lengths, begins = (each.to(self.h.device) for each in (self.words.lengths, self.words.begins))
+        return [(h, Shortest(least, lengths, begins)) for h, least in zip(hs, self.least.split(rows), strict=True)]
