@@ -1,0 +1,257 @@
+"""What is believed of numbers, in codes and in the numbers' own units.
+
+A belief is a curve over codes (a mixture, a binned density) and a mass for each atom. The curve goes through the
+property's piecewise linear map to its units; what lies beyond a bound counts as the bound. `mean`, `quantile`, `cdf`
+and the like are in those units and float64; `log_prob`, `sample`, `mode`, `entropy` speak of codes and steps.
+
+n rows   m points of each row   A atoms   P knots of the map   C candidates
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from kbdisk.leaves.number.tables import Tables
+
+HALVINGS = 70  # of a quantile's bracket
+NODES = 32  # values that stand for a belief when its entropy is estimated
+TOP = 8  # candidates whose mass is found exactly for the mode
+CELLS = 2**16  # rows x nodes at once
+
+
+class Curve(Protocol):
+    """A distribution over codes for each of n rows; all but log_mass in float64."""
+
+    def log_mass(self, codes: Tensor) -> Tensor:
+        """(n,) of the step that each code (n, 4) has around it; gradients flow."""
+
+    def cdf(self, z: Tensor) -> Tensor:
+        """The mass below each z (n, m)."""
+
+    def density(self, z: Tensor) -> Tensor:
+        """At each z (n, m)."""
+
+    def shortfall(self, z: Tensor) -> Tensor:
+        """E[max(z - Z, 0)] for each z (n, m): the integral of the cdf."""
+
+    def mean_code(self) -> Tensor:
+        """E[Z] (n,)."""
+
+    def span(self) -> tuple[Tensor, Tensor]:
+        """Between which codes (n,) all mass is."""
+
+    def sharpened(self, temperature: float) -> Curve:
+        """Itself to the power 1 / temperature, or something like it."""
+
+    def draw(self, generator: torch.Generator | None) -> Tensor:
+        """(n,) one z each."""
+
+    def nodes(self, count: int) -> Tensor:
+        """(n, count) z that stand for the distribution."""
+
+    def peaks(self) -> Tensor:
+        """(n, m) z where the density may be highest."""
+
+    def pick(self, rows: Tensor) -> Curve:
+        """Some of the rows."""
+
+
+@dataclass(frozen=True)
+class NumberBelief:
+    """A distribution over the number of each of n rows."""
+
+    curve: Curve
+    shares: Tensor  # (n, 1 + A) float32, the log mass of the curve and of each atom
+    slot: Tensor  # (n,)
+    tables: Tables
+
+    def log_prob(self, codes: Tensor) -> Tensor:
+        """(n,) the log mass of the step of the resolution around each number: 0 at most, and never infinite."""
+        curve = self.shares[:, 0] + self.curve.log_mass(codes)
+        if self.shares.shape[1] > 1:
+            index = codes[:, 3].long()
+            atom = self.shares.gather(1, (index + 1).clamp(min=1)[:, None]).squeeze(1)
+            curve = torch.where(index < 0, curve, torch.logaddexp(curve, atom))
+        return curve.clamp(max=0)
+
+    def cdf(self, values: Tensor) -> Tensor:
+        """The probability of this number or less: of numbers (n,) or (n, m)."""
+        return self._each(values, self._cdf)
+
+    def _cdf(self, values: Tensor) -> Tensor:
+        masses = self._curve_mass() * self.curve.cdf(self.tables(self.slot, values)) + self._atoms_up_to(values)
+        masses = masses.masked_fill(values < self.tables.low[self.slot, None], 0)
+        return masses.masked_fill(values >= self.tables.high[self.slot, None], 1)
+
+    def _curve_mass(self) -> Tensor:
+        return self.shares[:, :1].double().exp()
+
+    def _atoms_up_to(self, values: Tensor) -> Tensor:
+        """(n, m) the mass of the atoms that are no greater."""
+        return self._sum_atoms(self.tables.atoms[self.slot], values)
+
+    def _sum_atoms(self, atoms: Tensor, values: Tensor) -> Tensor:
+        masses = torch.nn.functional.pad(self.shares[:, 1:].double().exp().cumsum(1), (1, 0))  # (n, 1 + A)
+        return masses.gather(1, torch.searchsorted(atoms, values.contiguous(), right=True))
+
+    def density(self, values: Tensor) -> Tensor:
+        """Of the curve alone, per unit, at numbers (n,) or (n, m) within the bounds; atoms have `atoms`."""
+        return self._each(values, self._density)
+
+    def _density(self, values: Tensor) -> Tensor:
+        slope = self.tables.derivative(self.slot, values)
+        density = self._curve_mass() * self.curve.density(self.tables(self.slot, values)) * slope
+        return density.where(self.tables.bounded(self.slot, values) == values, 0)
+
+    @property
+    def atoms(self) -> tuple[Tensor, Tensor]:
+        """The repeated numbers and their masses, (n, A) each; infinity and 0 where a property has fewer."""
+        return self.tables.atoms[self.slot], self.shares[:, 1:].double().exp()
+
+    def _numbers(self) -> Tensor:
+        """The atoms (n, A), and something that can be coded where there is none."""
+        atoms = self.tables.atoms[self.slot]
+        return self.tables.bounded(self.slot, atoms.where(atoms.isfinite(), 0))
+
+    def mean(self) -> Tensor:
+        """(n,) in original units, exact: the map's pieces are straight, so the integral of the cdf is all it takes."""
+        tables, slot = self.tables, self.slot
+        ends = torch.stack([tables.low[slot], tables.high[slot]], dim=1)  # (n, 2)
+        low, high = tables(slot, ends)[:, :, None].unbind(1)  # (n, 1)
+        knots = torch.minimum(torch.maximum(tables.z[slot], low), high)  # (n, P)
+        least, most = self.curve.span()
+        outer = [torch.maximum(low, torch.minimum(least[:, None], knots[:, :1])), knots]
+        areas = self.curve.shortfall(torch.cat(outer, dim=1)).diff(dim=1)  # (n, P): below each knot since the last
+        steep = 1 / tables.slope[slot]  # (n, P + 1) dx / dz
+        top = self._excess(knots[:, -1:]) - self._excess(
+            torch.minimum(high, torch.maximum(most[:, None], knots[:, -1:]))
+        )
+        mean = tables.inverse(slot, knots[:, -1:]) + steep[:, -1:] * top - (steep[:, :-1] * areas).sum(1, keepdim=True)
+        atoms = (self._numbers() * self.atoms[1]).sum(1, keepdim=True)
+        return tables.bounded(slot, self._curve_mass() * mean + atoms).squeeze(1)
+
+    def _excess(self, z: Tensor) -> Tensor:
+        """E[max(Z - z, 0)] (n, 1)."""
+        return (self.curve.shortfall(z) - z + self.curve.mean_code()[:, None]).clamp(min=0)
+
+    def median(self) -> Tensor:
+        """(n,)."""
+        return self.quantile(0.5)
+
+    def quantile(self, level: float | Tensor) -> Tensor:
+        """The number (n,) up to which there is so much of the mass; (n, m) for m levels."""
+        levels = torch.as_tensor(level, dtype=torch.float64, device=self.slot.device)
+        values = self._quantile(levels.reshape(1, -1).expand(len(self.slot), -1))
+        return values.squeeze(1) if levels.ndim == 0 else values
+
+    @torch.no_grad()
+    def _quantile(self, levels: Tensor) -> Tensor:
+        """Bisection between codes, (n, m); an atom over which the mass jumps past the level is met exactly."""
+        values, _ = self.atoms
+        places = self._places(values)  # (n, A)
+        low, high = (end[:, None].expand(levels.shape) for end in self._span(places))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            less = self._curve_mass() * self.curve.cdf(middle) + self._sum_atoms(places, middle) < levels
+            low, high = torch.where(less, middle, low), torch.where(less, high, middle)
+        found = self.tables.inverse(self.slot, high)
+        if values.shape[1] == 0:
+            return found
+        jump = torch.searchsorted(places, low.contiguous(), right=True).clamp(max=values.shape[1] - 1)
+        return torch.where(places.gather(1, jump) <= high, values.gather(1, jump), found)
+
+    def _places(self, atoms: Tensor) -> Tensor:
+        """The codes of atoms (n, A), infinite where there are none."""
+        return self.tables(self.slot, atoms.where(atoms.isfinite(), 0)).where(atoms.isfinite(), torch.inf)
+
+    def _span(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        low, high = self.curve.span()
+        finite = places.where(places.isfinite(), low[:, None])
+        both = torch.cat([low[:, None], high[:, None], finite], dim=1)
+        return both.amin(1) - 1, both.amax(1) + 1
+
+    def interval(self, level: float) -> tuple[Tensor, Tensor]:
+        """The numbers (n,) between which there is so much of the mass, and as much below as above."""
+        ends = self.quantile(torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64))
+        return ends[:, 0], ends[:, 1]
+
+    @torch.no_grad()
+    def likeliest(self) -> Tensor:
+        """(n,) the number whose step has the greatest mass, among the peaks of the curve, the map's pieces and atoms."""
+        tables, slot = self.tables, self.slot
+        knots = tables.z[slot]
+        z = torch.cat([self.curve.peaks(), (knots[:, 1:] + knots[:, :-1]) / 2], dim=1)  # (n, C)
+        values = tables.inverse(slot, z)
+        dense = self.curve.density(z) * tables.derivative(slot, values)
+        best = dense.topk(min(TOP, z.shape[1]), dim=1).indices
+        _, masses = self.atoms
+        commonest = masses.topk(min(TOP, masses.shape[1]), dim=1).indices
+        values = torch.cat([self._numbers().gather(1, commonest), values.gather(1, best)], dim=1)
+        values = tables.snapped(slot, values)
+        return values.gather(1, self._mass(values).argmax(1, keepdim=True)).squeeze(1)
+
+    def _mass(self, values: Tensor) -> Tensor:
+        """Of the steps around numbers (n, m) on the grid."""
+        below, above = self.tables.edges(self.slot, values)
+        mass = self._curve_mass() * (self.curve.cdf(above) - self.curve.cdf(below))
+        _, masses = self.atoms
+        if masses.shape[1] == 0:
+            return mass
+        atom = self.tables.atom(self.slot, values)
+        return mass + masses.gather(1, atom.clamp(min=0)).where(atom >= 0, 0)
+
+    def mode(self) -> Tensor:
+        """Codes (n, 4) of the likeliest numbers."""
+        return self.codes(self.likeliest())
+
+    @torch.no_grad()
+    def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
+        """Codes (n, 4) of numbers on the grid and within the bounds."""
+        curve = self.curve if temperature == 1 else self.curve.sharpened(temperature)
+        values = self.tables.inverse(self.slot, curve.draw(generator)[:, None])
+        if self.shares.shape[1] > 1:
+            shares = (self.shares / temperature).softmax(1).cumsum(1)  # (n, 1 + A)
+            level = torch.rand(len(shares), 1, generator=generator, device=shares.device)
+            chosen = torch.searchsorted(shares, level).clamp(max=shares.shape[1] - 1)  # 0: the curve
+            atom = self.atoms[0].gather(1, (chosen - 1).clamp(min=0))
+            values = torch.where((chosen == 0) | atom.isinf(), values, atom)
+        return self.codes(self.tables.snapped(self.slot, values).squeeze(1))
+
+    def codes(self, values: Tensor) -> Tensor:
+        """Numbers (n,) as codes (n, 4)."""
+        return self.tables.codes(self.slot, values)
+
+    def values(self, codes: Tensor) -> Tensor:
+        """The numbers (n,) that codes (n, 4) stand for."""
+        return self.tables.snapped(self.slot, self.tables.inverse(self.slot, codes[:, :1].double())).squeeze(1)
+
+    @torch.no_grad()
+    def entropy(self) -> Tensor:
+        """(n,) the expectation of -log_prob: exact over the atoms, over the curve by values spread evenly over it."""
+        size = max(1, CELLS // NODES)
+        parts = [
+            self.pick(rows)._entropy() for rows in torch.arange(len(self.slot), device=self.slot.device).split(size)
+        ]
+        return torch.cat(parts) if parts else self.shares[:, 0]
+
+    def _entropy(self) -> Tensor:
+        curve = self.tables.snapped(self.slot, self.tables.inverse(self.slot, self.curve.nodes(NODES)))
+        values = torch.cat([curve, self._numbers()], dim=1)  # (n, nodes + A)
+        weights = torch.cat([self._curve_mass().expand(-1, NODES) / NODES, self.atoms[1]], dim=1).float()
+        repeated = torch.arange(len(self.slot), device=values.device).repeat_interleave(values.shape[1])
+        each = self.pick(repeated)
+        return -(weights * each.log_prob(each.codes(values.flatten())).reshape(values.shape)).sum(1)
+
+    def pick(self, rows: Tensor) -> NumberBelief:
+        """The beliefs about some of the rows, by index."""
+        return NumberBelief(self.curve.pick(rows), self.shares[rows], self.slot[rows], self.tables)
+
+    def _each(self, values: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of numbers (n, m), for (n,) too."""
+        values = torch.as_tensor(values, dtype=torch.float64, device=self.slot.device)
+        return function(values[:, None]).squeeze(1) if values.ndim == 1 else function(values)

@@ -1,0 +1,182 @@
+"""A density over codes that is level within each of B bins, and falls exponentially below the first and above the last.
+
+Every number has mass, however far out. The share of a bin that a step covers does not depend on what is believed, so
+log_mass is a difference of two logsumexps, and its gradient is as tame as a category's.
+
+n rows   B bins, of which the two tails come first: (below, above, bins...)   m points of each row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from kbdisk.leaves.number.codec import NumberCodec
+from kbdisk.leaves.number.tables import padded
+
+TAIL = 0.1  # of the bins' whole length: how far a tail takes to fall to 1 / e
+NEVER = -1e30  # the log of what is not there
+SPAN = 740.0  # in lengths of a tail: float64's exponential ends there
+TINY = 1e-320
+SLIGHT = 1e-3  # of a tail's length, out into it
+TAILS = 2
+
+
+class Bins(nn.Module):
+    """Where each slot's bins are, and which share of the training values they have. All of it is in the codecs."""
+
+    edges: Tensor
+    tail: Tensor
+    prior: Tensor
+
+    def __init__(self, codecs: Sequence[NumberCodec]) -> None:
+        super().__init__()
+        self.count = max((len(codec.weights) for codec in codecs), default=1)
+        tail = [TAIL * (codec.edges[-1] - codec.edges[0]) for codec in codecs]
+        shares = [[0.5 / (codec.count + 1)] * TAILS + list(codec.weights) for codec in codecs]
+        self.register_buffer("edges", padded([codec.edges for codec in codecs]), persistent=False)  # (S, B + 1)
+        self.register_buffer("tail", torch.tensor(tail, dtype=torch.float64), persistent=False)  # (S,)
+        prior = padded(shares, fill=0.0).log().clamp(min=NEVER)  # (S, 2 + B)
+        self.register_buffer("prior", prior.float(), persistent=False)
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A mass for each bin and for the tails of each row."""
+
+    logits: Tensor  # (n, 2 + B), where there is no bin hugely negative
+    edges: Tensor  # (n, B + 1), ascending, the last one repeated where there are fewer
+    tail: Tensor  # (n,)
+
+    def log_mass(self, codes: Tensor) -> Tensor:
+        """(n,) of the step that each code (n, 4) has around it."""
+        return (self.logits + self._covered(codes).float()).logsumexp(1) - self.logits.logsumexp(1)
+
+    @torch.no_grad()
+    def _covered(self, codes: Tensor) -> Tensor:
+        """The log of the share of each bin that a step covers (n, 2 + B), in float64: steps may be very narrow."""
+        z, below, above = codes[:, :3].double()[:, :, None].unbind(1)  # (n, 1) each
+        first, last = self.edges[:, :1] - z, self.edges[:, -1:] - z  # all is seen from z: steps may be very narrow
+        inner = torch.minimum(above, self.edges[:, 1:] - z) - torch.maximum(-below, self.edges[:, :-1] - z)  # (n, B)
+        inner = (inner / self.widths).clamp_(0, 1)
+        under = self._tail(first - torch.minimum(above, first), torch.minimum(below + above, first + below))
+        over = self._tail(torch.maximum(-below, last) - last, torch.minimum(below + above, above - last))
+        return torch.cat([under, over, inner.log_().clamp_(min=NEVER)], dim=1)
+
+    def _tail(self, away: Tensor, length: Tensor) -> Tensor:
+        """The log of the share of a tail (n, 1) that begins so far away from its bin and goes on so long."""
+        fallen = torch.log(-torch.expm1(-length.clamp(min=0) / self.tail[:, None]))
+        return (fallen - away / self.tail[:, None]).clamp_(min=NEVER)
+
+    @property
+    def widths(self) -> Tensor:
+        """(n, B) in code; where there is no bin, 1."""
+        widths = self.edges.diff(dim=1)
+        return torch.where(widths > 0, widths, 1.0)
+
+    @property
+    def masses(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the lower tail (n, 1), of the bins (n, B) and of the upper tail (n, 1), in float64."""
+        masses = self.logits.double().softmax(1)
+        return masses[:, :1], masses[:, TAILS:], masses[:, 1:TAILS]
+
+    def cdf(self, z: Tensor) -> Tensor:
+        """The mass below each code z (n, m), in float64."""
+        under, bins, over = self.masses
+        left, right, bin, into = self._place(z)
+        inner = _before(bins).gather(1, bin) + (bins / self.widths).gather(1, bin) * into
+        return under * left.exp() + inner - over * torch.expm1(right)
+
+    def density(self, z: Tensor) -> Tensor:
+        """(n, m), per unit of code."""
+        under, bins, over = self.masses
+        left, right, bin, _ = self._place(z)
+        tails = (under * left.exp() * (left < 0) + over * right.exp() * (right < 0)) / self.tail[:, None]
+        return tails + (bins / self.widths).gather(1, bin) * ((left == 0) & (right == 0))
+
+    def shortfall(self, z: Tensor) -> Tensor:
+        """E[max(z - Z, 0)], the integral of the cdf (n, m): all that a mean over a piecewise linear map needs."""
+        under, bins, over = self.masses
+        left, right, bin, into = self._place(z)
+        tail, start = self.tail[:, None], _before(bins)
+        whole = _before((start + bins / 2) * self.edges.diff(dim=1)).gather(1, bin)
+        inner = whole + start.gather(1, bin) * into + (bins / self.widths).gather(1, bin) * into.square() / 2
+        low, high = (z - self.edges[:, :1]).clamp(min=0), -right * tail  # how far beyond the first and the last edge
+        return (
+            under * (tail * left.exp() + low)
+            + inner
+            + bins.sum(1, True) * high
+            + over * (high + tail * torch.expm1(right))
+        )
+
+    def _place(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """By how many lengths codes (n, m) are out in the lower and the upper tail (0 or less); their bin; how far in."""
+        left, right = (z - self.edges[:, :1]).clamp(max=0), (self.edges[:, -1:] - z).clamp(max=0)
+        inside = (z - left + right).contiguous()
+        bin = (torch.searchsorted(self.edges, inside, right=True) - 1).clamp(0, self.edges.shape[1] - 2)
+        return left / self.tail[:, None], right / self.tail[:, None], bin, inside - self.edges.gather(1, bin)
+
+    def mean_code(self) -> Tensor:
+        """(n,) in code."""
+        under, bins, over = self.masses
+        tails = under * (self.edges[:, :1] - self.tail[:, None]) + over * (self.edges[:, -1:] + self.tail[:, None])
+        return tails.squeeze(1) + (bins * self._middles()).sum(1)
+
+    def _middles(self) -> Tensor:
+        return (self.edges[:, 1:] + self.edges[:, :-1]) / 2
+
+    def span(self) -> tuple[Tensor, Tensor]:
+        """Codes (n,) between which all of the mass is."""
+        return self.edges[:, 0] - SPAN * self.tail, self.edges[:, -1] + SPAN * self.tail
+
+    def sharpened(self, temperature: float) -> Binned:
+        """The density ** (1 / temperature)."""
+        lengths = torch.cat([self.tail[:, None] * temperature] * TAILS + [self.widths], dim=1)
+        was = torch.cat([self.tail[:, None]] * TAILS + [self.widths], dim=1)
+        logits = self.logits / temperature + (lengths.log() - was.log() / temperature).float()
+        return Binned(logits, self.edges, self.tail * temperature)
+
+    def draw(self, generator: torch.Generator | None) -> Tensor:
+        """A code z (n,) of each."""
+        level = torch.rand(len(self.logits), 1, generator=generator, device=self.logits.device)
+        return self._inverse(level.double()).squeeze(1)
+
+    def nodes(self, count: int) -> Tensor:
+        """Codes (n, count) that stand for the distribution: the average over them is near to the expectation."""
+        even = (torch.arange(count, device=self.edges.device, dtype=torch.float64) + 0.5) / count
+        return self._inverse(even.expand(len(self.logits), -1))
+
+    def _inverse(self, level: Tensor) -> Tensor:
+        """The codes (n, m) below which so much of the mass is, in (0, 1)."""
+        under, bins, over = self.masses
+        ends = torch.cat([under, under + bins.cumsum(1)], dim=1)  # (n, B + 1) the mass below each edge
+        bin = (torch.searchsorted(ends, level.contiguous()) - 1).clamp(0, bins.shape[1] - 1)
+        into = ((level - ends.gather(1, bin)) / bins.gather(1, bin).clamp(min=TINY)).clamp(0, 1)
+        inner = self.edges.gather(1, bin) + into * self.edges.diff(dim=1).gather(1, bin)
+        tail = self.tail[:, None]
+        left = tail * (level.clamp(min=TINY) / under.clamp(min=TINY)).log().clamp(-SPAN, 0)
+        right = tail * ((1 - level).clamp(min=TINY) / over.clamp(min=TINY)).log().clamp(-SPAN, 0)
+        return inner + left - right
+
+    def peaks(self) -> Tensor:
+        """Codes (n, m) among which the likeliest is: the middles of the bins, and where the tails begin."""
+        return torch.cat(
+            [
+                self._middles(),
+                self.edges[:, :1] - self.tail[:, None] * SLIGHT,
+                self.edges[:, -1:] + self.tail[:, None] * SLIGHT,
+            ],
+            dim=1,
+        )
+
+    def pick(self, rows: Tensor) -> Binned:
+        """Some of the rows."""
+        return Binned(self.logits[rows], self.edges[rows], self.tail[rows])
+
+
+def _before(each: Tensor) -> Tensor:
+    """(n, B) the sum of those before each."""
+    return each.cumsum(1) - each

@@ -1,0 +1,178 @@
+"""One property's numbers and their codes.
+
+A code (4,) is: the number through the map; how far below and above it, in code, the step of the resolution around it
+ends; and which atom it is, or -1. All is computed in float64. At a bound the step has no end, since what is believed
+to lie beyond is written as the bound; so the masses of all steps that can be written sum to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kbdisk.leaves.number.binning import bins_of
+from kbdisk.leaves.number.config import NumberConfig
+from kbdisk.leaves.number.maps import ADVICE, CODES, CodeMap, Floats
+from kbdisk.leaves.number.resolution import bounds_of, decimals_of
+from kbdisk.schemas.leaf import Number
+
+FAR = 1e6  # no code is further out: what is, is as surprising as can be told in float32
+OPEN = 1e20  # how far a step without an end goes
+THIN = 1e-30  # no step is narrower in code
+LARGEST = 8e307  # differences of larger numbers overflow
+
+
+@dataclass(frozen=True)
+class NumberCodec:
+    """A property's map to codes, its resolution, and the values that it has again and again."""
+
+    leaf: Number
+    whole: bool  # decodes to int
+    decimals: int  # one step is 10 ** -decimals
+    map: CodeMap
+    atoms: tuple[float, ...]  # ascending
+    shares: tuple[float, ...]  # of the training values, that each atom has
+    edges: tuple[float, ...]  # of the bins, in code
+    weights: tuple[float, ...]  # the share of the training values that each bin has
+    floor: float  # in code, what is finer than anything worth believing
+    count: int  # training values
+
+    @classmethod
+    def fit(cls, leaf: Number, values: Sequence[Any], config: NumberConfig, words: Any = None) -> Self:
+        """Learn map, resolution, atoms and bins from the values of training entities."""
+        numbers = np.sort(_floats(leaf, values))
+        whole = leaf.integer or (len(values) > 0 and all(isinstance(value, int) for value in values))
+        whole = whole and not leaf.decimals
+        decimals = decimals_of(leaf, numbers, whole)
+        step = 10.0**-decimals
+        count = len(numbers)
+        numbers = numbers if count else _imagined(leaf)
+        atoms, shares, others = _atoms(numbers, step, config) if count else ((), (), numbers)
+        code = ADVICE.get(leaf.transform, "quantile") if config.code == "auto" else config.code
+        map = CODES[code](others if code == "quantile" else numbers, step, config.knots)
+        edges, weights = bins_of(map, others, step, config.bins)
+        return cls(
+            leaf, whole, decimals, map, atoms, shares, tuple(edges), tuple(weights), _floor(map, others, step), count
+        )
+
+    @property
+    def step(self) -> float:
+        """The resolution."""
+        return float(10.0**-self.decimals)
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest number that may be written; infinite where there is no bound."""
+        return bounds_of(self.leaf, self.decimals)
+
+    def encode(self, values: Sequence[Any]) -> Tensor:
+        """Numbers to codes (n, 4)."""
+        x = _floats(self.leaf, values)
+        low, high = self.bounds
+        half = self.step / 2
+        below, above = (np.clip(width, THIN, OPEN) for width in self.map.widths(x, half))
+        code = np.clip(self.map.forward(x), -FAR, FAR)
+        below, above = np.where(x - low < half, OPEN, below), np.where(high - x < half, OPEN, above)
+        return torch.from_numpy(np.stack([code, below, above, self._atom(x)], axis=1).astype(np.float32))
+
+    def _atom(self, x: Floats) -> Floats:
+        """Which atom each number is, but for the noise of floats; else -1."""
+        if not self.atoms:
+            return np.full(len(x), -1.0)
+        atoms = np.array(self.atoms)
+        right = np.searchsorted(atoms, x).clip(0, len(atoms) - 1)
+        left = np.maximum(right - 1, 0)
+        nearest = np.where(np.abs(x - atoms[left]) < np.abs(x - atoms[right]), left, right)
+        return np.where(np.abs(x - atoms[nearest]) < self.step / 2, nearest, -1.0)
+
+    def decode(self, codes: Tensor) -> list[Any]:
+        """Codes (n, 4) to numbers: rounded to the decimals seen, within the bounds; int where whole, else float."""
+        code, atom = (codes[:, at].detach().cpu().double().numpy() for at in (0, 3))
+        low, high = self.bounds
+        numbers = np.clip(self.map.inverse(code), -LARGEST, LARGEST).tolist()
+        written = [min(max(round(number, self.decimals), low), high) for number in numbers]
+        for place in np.flatnonzero((atom >= 0) & (atom < len(self.atoms))).tolist():
+            written[place] = self.atoms[int(atom[place])]
+        return [round(number) for number in written] if self.whole else written
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], words: Any = None) -> Self:
+        """Itself again."""
+        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+        line = {name: tuple(value) if isinstance(value, list) else value for name, value in data["map"].items()}
+        return cls(**{**fields, "leaf": Number(**data["leaf"]), "map": CodeMap(**line)})
+
+
+def _floats(leaf: Number, values: Sequence[Any]) -> Floats:
+    """Numbers of any type as floats; ValueError where one does not fit the leaf."""
+    if any(kind is bool or not issubclass(kind, int | float | Decimal) for kind in set(map(type, values))):
+        _refuse(leaf, values)
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except OverflowError:
+        _refuse(leaf, values)
+    if len(numbers) and not _fit(leaf, numbers):
+        _refuse(leaf, values)
+    return numbers.clip(-LARGEST, LARGEST)
+
+
+def _refuse(leaf: Number, values: Sequence[Any]) -> None:
+    for value in values:
+        leaf.check(value)
+
+
+def _fit(leaf: Number, numbers: Floats) -> bool:
+    """Whether all are finite and within the leaf's bounds."""
+    low, high = numbers.min(), numbers.max()  # NaN where one is
+    return bool(
+        np.isfinite(low)
+        and np.isfinite(high)
+        and (leaf.minimum is None or low >= leaf.minimum)
+        and (leaf.above is None or low > leaf.above)
+        and (leaf.maximum is None or high <= leaf.maximum)
+        and (leaf.below is None or high < leaf.below)
+        and (not leaf.integer or bool((numbers == np.rint(numbers)).all()))
+    )
+
+
+def _imagined(leaf: Number) -> Floats:
+    """What to fit where training has no value: the bounds, or 0 to 1 from the one there is."""
+    low = next((end for end in (leaf.minimum, leaf.above) if end is not None), None)
+    high = next((end for end in (leaf.maximum, leaf.below) if end is not None), None)
+    if low is None:
+        low = -1.0 if high is None else high - 1
+    return np.array([low, low + 1 if high is None else high], dtype=np.float64)
+
+
+def _atoms(numbers: Floats, step: float, config: NumberConfig) -> tuple[tuple[float, ...], tuple[float, ...], Floats]:
+    """The values had again and again, the share of each, and the other values (all, where too few remain to fit)."""
+    x, counts = np.unique(numbers, return_counts=True)
+    often = counts >= max(config.atom_count, config.atom_share * len(numbers))
+    if config.atoms == 0 or not often.any():
+        return (), (), numbers
+    x, counts = x[often], counts[often]
+    commonest: list[int] = []
+    for place in np.argsort(-counts, kind="stable").tolist():
+        if len(commonest) < config.atoms and all(abs(x[place] - x[other]) >= step / 2 for other in commonest):
+            commonest.append(place)
+    kept = sorted(commonest)
+    others = numbers[~np.isin(numbers, x[kept])]
+    several = len(others) > 1 and others[-1] - others[0] > step / 2
+    return tuple(x[kept].tolist()), tuple((counts[kept] / len(numbers)).tolist()), others if several else numbers
+
+
+def _floor(map: CodeMap, values: Floats, step: float) -> float:
+    """A quarter of a step where values stand densest but for a tenth of them: no belief need be narrower."""
+    below, above = map.widths(values, step / 2)
+    return float(np.clip(np.quantile(below + above, 0.1) / 4, 1e-5, 1e-2))
