@@ -1,0 +1,152 @@
+"""DiSK gives the loss and the gradients of a plain, dense network with a module for every property (reference.py)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from reference import Reference, dense, gradients, take_weights
+
+from kbdisk.codec import Codec, CodecConfig
+from kbdisk.diffusion import score
+from kbdisk.entity import Entity
+from kbdisk.hiding import Hiding, hide
+from kbdisk.leaves.number import NumberConfig
+from kbdisk.network import disk
+from kbdisk.network.config import ModelConfig
+from kbdisk.network.disk import DiSK
+from kbdisk.schemas.leaf import Boolean, Category, Number
+from kbdisk.schemas.schema import Class, Property, Schema
+
+PHONE = {
+    ("weight",): Number(minimum=0),  # with atoms
+    ("launch", "year"): Number(integer=True),
+    ("launch", "day"): Number(integer=True, minimum=1, maximum=31),
+    ("price",): Number(),
+    ("maker",): Category(("A", "B", "C"), closed=True),
+    ("colour",): Category(),  # open
+    ("dual",): Boolean(),
+}
+CITY = {("population",): Number(integer=True), ("weight",): Number(), ("country",): Category(("X", "Y"), closed=True)}
+SCHEMA = Schema(
+    {
+        name: Class(name, {path: Property(leaf) for path, leaf in leaves.items()})
+        for name, leaves in {"City": CITY, "Phone": PHONE}.items()
+    }
+)
+MODEL = ModelConfig(width=24, layers=2, heads=3, blocks=1, dropout=0.0, base=8)
+BELIEFS = {"mixture": NumberConfig(components=5, frequencies=4), "binned": NumberConfig(belief="binned", bins=8)}
+
+
+def phone(number: int) -> Entity:
+    leaves = {
+        "weight": random.choice([100, 100, 120, round(random.gauss(150, 30), 1)]),
+        "launch": {"year": random.randint(1998, 2020), "day": random.randint(1, 31)},
+        "price": round(random.lognormvariate(5, 1), 2),
+        "maker": random.choice("ABBB"),
+        "colour": random.choice(["red", "blue", "green", f"shade {number}"]),
+        "dual": random.random() < 0.3,
+    }
+    return Entity(f"phone {number}", dropped(leaves), ("Phone",))
+
+
+def city(number: int) -> Entity:
+    leaves = {
+        "population": random.randint(1000, 9_000_000),
+        "weight": random.gauss(0, 1),
+        "country": random.choice("XY"),
+    }
+    return Entity(f"city {number}", dropped(leaves), ("City",))
+
+
+def dropped(leaves: dict) -> dict:
+    """What is left when a fifth is missing; something always is."""
+    kept = {key: value for key, value in leaves.items() if random.random() < 0.8}
+    return kept or leaves
+
+
+def settled(sharing: str, belief: str):
+    """A codec, our network in double precision with every weight away from where it begins, and a batch of it."""
+    entities = [phone(i) if i % 3 else city(i) for i in range(90)]
+    codec = Codec.fit(SCHEMA, entities, CodecConfig(sharing, kinds={"number": BELIEFS[belief]}))
+    model = DiSK(codec, MODEL).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    batch = codec.encode(entities).batch(torch.randperm(90)[:24])
+    values = {kind: codes.double() if codes.is_floating_point() else codes for kind, codes in batch.values.items()}
+    return codec, model, replace(batch, values=values)
+
+
+def both(codec, model, batch):
+    """Our loss, the reference's, and both gradients by name."""
+    hidden = hide(batch, Hiding(together=0.0))
+    ours = score(model, batch, hidden).total
+    ours.backward()
+    reference = Reference(codec, MODEL).double()
+    take_weights(reference, model)
+    theirs = reference(dense(batch, hidden.visible, len(codec.slots)))
+    theirs.backward()
+    grads = {name: one.grad for name, one in model.named_parameters()}
+    return ours.detach().double(), theirs.detach(), grads, gradients(reference, model)
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("sharing", ["disjoint", "tied"])
+def test_loss_and_all_gradients_are_those_of_a_module_for_each_property(sharing, belief):
+    ours, theirs, own, expected = both(*settled(sharing, belief))
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=0)
+    assert own.keys() == expected.keys()
+    size = max(float(grad.abs().max()) for grad in expected.values())
+    for name, grad in expected.items():
+        mine = torch.zeros_like(grad) if own[name] is None else own[name]
+        torch.testing.assert_close(
+            mine, grad, rtol=1e-5, atol=1e-6 * size, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+def test_the_example_has_all_that_may_go_wrong():
+    codec, _, batch = settled("disjoint", "mixture")
+    kinds = {slot.path: slot for slot in codec.slots}
+    assert kinds[("weight",)].codec.atoms
+    assert kinds[("colour",)].codec.labels.open
+    assert set(batch.classes.tolist()) == {0, 1}
+    assert len(batch) < sum(3 if one == 0 else 7 for one in batch.classes.tolist())
+    assert (batch.values["number"][:, 3] >= 0).any()
+
+
+# ---------------------------------------------------------------- and would not, were something wrong
+
+
+def drop_a_bias(codec, model, monkeypatch):
+    monkeypatch.setattr(
+        type(model.kinds.decoders["number"].atoms.linear), "biases", lambda self: [None] * len(self.weight)
+    )
+
+
+def swap_the_weights_of_two_properties(codec, model, monkeypatch):
+    one, other = [slot for slot in codec.slots if slot.kind == "number"][:2]
+    groups = {one: other.group, other: one.group}
+    swapped = tuple(replace(slot, group=groups.get(slot, slot.group)) for slot in codec.slots)
+    return replace(codec, slots=swapped)
+
+
+def look_at_what_is_hidden(codec, model, monkeypatch):
+    def run(self, x, seen, whole, asked):
+        for layer in self.layers:
+            x = layer(x, len(x), whole, False)
+        return self.norm(x)[seen:]
+
+    arrange = disk.arrange
+    monkeypatch.setattr(disk, "arrange", lambda asking, seen, size: arrange(asking, asking, size))
+    monkeypatch.setattr(type(model.entity_encoder), "forward", run)
+
+
+@pytest.mark.parametrize("wrong", [drop_a_bias, swap_the_weights_of_two_properties, look_at_what_is_hidden])
+def test_the_comparison_sees_what_is_wrong(wrong, monkeypatch):
+    codec, model, batch = settled("disjoint", "mixture")
+    told = wrong(codec, model, monkeypatch) or codec  # what the reference goes by
+    ours, theirs, _, _ = both(told, model, batch)
+    assert abs(float(ours - theirs)) > 1e-4 * float(theirs)
