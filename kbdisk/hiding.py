@@ -28,6 +28,7 @@ class Hiding:
     share: float = 0.5  # of an entity's properties, for the rate "fixed"
     together: float = 0.5  # in how many entities the parts of a composite are hidden as one
     patterns: float = 0.0  # in how many entities what is hidden is what another one of the class does not have
+    nothing: float = 0.0  # in how many entities: so presence is learnt where all that is known is visible, too
 
     def __post_init__(self) -> None:
         if self.rate not in RATES:
@@ -35,6 +36,8 @@ class Hiding:
         for name in ("share", "together", "patterns"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"expected 0 to 1 for {name}, got {getattr(self, name)!r}")
+        if not 0 <= self.nothing < 1:
+            raise ValueError(f"expected 0 to below 1 for nothing, got {self.nothing!r}")
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None) -> Hi
     if hiding.patterns:
         lent, lent_weight = _borrow(batch, free, hiding.patterns, generator)
         asked, weight = torch.where(lent_weight > 0, lent, asked), torch.where(lent_weight > 0, lent_weight, weight)
+    if hiding.nothing:  # the rest weighs more for it, and the bound stays what it is
+        spared = torch.rand(batch.size, generator=generator, device=free.device) < hiding.nothing  # (B,)
+        asked, weight = asked & ~spared[batch.entity], weight / (1 - hiding.nothing)
     weight = weight.where(asked, 0)
     return Hidden(batch.seen(batch.known & ~asked), weight > 0, weight)
 

@@ -271,3 +271,11 @@ def test_places_are_a_random_order_of_each_entitys_own():
 def test_options_that_make_no_sense_are_refused(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
         Hiding(**wrong)
+
+
+def test_entities_of_which_nothing_is_hidden_leave_the_weights_what_they_were_on_average():
+    batch = entities(4000, 5)
+    hidden = hide(batch, Hiding(nothing=0.25), torch.Generator().manual_seed(0))
+    spared = torch.ones(4000).index_fill(0, batch.entity[hidden.asked], 0).mean()
+    assert spared == pytest.approx(0.25, abs=4 * (0.25 * 0.75 / 4000) ** 0.5)
+    assert hidden.weight.sum() / 4000 == pytest.approx(5, abs=0.5)

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from kbdisk.batch import Batch
 from kbdisk.blocks import attention_scale
 from kbdisk.codec import Codec
-from kbdisk.leaves.text.reader import Reader
+from kbdisk.leaves.text import build_reader
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.encoder import EntityEncoder
-from kbdisk.network.kinds import KindModules
+from kbdisk.network.kinds import KindModules, setting_of
 from kbdisk.network.layout import arrange
 from kbdisk.network.paths import PATHS, Keys
 
@@ -36,11 +36,10 @@ class DiSK(nn.Module):
         super().__init__()
         D = config.width
         self.config, self.classes = config, len(codec.classes)
-        size = codec.words.size if codec.words else 0
-        reader = Reader(size, D, codec.config.kinds["text"], config.base, config.dropout) if size else None
+        self.reader = build_reader(setting_of(codec, "text", config)) if codec.words else None  # of all text there is
         known: list[Keys] = [(one,) for one in codec.classes] + [slot.keys for slot in codec.slots]
-        self.paths = PATHS[config.paths](known, D, codec.words, reader)
-        self.kinds = KindModules(codec, config, reader)
+        self.paths = PATHS[config.paths](known, D, codec.words, self.reader)
+        self.kinds = KindModules(codec, config, self.reader)
         self.query = nn.Parameter(torch.randn(D))  # in the place of the value of what is asked for
         scale = attention_scale(D, config.heads, config.base)
         self.entity_encoder = EntityEncoder(D, config.layers, config.heads, config.hidden * D, config.dropout, scale)

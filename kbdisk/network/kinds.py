@@ -18,6 +18,20 @@ from kbdisk.network.beliefs import Asked
 from kbdisk.network.config import ModelConfig
 
 
+def setting_of(codec: Codec, kind: str, config: ModelConfig, reader: nn.Module | None = None) -> Setting:
+    """What the encoder and decoder of a kind are built for."""
+    return Setting(
+        width=config.width,
+        groups=[slot.group for slot in codec.slots if slot.kind == kind],
+        config=codec.config.kinds[kind],
+        blocks=config.blocks,
+        dropout=config.dropout,
+        words=codec.words,
+        reader=reader,
+        base=config.base,
+    )
+
+
 class KindModules(nn.Module):
     """Values in, vectors out; vectors in, beliefs out; each kind by its own modules."""
 
@@ -33,16 +47,7 @@ class KindModules(nn.Module):
         self.register_buffer("group", torch.tensor([slot.group for slot in codec.slots]), persistent=False)  # (S,)
         self.encoders, self.decoders = nn.ModuleDict(), nn.ModuleDict()
         for kind, slots in own.items():
-            setting = Setting(
-                config.width,
-                [slot.group for slot in slots],
-                codec.config.kinds[kind],
-                config.blocks,
-                config.dropout,
-                codec.words,
-                reader,
-                config.base,
-            )
+            setting = setting_of(codec, kind, config, reader)
             codecs = [slot.codec for slot in slots]
             self.encoders[kind] = BY_NAME[kind].encoder(codecs, setting)
             self.decoders[kind] = BY_NAME[kind].decoder(codecs, setting)

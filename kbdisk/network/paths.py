@@ -71,12 +71,12 @@ class PathReader(nn.Module):
             raise ValueError("expected text to learn the names of paths from, got none. Take paths = keys.")
         texts = [" ".join(str(key).replace("_", " ") for key in path) for path in paths]
         self.register_buffer("ids", words.encode(texts), persistent=False)  # (paths, L) tokens
-        self.reader = reader
+        self._shared = (reader,)  # a tuple: the network owns it
         self.out = nn.Linear(width, width)
 
     def forward(self, paths: Tensor) -> Tensor:
         """(U,) which paths -> (U, D)."""
-        return torch.tanh(self.out(self.reader(self.ids[paths])))
+        return torch.tanh(self.out(self._shared[0](self.ids[paths])))
 
 
 # What a path is known by: (paths, width, the KB's tokenizer, its text encoder) -> module.
