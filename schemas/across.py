@@ -50,7 +50,7 @@ class Across:
         for (of, path, to), linked in self.links.items():
             for target, origins in linked.items():
                 classes = self.classes.get(target)
-                if classes and not self._is(classes, to, hierarchy):
+                if classes and any(classes) and not self._is(classes, to, hierarchy):
                     got = ", ".join(dict.fromkeys(map(_last_word, classes)))
                     problem = f"expected a link to {to}, got {target!r}, which is {got}"
                     yield from ((of, Misfit(path, problem), origin) for origin in origins)

@@ -70,7 +70,15 @@ def without_gaps(document: Document, node: Node, parts: Sequence[Node]) -> tuple
         values = [part for part in values if not any(part is one for one in several)]
         many = next((told for one in several if isinstance(told := one.told.get(HINT, {}).get("many"), str)), "")
         node = replace(node, many=many or node.many)
-    return node, values
+    plain = [part for part in values if not is_node(part)]
+    return node, plain or values
+
+
+def is_node(node: Node) -> bool:
+    """Whether it is a part with nothing but an id and the like: the long form of a link."""
+    return (
+        node.is_part() and "@id" in node.told["properties"] and all(name[:1] == "@" for name in node.told["properties"])
+    )
 
 
 def _is_one_of_several(node: Node) -> bool:

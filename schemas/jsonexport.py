@@ -20,7 +20,7 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.jsonhints import HINT, NOVALUE, SEVERAL
 from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, gap_of, literal, of_kind, part_hint, set_of
-from kbdisk.schemas.leaf import Number, Set
+from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.values import WHOLE, spelling
 
@@ -121,7 +121,7 @@ def _property(schema: Schema, one: Property) -> Json:
     """What may stand there: values, several where that is allowed, gaps."""
     told = {"title": one.label, "description": one.description, "$comment": _comment(one)}
     spelt = dict.fromkeys((*schema.missing, *one.missing))
-    gap: list[Json] = [gap_of(_spellings(spelt))] + ([] if isinstance(one.kind, Mapped) else [EMPTY])
+    gap = [gap_of(_spellings(spelt)), *_empty(one.kind)]
     none: list[Json] = [{"enum": _spellings(one.novalue), HINT: {"kind": NOVALUE}}] if one.novalue else []
     value = set_of(one.kind, spelt) if isinstance(one.kind, Set) else of_kind(one.kind)
     fits, gaps = [value, *none], gap
@@ -131,6 +131,13 @@ def _property(schema: Schema, one: Property) -> Json:
     fitting = {**any_of(fits), "not": any_of(gap)} if one.required else any_of([*fits, *gaps])
     aside = {**fitting.get(HINT, {}), **_aside(one)}
     return {**_some(told), **fitting, **_some({HINT: aside})}
+
+
+def _empty(kind: Kind) -> list[Json]:
+    """A part in which nothing is known; a map may be empty, and a link may be a part with an id alone."""
+    if isinstance(kind, Mapped):
+        return []
+    return [EMPTY | {"not": {"required": ["@id"]}}] if isinstance(getattr(kind, "of", kind), Link) else [EMPTY]
 
 
 def _aside(one: Property) -> Json:

@@ -24,6 +24,7 @@ ASIDE_NAME: Json = {"pattern": "^@"}
 NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 INTEGER = r"^\s*[-+]?([0-9]+(\.0*)?|([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+)\s*$"
 SPELT_NUMBER = r"[-+]?([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?)"
+NO_VALUES: Json = {"type": "array", "maxItems": 0}
 IN_ORDER = {"d": "0*([1-9]|[12][0-9]|3[01])", "m": "0*([1-9]|1[0-2])", "y": "[0-9]{3,4}"}
 BETWEEN = r"\s*[-/. ]\s*"
 NO_DAY = "-(02-3[01]|(04|06|09|11)-31)"
@@ -79,7 +80,9 @@ def _text(kind: Text) -> Json:
 
 
 def _link(kind: Link) -> Json:
-    return {**({"enum": [*kind.values]} if kind.values else {"type": "string"}), **hint(kind)}
+    id: Json = {"enum": [*kind.values]} if kind.values else {"type": "string"}
+    node: Json = {"type": "object", "properties": {"@id": id}, "required": ["@id"]}
+    return {"anyOf": [{**id, **hint(kind)}, node]}
 
 
 def set_of(kind: Set, spelt: Iterable[str] = ()) -> Json:
@@ -90,7 +93,7 @@ def set_of(kind: Set, spelt: Iterable[str] = ()) -> Json:
         if kind.most is None
         else {"contains": {"allOf": [of], "not": gap}, "minContains": 0, "maxContains": kind.most}
     )
-    return any_of([of, {"type": "array", "items": any_of([of, gap]), **most, **hint(kind)}])
+    return any_of([of, {"type": "array", "items": any_of([of, gap, NO_VALUES]), **most, **hint(kind)}])
 
 
 def _quantity(kind: Quantity) -> Json:
@@ -155,8 +158,13 @@ def _fields(fields: Mapping[str, Kind]) -> Json:
     """A part of a list or a map."""
     if "" in fields:
         return of_kind(fields[""])
-    known = {name: any_of([of_kind(kind), {"type": "null"}]) for name, kind in fields.items()}
+    known = {name: any_of([of_kind(kind), *_gap_in(kind)]) for name, kind in fields.items()}
     return {"type": "object", "properties": known, **part_hint(fields)}
+
+
+def _gap_in(kind: Kind | None) -> list[Json]:
+    """No value of a kind, within a list or a map: null, or no values where a list is none."""
+    return [{"type": "null"}, *([] if isinstance(kind, Listed | Set) else [NO_VALUES])]
 
 
 def part_hint(fields: Mapping[str, Kind]) -> Json:
@@ -166,12 +174,12 @@ def part_hint(fields: Mapping[str, Kind]) -> Json:
 
 def _listed(kind: Listed) -> Json:
     item = _fields(kind.fields)
-    empty: list[Json] = [{"type": "null"}] + ([] if "" in kind.fields else [{"type": "array", "maxItems": 0}])
+    empty = _gap_in(kind.fields.get(""))
     return any_of([{"type": "array", "items": any_of([item, *empty]), **hint(kind)}, item])
 
 
 def _mapped(kind: Mapped) -> Json:
-    entry = any_of([_fields(kind.fields), {"type": "null"}])
+    entry = any_of([_fields(kind.fields), *(_gap_in(kind.fields[""]) if "" in kind.fields else [{"type": "null"}])])
     told: Json = {"type": "object", "patternProperties": ASIDE, "additionalProperties": entry, **hint(kind)}
     if isinstance(kind.key, Category) and kind.key.closed:
         told["propertyNames"] = any_of([{"enum": [*map(str, kind.key.values)], **hint(kind.key)}, ASIDE_NAME])

@@ -107,9 +107,9 @@ class _Reader:
         names, known = of.told.get("required", ()), of.told.get("properties", {})
         self._note_object(of, at)
         for key in names:
-            if key not in known:
+            if key not in known and key[:1] != "@":
                 self.notes.add(show((*at, key)), "required, but of no told kind: left out")
-        for key in known:
+        for key in (key for key in known if key[:1] != "@"):
             path = (*at, key)
             if key in names and not required:
                 self.notes.add(show(path), "required where the part is there, which is left out")

@@ -13,11 +13,11 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.imported import Notes, Told, composite_of, distinct, several
-from kbdisk.schemas.jsonchoices import WHOLES, constants, one_part, united
+from kbdisk.schemas.jsonchoices import WHOLES, constants, is_node, one_part, united
 from kbdisk.schemas.jsonhints import HINT, PART, SEVERAL, kind_told, problem_of, refined
 from kbdisk.schemas.jsonnodes import Document, Node
 from kbdisk.schemas.jsonscalars import scalar
-from kbdisk.schemas.leaf import Category, Number, Set, Text
+from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 
 UNSAID = (
     "pattern", "not", "if", "then", "else", "dependencies", "dependentRequired", "dependentSchemas", "minProperties",
@@ -51,7 +51,7 @@ class Values:
     def settled(self, node: Node, path: Path) -> tuple[Node, Kind | None]:
         """A place as the kind of its value, or as a part whose properties have places of their own."""
         if not node.either:
-            alone = node.is_part() and self.whole(node, path) is None
+            alone = node.is_part() and not is_node(node) and self.whole(node, path) is None
             return node, None if alone else self.kind(node, path)
         parts = one_part(node.either)
         found, lines = [], []
@@ -143,6 +143,8 @@ class Values:
         return Listed(fields, 1) if fields else None
 
     def _object(self, node: Node, path: Path) -> Kind | None:
+        if is_node(node):
+            return Link()
         if "properties" in node.told:
             return self.whole(node, path) or self._record(node, path)
         patterns = [key for key in node.told.get("patternProperties", {}) if key != ASIDE]

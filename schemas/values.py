@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.entity import NOVALUE, Date, Known, Path, Quantity, Tree
-from kbdisk.schemas.composites.base import apply_kind
+from kbdisk.schemas.composites.base import apply_kind, is_node
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.leaf import Link, Set
 
 if TYPE_CHECKING:
     from kbdisk.schemas.schema import Many, Property
@@ -29,7 +29,7 @@ def applied(one: Property, value: Any, missing: Collection[str]) -> Any:
         return NOVALUE
     if spelt in one.missing or spelt in missing:
         return None
-    if isinstance(value, dict) and not isinstance(one.kind, Mapped) and _is_empty(value):
+    if isinstance(value, dict) and not isinstance(one.kind, Mapped) and _is_empty(value) and not _is_link(one, value):
         return None
     if isinstance(value, list) and not isinstance(one.kind, WHOLE):
         return _one_of_several(one, value, missing)
@@ -60,6 +60,11 @@ def spelling(value: Any) -> str | None:
 def _is_empty(part: Tree) -> bool:
     """Whether a part is asked for as a whole: nothing in it is known."""
     return all(value is None for key, value in part.items() if key[:1] != "@")
+
+
+def _is_link(one: Property, part: Tree) -> bool:
+    """Whether a part without properties is a link all the same."""
+    return is_node(part) and isinstance(getattr(one.kind, "of", one.kind), Link)
 
 
 def _one_of_several(one: Property, found: list[Any], missing: Collection[str]) -> Any:

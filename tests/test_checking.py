@@ -249,3 +249,11 @@ def test_what_was_skipped_is_told(tmp_path):
     (tmp_path / "kb.jsonl").write_text('{"n": 1}\n{"n": \n')
     findings = check(schema_of(n=Number()), kbdisk.load(tmp_path / "kb.jsonl", skip_errors=True))
     assert len(findings.skipped) == 1
+
+
+def test_a_link_to_an_entity_of_which_no_class_is_told_is_no_misfit():
+    schema = Schema(
+        {"City": Class("City", {("near",): Property(Link("City"))}), "": Class("", {("n",): Property(Number())})}
+    )
+    cities = [{"@id": "a", "@type": "City", "near": {"@id": "b"}}, {"@id": "b", "n": 1}]
+    assert check(schema, kbdisk.load(cities)).misfits == []

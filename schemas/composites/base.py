@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from kbdisk.entity import Known, Path, show
-from kbdisk.schemas.leaf import Number, Set
+from kbdisk.entity import Link as LinkValue
+from kbdisk.schemas.leaf import Category, Link, Number, Set
 from kbdisk.schemas.numerals import number
 
 Parts: TypeAlias = dict[Path, Any]  # the leaf values of a composite, by their paths within it
@@ -62,9 +63,16 @@ def apply_kind(kind: Kind, value: Any) -> Any:
         with suppress(ValueError):  # then `check` says what is wrong
             value = number(value.strip())  # JSON has many a number as a string
     if isinstance(kind, Set) and isinstance(value, list):
-        value = [one for one in value if one is not None and not isinstance(one, Known)]
+        value = [apply_kind(kind.of, one) for one in value if one not in (None, []) and not isinstance(one, Known)]
+    elif isinstance(kind, Link | Set) and is_node(value) and not isinstance(getattr(kind, "of", None), Category):
+        value = LinkValue(value["@id"])  # a node that was read with what it is linked from
     kind.check(value)
     return value
+
+
+def is_node(value: Any) -> bool:
+    """Whether a part is a node of its own, so that what it stands at is a link to it."""
+    return isinstance(value, dict) and isinstance(value.get("@id"), str)
 
 
 def split_kind(kind: Kind, value: Any) -> Parts:

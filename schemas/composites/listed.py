@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kbdisk.entity import Known, Path
+from kbdisk.entity import Known, Link, Path
 from kbdisk.schemas.composites.base import EACH, Kind, Parts, apply_kind, join_kind, split_kind, within
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.leaf import Number, Set
 
 COUNT = ("count",)
 
@@ -52,16 +52,24 @@ class Listed:
         if item is None or isinstance(item, Known):
             return item
         if "" in self.fields:
-            return apply_kind(self.fields[""], item)
+            return None if item == [] and not self._of_lists("") else apply_kind(self.fields[""], item)
+        if isinstance(item, Link):
+            return {"@id": item.id}  # a part that stands elsewhere
         if item == []:
             return {}  # an empty part, as PHP writes it
         if not isinstance(item, dict):
             raise ValueError(f"expected a part with {', '.join(self.fields)}, got {item!r}")
         return {key: self._field(key, value) for key, value in item.items()}
 
+    def _of_lists(self, field: str) -> bool:
+        """Whether an empty list is a value of a field, and no gap."""
+        return isinstance(self.fields[field], Listed | Set)
+
     def _field(self, key: str, value: Any) -> Any:
         if key not in self.fields or value is None or isinstance(value, Known):
             return value
+        if value == [] and not self._of_lists(key):
+            return None
         try:
             return apply_kind(self.fields[key], value)
         except ValueError as error:

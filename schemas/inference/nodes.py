@@ -31,6 +31,7 @@ class Node:
         "facts",
         "items",
         "lengths",
+        "named",
         "pairs",
         "parts",
         "repeats",
@@ -43,6 +44,7 @@ class Node:
         self.depth = depth
         self.facts = Facts(budget)
         self.parts = 0
+        self.named = 0  # parts that are nodes with an id
         self.children: dict[str, Node] = {}
         self.rest: Node | None = None  # what stands under the keys that there was no room for
         self.rests = 0
@@ -84,6 +86,7 @@ class Node:
         self.parts += len(trees)
         if self.depth:
             self.sizes.update(map(len, trees))
+            self.named += sum("@id" in tree for tree in trees)
         if self.depth >= DEEPEST:
             return
         for key, column in _columns(trees):
@@ -124,6 +127,7 @@ class Node:
         """Take in what stands at another path."""
         self.facts.merge(other.facts)
         self.parts += other.parts
+        self.named += other.named
         self.lengths.update(other.lengths)
         self.sizes.update(other.sizes)
         self.repeats += other.repeats

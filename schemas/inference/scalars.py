@@ -14,21 +14,11 @@ from kbdisk.schemas.inference.facts import Facts
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.numbers import ENOUGH, number_decision, number_leaf, sentinel
 from kbdisk.schemas.inference.sketch import Budget, Labels
+from kbdisk.schemas.inference.strangers import FAMILY, misfits
 from kbdisk.schemas.inference.strings import GAPS, string_decision
 from kbdisk.schemas.leaf import Boolean, Category, Link, Text
 
 MANY_UNITS = 30
-FAMILY = {
-    "number": "numbers",
-    "truth": "truths",
-    "text": "strings",
-    "tagged": "text in a language",
-    "date": "dates",
-    "quantity": "quantities",
-    "coordinate": "coordinates",
-    "link": "links",
-    "other": "values of no kind that is known here",
-}
 TAKES_TOO = {  # what a kind of one family takes of others
     "quantity": {"number"},
     "tagged": {"text"},
@@ -57,7 +47,7 @@ def scalar_decision(name: str, facts: Facts, targets: Targets, gaps: bool = True
         found = replace(found, missing=missing, gaps=spelt).because(
             f"{', '.join(map(repr, missing))} stands for no value"
         )
-    return found.because(*(f"{percent(share)} are {FAMILY[other]}, which do not fit" for other, share in rest.items()))
+    return found.because(*(misfits(found.kind, facts, other, share, found.missing) for other, share in rest.items()))
 
 
 def _main(shares: dict[str, float]) -> str:

@@ -26,6 +26,7 @@ from kbdisk.schemas.inference.parts import (
     quantity_of_parts,
 )
 from kbdisk.schemas.inference.scalars import scalar_decision
+from kbdisk.schemas.inference.strangers import strangers, unfit
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 
 SEVERAL = 0.01  # the share of several values at once from which they are a set or a list
@@ -63,6 +64,7 @@ class Shapes:
         elif node.parts > node.facts.total + node.lists:
             whole = self.composite(str(path[-1]), node)
             if whole is not None:
+                whole = _one_of_several(whole, node).because(*strangers(whole.kind, node))
                 yield path, _filled(whole, _said(whole.kind, node), entities)
             else:
                 yield from self.properties(node, path, entities)
@@ -109,17 +111,22 @@ class Shapes:
     def _fields(self, entry: Node) -> tuple[dict[str, Any], str]:
         """The fields of an entry or an item, and what is left out of them; one of the name "" is the value itself."""
         if entry.parts <= entry.facts.total + entry.lists:
-            kind = self.field("", entry).kind
-            return ({} if kind is None else {"": kind}), ""
+            one = self.field("", entry)
+            return ({} if one.kind is None else {"": one.kind}), "".join(f"; {told}" for told in unfit(one))
         decided = {name: self.field(name, child) for name, child in entry.children.items()}
         fields = {name: one.kind for name, one in decided.items() if one.kind is not None and name}
         left = [f"{name} is left out ({one.reason})" for name, one in decided.items() if one.kind is None]
-        return fields, "".join(f"; {one}" for one in left)
+        bad = [f"{name}: {told}" for name, one in decided.items() if one.kind is not None for told in unfit(one)]
+        return fields, "".join(f"; {one}" for one in (*left, *bad))
 
     # ------------------------------------------------------------ values and lists
 
     def value(self, name: str, node: Node, field: bool = False) -> Decision:
-        """A plain value, or several."""
+        """A plain value, or several; and how many are something else."""
+        found = self._value(name, node, field)
+        return found if found.kind is None else found.because(*strangers(found.kind, _items(node)))
+
+    def _value(self, name: str, node: Node, field: bool) -> Decision:
         if not node.lists:
             return scalar_decision(name, node.facts, self.targets, gaps=not field)
         if node.depth >= DEEPEST:
@@ -127,7 +134,7 @@ class Shapes:
         place = self._place_list(name, node)
         if place is not None:
             return place
-        items = merged([one for one in (node.items, _without_lists(node)) if one is not None])
+        items = _items(node)
         if items.parts > items.facts.total + items.lists:
             return self._list_of_parts(name, node, items)
         if items.lists > items.facts.total:
@@ -196,6 +203,16 @@ class Shapes:
         return None
 
 
+def _one_of_several(one: Decision, node: Node) -> Decision:
+    """Where parts that are one value are several at times, which of them counts."""
+    return replace(one, many=_which(one.kind)[0]) if node.lists and not isinstance(one.kind, Mapped) else one  # type: ignore[arg-type]
+
+
+def _items(node: Node) -> Node:
+    """All single values at a path, those in lists and those alone."""
+    return merged([one for one in (node.items, _without_lists(node)) if one is not None]) if node.lists else node
+
+
 def _filled(found: Decision, filled: int, entities: int) -> Decision:
     return found.because(f"{percent(filled / entities)} filled") if entities else found
 
@@ -213,7 +230,7 @@ def _without_lists(node: Node) -> Node | None:
     if not node.facts.total and not node.parts:
         return None
     alone = Node(node.facts.budget, node.depth + 1)
-    alone.facts, alone.parts, alone.children = node.facts, node.parts, node.children
+    alone.facts, alone.parts, alone.named, alone.children = node.facts, node.parts, node.named, node.children
     return alone
 
 

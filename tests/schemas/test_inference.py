@@ -788,3 +788,61 @@ def test_the_schema_survives_yaml_with_its_reasons(data):
 def test_maps_within_lists_and_parts_with_an_empty_key_survive_their_leaves():
     goes_through([{"x": [currencies("EUR"), currencies("USD", "CHF"), currencies("XAF"), currencies("GBP")]}] * 3)
     goes_through([{"x": [{"": 1, "a": 2}, SOMEVALUE, None]}] * 3)
+
+
+# ---------------------------------------------------------------- what does not fit is said
+
+
+def test_a_node_that_was_read_with_what_it_is_linked_from_is_a_link_like_any_other():
+    values = [Link("http://e.org/a"), {"@id": "_:b0", "unionOf": [Link("http://e.org/b")]}, Link("http://e.org/c")]
+    assert fitting(values) == leaf.Link()
+    assert "33 % are nodes with properties of their own" in decided(values)[1]
+    assert fitting([values, values]) == leaf.Set(leaf.Link())
+
+
+def test_a_link_among_parts_in_a_list_is_a_part_that_stands_elsewhere():
+    assert fitting([[{"@id": "_:b0", "of": "x"}, {"@id": "_:b1", "of": "y"}, Link("http://e.org/a")]]) == listed.Listed(
+        {"of": leaf.Text()}, 3
+    )
+
+
+def test_days_that_there_are_not_are_told_with_an_example():
+    days = [[Date(2012, 2, day) for day in range(1, 9)] + ["+2012-02-31T00:00:00Z"]]
+    assert "11 % are strings such as '+2012-02-31T00:00:00Z', which do not fit" in decided(days)[1]
+    assert "11 %" not in decided([[*days[0][:8], "2012-02-09"]])[1]  # a string that is a date
+
+
+def test_lists_of_no_values_are_gaps_wherever_they_stand():
+    assert fitting([[1, []], [[], 2]]) == listed.Listed({"": leaf.Number(integer=True, minimum=0)}, 2)
+    assert fitting([[{"n": 1}, {"n": []}]]) == listed.Listed({"n": leaf.Number(integer=True, minimum=0)}, 2)
+
+
+mixed = st.recursive(
+    st.integers(-3, 30)
+    | st.sampled_from([1.5, "a", "5 kg", "1912-11-28", "2012-02-31", "12/11/1912", "", True, Link("x"), Date(1912, 5, 3), None]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["a", "@id", "year", "lat", "lng", "value", "unit"]), inner, max_size=3).map(
+        lambda part: part | ({"@id": "_:b"} if "@id" in part else {})
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(mixed, min_size=1, max_size=4), st.data())
+def test_whatever_does_not_fit_its_own_schema_is_said_in_the_reason(pool, data):
+    values = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
+    found = infer(entities(*values))
+    for entity in entities(*values):
+        for misfit in found.schema.check(entity):
+            reason = found.reasons["", misfit.path]
+            assert "do not fit" in reason or " % are no " in reason
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["mondial/mondial-meta.n3", "wikidata/Q42.ttl", "wikibase_fixtures/refs.nt"])
+def test_a_knowledge_base_fits_its_own_schema(name, data):
+    from kbdisk.checking import check
+
+    kb = kbdisk.load(data / "rdf" / name)
+    assert check(infer(kb).schema, kb).misfits == []
