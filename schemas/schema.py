@@ -11,8 +11,9 @@ A value that does not fit stays in the tree as it was and is no leaf: nothing is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from kbdisk.entity import Entity, Known, Path, Tree, at, show, walk
@@ -61,6 +62,25 @@ class Class:
         """Every leaf by its path, EACH for any place in a list; without what is ignored."""
         shown = {path: one for path, one in self.properties.items() if one.role != "ignore"}
         return {leaf: kind for path, one in shown.items() for leaf, kind in leaves_of(path, one.kind)}
+
+    def beginning(self, keys: Collection[str | int]) -> Iterable[tuple[Path, Property]]:
+        """The properties whose paths begin with one of these keys, in order. It takes as long as there are keys."""
+        if len(self.properties) <= len(keys):
+            return self.properties.items()
+        places = sorted(place for key in keys for place in self._places.get(key, ()))
+        return (self._properties[place] for place in places)
+
+    @cached_property
+    def _properties(self) -> list[tuple[Path, Property]]:
+        return list(self.properties.items())
+
+    @cached_property
+    def _places(self) -> dict[str | int, list[int]]:
+        """Where the properties whose paths begin with a key stand."""
+        places: dict[str | int, list[int]] = {}
+        for place, path in enumerate(self.properties):
+            places.setdefault(path[0], []).append(place)
+        return places
 
     def knows(self, names: Path) -> bool:
         """Whether a property, or a field of its parts, is for what stands under these names; the id is known, too."""
@@ -148,7 +168,7 @@ class Schema:
         """The tree that these are the leaves of, for a class (the only one, where there is one)."""
         found = self.classes[of] if of is not None else next(iter(self.classes.values()))
         tree: Tree = {}
-        for path, one in found.properties.items():
+        for path, one in found.beginning({leaf[0] for leaf in leaves}):
             parts = {leaf[len(path) :]: value for leaf, value in leaves.items() if leaf[: len(path)] == path}
             if parts:
                 tree = values.with_value(tree, path, join_kind(one.kind, parts))
@@ -180,7 +200,7 @@ class Schema:
         self, found: Class, entity: Entity, misfits: list[Misfit] | None = None
     ) -> Iterator[tuple[Path, Property, Any]]:
         """What is there of a class's properties and fits, path by path; None for gaps, SOMEVALUE and NOVALUE as they are."""
-        for path, one in found.properties.items():
+        for path, one in found.beginning(entity.tree):
             try:
                 value = at(entity.tree, path)
             except KeyError:
