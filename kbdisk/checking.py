@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kbdisk.entity import Entity, Path, at, show
 from kbdisk.errors import SchemaError
@@ -105,6 +105,7 @@ class _Reader:
     def take(self, entity: Entity) -> None:
         """One entity."""
         self.found.entities += 1
+        entity = replace(entity, id=self.schema.id_of(entity))
         of = self.schema.class_of(entity)
         self._unknown(entity, of)
         if of is None:

@@ -16,10 +16,11 @@ from kbdisk.entity import Path, show
 from kbdisk.schemas import numerals
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.date import Date
+from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.jsonhints import HINT, NOVALUE, SEVERAL
-from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, gap_of, literal, of_kind, part_hint, set_of
+from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, gap_of, list_of, literal, of_kind, part_hint, set_of
 from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.values import WHOLE, spelling
@@ -123,7 +124,7 @@ def _property(schema: Schema, one: Property) -> Json:
     spelt = dict.fromkeys((*schema.missing, *one.missing))
     gap = [gap_of(_spellings(spelt)), *_empty(one.kind)]
     none: list[Json] = [{"enum": _spellings(one.novalue), HINT: {"kind": NOVALUE}}] if one.novalue else []
-    value = set_of(one.kind, spelt) if isinstance(one.kind, Set) else of_kind(one.kind)
+    value = _value(one.kind, spelt)
     fits, gaps = [value, *none], gap
     if not isinstance(one.kind, WHOLE):
         fits = [*fits, _several(one, value, gap, none)]
@@ -131,6 +132,13 @@ def _property(schema: Schema, one: Property) -> Json:
     fitting = {**any_of(fits), "not": any_of(gap)} if one.required else any_of([*fits, *gaps])
     aside = {**fitting.get(HINT, {}), **_aside(one)}
     return {**_some(told), **fitting, **_some({HINT: aside})}
+
+
+def _value(kind: Kind, spelt: Iterable[str]) -> Json:
+    """What a value looks like; among several there may be spellings of a gap."""
+    if isinstance(kind, Set):
+        return set_of(kind, spelt)
+    return list_of(kind, _spellings(spelt)) if isinstance(kind, Listed) else of_kind(kind)
 
 
 def _empty(kind: Kind) -> list[Json]:

@@ -172,10 +172,12 @@ def part_hint(fields: Mapping[str, Kind]) -> Json:
     return {HINT: {"kind": PART}} if composite_of(fields) is not None else {}
 
 
-def _listed(kind: Listed) -> Json:
+def list_of(kind: Listed, spelt: Iterable[Any] = ()) -> Json:
+    """Values or parts; gaps in between keep their places."""
     item = _fields(kind.fields)
     empty = _gap_in(kind.fields.get(""))
-    return any_of([{"type": "array", "items": any_of([item, *empty]), **hint(kind)}, item])
+    gaps = [gap_of(spelt)] if spelt and "" in kind.fields else []
+    return any_of([{"type": "array", "items": any_of([item, *empty, *gaps]), **hint(kind)}, item])
 
 
 def _mapped(kind: Mapped) -> Json:
@@ -208,6 +210,6 @@ WAYS: dict[type[Any], Callable[[Any], Json]] = {
     Quantity: _quantity,
     Date: _date,
     Coordinate: _coordinate,
-    Listed: _listed,
+    Listed: list_of,
     Mapped: _mapped,
 }

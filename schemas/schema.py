@@ -11,6 +11,7 @@ A value that does not fit stays in the tree as it was and is no leaf: nothing is
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,10 +24,13 @@ from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.formula import Formula
+from kbdisk.schemas.leaf import Category, Link, Set
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
 Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
 Comments: TypeAlias = Mapping[tuple[str, Path], str]  # by class and path
+
+ID = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S|_:")  # of RDF: IRIs and blank nodes
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Property:
     role: Role = "value"  # given: evidence that is never predicted
     required: bool = False  # asked for where it is not there
     unique: bool = False
-    many: Many = ""  # which of several values counts; all: they are a set or a list
+    many: Many = ""  # which of several values counts; `all` makes a set of labels or links, and a list of others
     missing: tuple[str, ...] = ()  # spellings of a gap, beside the schema's own
     novalue: tuple[str, ...] = ()  # spellings of: known not to exist
     formula: Formula | None = None  # derived from others
@@ -45,6 +49,18 @@ class Property:
     iri: str | None = None
     label: str = ""
     description: str = ""
+
+    def __post_init__(self) -> None:
+        if self.many == "all":
+            object.__setattr__(self, "kind", all_of(self.kind))
+            object.__setattr__(self, "many", "")
+
+
+def all_of(kind: Kind) -> Kind:
+    """The kind of several values of a kind, none of which counts more than the others."""
+    if isinstance(kind, Category | Link):
+        return Set(kind)
+    return kind if isinstance(kind, Set | Listed) else Listed({"": kind})
 
 
 @dataclass(frozen=True)
@@ -143,6 +159,18 @@ class Schema:
         if len(self.classes) == 1 and not entity.classes:
             return next(iter(self.classes.values()))
         return self.classes.get("")
+
+    def id_of(self, entity: Entity) -> str:
+        """What an entity is called, so that links find it: what stands at its class's id, unless its source says it itself."""
+        found = self.class_of(entity)
+        if found is None or found.id is None or "@id" in entity.tree or ID.match(entity.id):
+            return entity.id
+        try:
+            value = at(entity.tree, found.id)
+        except KeyError:
+            return entity.id
+        told = value if isinstance(value, str) else str(value) if type(value) is int else ""
+        return entity.id if told in ("", *self.missing) else told
 
     def apply(self, entity: Entity) -> Entity:
         """The entity with each value in the one form of its kind. The entity itself stays as it was."""

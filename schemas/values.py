@@ -35,6 +35,8 @@ def applied(one: Property, value: Any, missing: Collection[str]) -> Any:
         return _one_of_several(one, value, missing)
     if isinstance(value, list) and isinstance(one.kind, Set):
         value = [each for each in value if not (isinstance(each, str) and (each in one.missing or each in missing))]
+    elif isinstance(value, list) and isinstance(one.kind, Listed) and "" in one.kind.fields:
+        value = [None if spelling(each) in (*one.missing, *missing) else each for each in value]
     applied = apply_kind(one.kind, value)
     return [applied] if isinstance(one.kind, Set) and not isinstance(applied, list) else applied
 
@@ -88,7 +90,7 @@ def _chosen(many: Many, found: list[Any]) -> Any:
     if many == "median":
         numbers = [value for value in found if isinstance(value, int | float | Decimal)]
         return statistics.median_low(numbers) if numbers else sorted(found, key=_moment)[(len(found) - 1) // 2]
-    return found[0] if many == "first" else found
+    return found[0]
 
 
 def _moment(value: Any) -> Any:

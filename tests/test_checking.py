@@ -9,7 +9,7 @@ import pytest
 
 import kbdisk
 from kbdisk.checking import EXAMPLES, Findings, check
-from kbdisk.entity import read_path
+from kbdisk.entity import Entity, read_path
 from kbdisk.errors import LoadError, SchemaError
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
@@ -257,3 +257,36 @@ def test_a_link_to_an_entity_of_which_no_class_is_told_is_no_misfit():
     )
     cities = [{"@id": "a", "@type": "City", "near": {"@id": "b"}}, {"@id": "b", "n": 1}]
     assert check(schema, kbdisk.load(cities)).misfits == []
+
+
+@pytest.mark.parametrize("name", ["cities.json", "cities.csv"])
+def test_links_are_to_the_ids_that_the_schema_names(name, tmp_path):
+    rows = [("R", "Rome", "city", "I"), ("I", "Italy", "country", "R"), ("M", "Milan", "city", "R")]
+    source = tmp_path / name
+    if name.endswith(".json"):
+        source.write_text(json.dumps([dict(zip(("code", "name", "@type", "of"), row, strict=True)) for row in rows]))
+    else:
+        source.write_text("\n".join(map(",".join, [("code", "name", "@type", "of"), *rows])))
+    properties = {("code",): Property(Text()), ("name",): Property(Text()), ("of",): Property(Link("country"))}
+    schema = Schema({of: Class(of, properties, id=("code",)) for of in ("city", "country")})
+    found = check(schema, kbdisk.load(source)).misfits
+    assert [(one.of, one.path, [each.id for each in one.examples]) for one in found] == [
+        ("city", "of", ["M"]),
+        ("country", "of", ["I"]),
+    ]
+    assert found[0].examples[0].problem == "expected a link to country, got 'R', which is city"
+
+
+def test_an_id_that_the_source_says_itself_stays():
+    schema = Schema({"": Class("", {("code",): Property(Text())}, id=("code",))}, missing=("-",))
+    for id, tree, named in [
+        ("1", {"code": "R"}, "R"),
+        ("1", {"code": 7}, "7"),
+        ("http://e.org/R", {"code": "R"}, "http://e.org/R"),
+        ("_:b0", {"code": "R"}, "_:b0"),
+        ("Q1", {"@id": "Q1", "code": "R"}, "Q1"),
+        ("1", {}, "1"),
+        ("1", {"code": "-"}, "1"),
+        ("1", {"code": None}, "1"),
+    ]:
+        assert schema.id_of(Entity(id, tree)) == named

@@ -42,7 +42,7 @@ class PropertyKeys(Keys):
     required: Truth = Field(False, description="Every entity has one; asked for where it is not there.")
     unique: Truth = Field(False, description="No two entities have the same.")
     many: Annotated[str, choice("latest", "first", "median", "all")] = Field(
-        "", description="Which counts where there are several values."
+        "", description="Which counts where there are several values; all: a set of labels or links, a list of others."
     )
     missing: tuple[Spelling, ...] = Field((), description=f"{MISSING}, of this property.")
     novalue: tuple[Spelling, ...] = Field((), description="Spellings of: known not to exist, such as 0000-00-00.")

@@ -269,3 +269,29 @@ def test_leaves_of_composites_in_composites_are_those_of_the_class():
     kind = EVERYTHING[("list",)][0]
     known = KNOWN_EVERYTHING.classes[""].leaves()
     assert {path: one for path, one in known.items() if path[0] == "list"} == dict(leaves_of(("list",), kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole", "values", "kept"),
+    [
+        (Number(), Listed({"": Number()}), [3, "nan", "1", 3], [3, None, 1, 3]),
+        (DateKind(), Listed({"": DateKind()}), ["2001-05", "1999"], [Date(2001, 5), Date(1999)]),
+        (Category(), Set(Category()), ["b", "nan", "a"], ["b", "a"]),
+        (leaf.Link("City"), Set(leaf.Link("City")), ["b", "a"], ["b", "a"]),
+        (Set(Category()), Set(Category()), ["b"], ["b"]),
+    ],
+)
+def test_a_property_of_which_all_values_count_is_a_set_or_a_list_of_them(kind, whole, values, kept):
+    one = Property(kind, many="all", missing=("nan",))
+    assert one == Property(whole, missing=("nan",))
+    told = of_one_class({("x",): one})
+    assert Schema.read(told.to_yaml()) == told
+    entity = Entity("e", {"x": values})
+    assert told.check(entity) == []
+    assert told.apply(entity).tree == {"x": kept}
+    assert told.tree(told.leaves(entity)) == {"x": kept}
+
+
+def test_a_file_may_say_that_all_values_count():
+    told = Schema.read("kbdisk: 1\nclasses: {P: {properties: {x: {kind: number, many: all}}}}")
+    assert told.classes["P"].properties["x",] == Property(Listed({"": Number()}))
