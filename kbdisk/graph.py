@@ -109,8 +109,9 @@ class Graph:
             of, back_of = self.of(source), self.of(target)
             if of is not None and back_of is not None:
                 links[of, pattern(path), back_of] += 1
-                back = self.links.get_edge_data(target, source, default={})
-                answered.update((of, pattern(path), back_of, one) for one in {pattern(each) for each in back})
+                back: Any = self.links.get_edge_data(target, source) or {}
+                paths: set[Path] = {pattern(each) for each in back}
+                answered.update((of, pattern(path), back_of, one) for one in paths)
         found = [
             Inverse(*pair, links[pair[:3]], count / links[pair[:3]])
             for pair, count in answered.items()

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from kbdisk.batch import Batch
 
 WINDOW = 64  # batches whose entities are sorted by length among themselves
-Held = TypeVar("Held", "Layout", "Codes", "RaggedCodes", "Tokens")
+Of = TypeVar("Of", bound="Layout | Codes | RaggedCodes | Tokens")
 
 
 @dataclass(frozen=True)
@@ -159,10 +159,10 @@ def shuffled(sizes: Tensor, batch: int, generator: Generator | None = None, *, a
     """Every entity once, in batches of so many, in random order; with `alike` those of like size (N,) stand together."""
     order = torch.randperm(len(sizes), generator=generator)
     if not alike:
-        yield from order.split(batch)
+        yield from torch.split(order, batch)
         return
-    windows = [one[sizes[one].argsort(stable=True)] for one in order.split(batch * WINDOW)]
-    batches = [one for window in windows for one in window.split(batch)]
+    windows = [one[sizes[one].argsort(stable=True)] for one in torch.split(order, batch * WINDOW)]
+    batches = [one for window in windows for one in torch.split(window, batch)]
     for place in torch.randperm(len(batches), generator=generator).tolist():
         yield batches[place]
 
@@ -175,6 +175,6 @@ def _within(offsets: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     return owner, torch.arange(len(owner), device=indices.device) + (start - count.cumsum(0) + count)[owner]
 
 
-def _moved(held: Held, device: torch.device | str) -> Held:
-    moved: dict[str, Any] = {name: one.to(device) for name, one in vars(held).items() if isinstance(one, Tensor)}
-    return replace(held, **moved)
+def _moved(whole: Of, device: torch.device | str) -> Of:
+    moved: dict[str, Any] = {name: one.to(device) for name, one in vars(whole).items() if isinstance(one, Tensor)}
+    return replace(whole, **moved)

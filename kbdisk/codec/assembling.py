@@ -49,6 +49,8 @@ def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns:
     place = np.zeros(len(row), np.int64)  # of each token within its entity
     place[order] = np.arange(len(order)) - offsets[entity]
     needs = flat.needs[~lost[flat.needs].any(1)]
+    owner, needs = flat.entity[needs[:, 0]], place[needs]
+    order_of_needs = np.lexsort((needs[:, 1], needs[:, 0], owner))
     held, held_offsets = _held(index, flat, len(ids))
     return Tokens(
         layout=index.layout,
@@ -60,8 +62,8 @@ def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns:
             row=row[order],
             known=flat.place[order] != UNKNOWN,
             unit=_first_of_unit(index, entity, slot) - offsets[entity],
-            needs=place[needs],
-            need_offsets=_offsets(flat.entity[needs[:, 0]], len(ids)),
+            needs=needs[order_of_needs],
+            need_offsets=_offsets(owner, len(ids)),
             held=held,
             held_offsets=held_offsets,
         ),

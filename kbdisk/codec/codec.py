@@ -89,7 +89,7 @@ class Codec:
         column = torch.from_numpy(self.index.column).to(batch.slot.device)[batch.slot]  # (T,)
         for kind, (start, end) in batch.spans.items():
             tokens = of[start:end].nonzero()[:, 0] + start
-            for which in column[tokens].unique().tolist():
+            for which in sorted(set(column[tokens].tolist())):
                 own = tokens[column[tokens] == which]
                 values = self.index.columns[which].codec.decode(batch.values[kind][own - start])
                 of_entity, of_slot = batch.entity[own].tolist(), batch.slot[own].tolist()

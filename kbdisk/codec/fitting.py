@@ -83,7 +83,8 @@ def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: 
     groups = groups_of(kinds, counts, lambda each: SHARING[config.sharing](each, config.own, config.enough))
     make = Making(gathered, leaves, kinds, codecs, groups, entropies)
     slots = _numbered([*make.own(), *make.over_links(config.evidence.values)])
-    left_out = {tuple(one): NOTHING for one in gathered.places if one not in gathered.values}
+    lacking = sorted(gathered.places.keys() - gathered.values.keys(), key=lambda one: (one.of, path_key(one.path)))
+    left_out: dict[tuple[str, Path], str] = {(one.of, one.path): NOTHING for one in lacking}
     return Fitted(tuple(slots), left_out, words)
 
 

@@ -1,0 +1,376 @@
+"""Entities become tensors and come back; which slots there are, who shares weights, what is asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from worlds import PHONES, WORLD, phones, world
+
+from kbdisk.batch import Batch
+from kbdisk.codec import Codec, CodecConfig, EvidenceConfig
+from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Quantity, Text
+from kbdisk.errors import SchemaError
+from kbdisk.leaves import KINDS
+from kbdisk.leaves.category import CategoryConfig
+from kbdisk.leaves.words import Words
+from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.leaf import Category
+from kbdisk.schemas.leaf import Link as LinkLeaf
+from kbdisk.schemas.leaf import Text as TextLeaf
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+
+KNOWN = phones()
+CODEC = Codec.fit(PHONES, KNOWN)
+
+
+def whole_batch(codec: Codec, entities, ask="nothing") -> Batch:
+    tokens = codec.encode(entities, ask)
+    return tokens.batch(torch.arange(len(tokens)))
+
+
+def asked(codec: Codec, tree, ask="gaps", of="Phone") -> set[tuple]:
+    batch = whole_batch(codec, [Entity("it", tree, (of,))], ask)
+    return {codec.slots[slot].path for slot in batch.slot[batch.asked].tolist()}
+
+
+def same(one: Batch, other: Batch) -> bool:
+    """Whether two batches are one, tensor by tensor."""
+    pairs = [(getattr(one, name), getattr(other, name)) for name, value in vars(one).items() if torch.is_tensor(value)]
+    pairs += [(codes, other.values[kind]) for kind, codes in one.values.items()]
+    return all(torch.equal(*pair) for pair in pairs) and one.spans == other.spans
+
+
+# ---------------------------------------------------------------- there and back
+
+
+def values_of(path: str) -> st.SearchStrategy:
+    """One of the values that training entities have of a property."""
+    return st.sampled_from([one.tree[path] for one in KNOWN if path in one.tree])
+
+
+partial_trees = st.fixed_dictionaries(
+    {}, optional={key: values_of(key) for key in ("oem", "model", "weight", "launch", "body", "cameras", "colours")}
+)
+
+
+@settings(max_examples=30)
+@given(st.lists(partial_trees, max_size=4))
+def test_every_known_leaf_survives_the_way_to_tensors_and_back(trees):
+    entities = [Entity(str(i), tree, ("Phone",)) for i, tree in enumerate(trees)]
+    batch = whole_batch(CODEC, entities)
+    found = CODEC.leaves(batch, batch.known)
+    for entity, leaves in zip(entities, found, strict=True):
+        known = PHONES.leaves(entity)
+        assert {path: set(value) if isinstance(value, list) else value for path, value in leaves.items()} == {
+            path: set(value) if isinstance(value, list) else value for path, value in known.items()
+        }
+
+
+@settings(max_examples=30)
+@given(partial_trees)
+def test_leaves_go_together_as_the_entity_was(tree):
+    batch = whole_batch(CODEC, [Entity("one", tree, ("Phone",))])
+    found = CODEC.trees(batch, batch.known)[0]
+    whole = {**found, **({"colours": sorted(found["colours"])} if "colours" in found else {})}
+    assert whole == PHONES.apply(Entity("one", tree, ("Phone",))).tree
+
+
+def test_only_what_was_asked_for_is_decoded():
+    batch = whole_batch(
+        CODEC, [Entity("one", {"oem": "Nokia", "model": None, "launch": Date(2001)}, ("Phone",))], "gaps"
+    )
+    asked, filled = batch.asked, batch
+    text, number = (batch.spans[kind] for kind in ("text", "number"))
+    codes = CODEC.words.encode(["A phone of an altogether longer name"])
+    filled = filled.with_values("text", batch.asked[slice(*text)].nonzero()[:, 0], codes)
+    rows = batch.asked[slice(*number)].nonzero()[:, 0]
+    month = CODEC.slots[CODEC.slot("Phone", ("launch", "month"))].codec
+    assert CODEC.slots[int(batch.slot[number[0] + rows[2]])].path == ("launch", "month")
+    filled = filled.with_values("number", rows, month.encode([7, 7, 7]))
+    leaves = CODEC.leaves(filled, asked)[0]
+    assert leaves[("model",)] == "A phone of an altogether longer name"
+    assert leaves[("launch", "month")] == 7
+    assert ("oem",) not in leaves
+    assert ("launch", "year") not in leaves
+    assert leaves.keys() == {("model",), ("launch", "month"), ("launch", "day"), ("body", "height")}
+
+
+def test_a_codec_survives_the_way_to_json_and_back():
+    for schema, entities in ((PHONES, phones()), (WORLD, world())):
+        codec = Codec.fit(schema, entities, CodecConfig(enough=3, evidence=EvidenceConfig(values=3)))
+        data = json.loads(json.dumps(codec.to_json()))
+        words = Words.from_bytes(codec.words.to_bytes())
+        again = Codec.from_json(data, schema, words)
+        assert again.slots == codec.slots
+        assert again.left_out == codec.left_out
+        assert again.config == codec.config
+        assert same(whole_batch(again, entities, "all"), whole_batch(codec, entities, "all"))
+        assert again.to_json() == codec.to_json()
+        codecs = {id(slot.codec) for slot in again.slots}
+        assert len(codecs) == len({id(slot.codec) for slot in codec.slots}) < len(codec.slots)
+
+
+def test_a_schema_that_lacks_a_path_is_refused():
+    fewer = Schema({"Phone": Class("Phone", {("oem",): Property(Category())}), "Maker": PHONES.classes["Maker"]})
+    with pytest.raises(ValueError, match=r"expected a schema with .* of 'Phone', got none there"):
+        Codec.from_json(CODEC.to_json(), fewer, CODEC.words)
+
+
+def reordered(schema: Schema) -> Schema:
+    """The same with its classes, and their properties, the other way round."""
+    turned = {
+        name: replace(one, properties=dict(reversed(one.properties.items()))) for name, one in schema.classes.items()
+    }
+    return replace(schema, classes=dict(reversed(turned.items())))
+
+
+@pytest.mark.parametrize(("schema", "entities"), [(PHONES, phones()), (WORLD, world())])
+def test_the_order_of_the_schema_changes_nothing(schema, entities):
+    one, other = (Codec.fit(each, entities, CodecConfig(enough=3)) for each in (schema, reordered(schema)))
+    assert one.to_json() == other.to_json()
+    assert one.classes == other.classes
+    assert one.words == other.words
+    assert same(whole_batch(one, entities, "all"), whole_batch(other, entities, "all"))
+
+
+# ---------------------------------------------------------------- slots
+
+
+def test_slots_stand_by_kind_group_class_and_path():
+    kinds = list(dict.fromkeys(kind.name for kind in KINDS.values()))
+    codec = Codec.fit(PHONES, KNOWN, CodecConfig(sharing="disjoint"))
+    order = [(kinds.index(slot.kind), slot.group, slot.of) for slot in codec.slots]
+    assert order == sorted(order)
+    assert codec.slots[codec.slot("Maker", ("country",))].keys == ("Maker", "country")
+    assert codec.slot("Maker", ("oem",)) is None
+
+
+def test_a_slot_knows_how_many_have_it():
+    slots = {slot.keys: slot for slot in CODEC.slots}
+    with_oem = sum("oem" in one.tree for one in KNOWN)
+    assert slots["Phone", "oem"].count == with_oem
+    assert slots["Phone", "oem"].fill == with_oem / 40
+    assert slots["Maker", "name"].count == 3
+    assert slots["Maker", "name"].fill == 1
+    assert slots["Maker", "country"].entropy == pytest.approx(torch.tensor(3).log().item())
+    assert slots["Phone", "model"].entropy > slots["Phone", "oem"].entropy > 0
+
+
+def test_what_no_training_entity_has_is_left_out_and_said_to_be():
+    assert CODEC.left_out == {("Phone", ("never",)): "no training entity has a value"}
+    batch = whole_batch(CODEC, [Entity("one", {"never": "ever", "oem": "Nokia"}, ("Phone",))])
+    assert len(batch) == 1
+
+
+def test_what_is_ignored_has_no_slot_and_what_is_given_is_fixed():
+    roles = {slot.path: slot.role for slot in CODEC.slots}
+    assert ("note",) not in roles
+    assert roles[("row",)] == "given"
+    batch = whole_batch(CODEC, [Entity("one", {"oem": "Nokia", "row": 3, "note": "x"}, ("Phone",))], "all")
+    assert [CODEC.slots[slot].path for slot in batch.slot[batch.fixed].tolist()] == [("row",)]
+    assert ("row",) not in asked(CODEC, {"oem": "Nokia"}, "all")
+
+
+def test_places_of_a_list_share_their_codec_and_their_weights():
+    codec = Codec.fit(PHONES, KNOWN, CodecConfig(sharing="disjoint"))
+    places = [slot for slot in codec.slots if slot.path[0] == "cameras" and slot.path[-1] == "aperture"]
+    assert [slot.path[1] for slot in places] == [0, 1, 2]
+    assert len({id(slot.codec) for slot in places}) == len({slot.group for slot in places}) == 1
+    assert len({slot.unit for slot in codec.slots if slot.path[0] == "cameras"}) == 1
+    assert places[0].count > places[2].count
+
+
+@pytest.mark.parametrize(
+    ("config", "groups"),
+    [
+        (CodecConfig(sharing="tied"), {0}),
+        (CodecConfig(sharing="disjoint"), {0, 1, 2, 3, 4}),
+        (CodecConfig(sharing="auto", enough=10), {0, 1, 2, 3, 4}),  # the maker's country shares with nobody
+        (CodecConfig(sharing="auto", enough=34), {0, 1, 2, 3}),
+        (CodecConfig(sharing="auto", enough=10, own=2), {0}),
+        (CodecConfig(sharing="auto", enough=10_000), {0}),
+    ],
+)
+def test_properties_with_enough_values_have_weights_of_their_own(config, groups):
+    codec = Codec.fit(PHONES, KNOWN, config)
+    found = [slot for slot in codec.slots if slot.kind == "category"]
+    assert {slot.group for slot in found} == groups
+    assert [slot.group for slot in found] == sorted(slot.group for slot in found)
+    shared = {slot.keys[:2] for slot in found if slot.group == max(groups)}
+    assert ("Maker", "country") in shared or config.sharing == "disjoint"
+
+
+def test_the_tokenizer_is_trained_on_text_and_on_labels_that_are_read():
+    schema = of_one_class({("name",): Property(TextLeaf()), ("kind",): Property(Category())}, "Thing")
+    things = [Entity(str(i), {"name": Text("zzz", "en"), "kind": "albatross"}, ("Thing",)) for i in range(90)]
+    plain = Codec.fit(schema, things).words
+    kinds = {"category": CategoryConfig(labels="text")}
+    reading = Codec.fit(schema, things, CodecConfig(kinds=kinds)).words
+    assert reading.encode(["albatross"]).shape[1] <= plain.encode(["albatross"]).shape[1]
+    assert plain != reading
+    assert Codec.fit(of_one_class({("kind",): Property(Category())}, "Thing"), things).words is None
+
+
+def test_linked_entities_are_called_by_their_labels():
+    codec = Codec.fit(WORLD, world())
+    capital = codec.slots[codec.slot("Country", ("capital",))].codec.targets
+    cities = codec.slots[codec.slot("Country", ("cities",))].codec.labels
+    assert dict(zip(capital.values, capital.names, strict=True))["paris"] == "Paris"
+    assert "Lyon" in cities.names
+
+
+# ---------------------------------------------------------------- what is asked for
+
+
+def test_nothing_is_asked_for_in_training():
+    assert asked(CODEC, {"oem": None, "launch": Date(2001)}, "nothing") == set()
+
+
+def test_gaps_are_blanks_missing_parts_and_what_is_required():
+    tree = {"oem": None, "launch": Date(2001), "weight": Quantity(None, "oz"), "body": {"height": 120.5, "folds": None}}
+    assert asked(CODEC, tree) == {
+        ("oem",),
+        ("launch", "month"),
+        ("launch", "day"),
+        ("weight", "value"),
+        ("body", "folds"),
+    }
+    assert asked(CODEC, {"oem": "Nokia"}) == {("body", "height")}
+    assert asked(CODEC, {}, of="Maker") == set()
+
+
+def test_of_a_list_its_length_is_asked_for_and_then_what_is_blank_within_it():
+    height = {"body": {"height": 120.5}}
+    assert asked(CODEC, {"cameras": None} | height) == {("cameras", "count")}
+    blank = {"cameras": [{"aperture": None, "kind": "wide"}, {"kind": "wide"}, None]}
+    assert asked(CODEC, blank | height) == {
+        ("cameras", 0, "aperture"),
+        ("cameras", 2, "aperture"),
+        ("cameras", 2, "kind"),
+    }
+
+
+def test_blanks_within_a_map_are_asked_for_under_their_entry():
+    schema = of_one_class({("names",): Property(Mapped({"short": TextLeaf(), "long": TextLeaf()}))}, "Land")
+    told = [Entity(str(i), {"names": {"de": {"short": "a", "long": "b"}, "fr": {"short": "c"}}}, ()) for i in range(3)]
+    codec = Codec.fit(schema, told)
+    tree = {"names": {"@type": "x", "de": {"short": "a", "long": None}, "fr": {"short": None}}}
+    assert asked(codec, tree, of="Land") == {("names", 0, "long"), ("names", 1, "short")}
+
+
+def test_all_that_is_lacking_can_be_asked_for():
+    tree = {"oem": "Nokia", "cameras": [{"kind": "wide"}], "launch": NOVALUE, "colours": SOMEVALUE, "weight": "heavy"}
+    assert asked(CODEC, tree, "all") == {("model",), ("body", "height"), ("body", "folds"), ("cameras", 0, "aperture")}
+    assert ("launch", "day") in asked(CODEC, {"launch": Date(2001, 3)}, "all")
+
+
+def test_what_is_known_not_to_exist_is_not_asked_for():
+    assert asked(CODEC, {"body": {"height": NOVALUE}}) == set()
+
+
+def test_paths_can_be_asked_for_whole_or_leaf_by_leaf():
+    assert asked(CODEC, {"oem": "Nokia"}, [("launch",), ("oem",), ("model",)]) == {
+        ("launch", "day"),
+        ("launch", "month"),
+        ("launch", "year"),
+        ("model",),
+    }
+    assert asked(CODEC, {}, [("launch", "day")]) == {("launch", "day")}
+    assert asked(CODEC, {}, [("cameras",)]) == {("cameras", "count")}
+    assert asked(CODEC, {}, [("cameras", 1, "kind")]) == {("cameras", 1, "kind")}
+    assert asked(CODEC, {"cameras": [{}, {}]}, [("cameras", -1, "kind")]) == {
+        ("cameras", 0, "kind"),
+        ("cameras", 1, "kind"),
+    }
+    assert asked(CODEC, {}, [("oem",)], of="Maker") == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        (("nowhere",), "nowhere: expected a path that can be asked for, got one that cannot: no class has it"),
+        (("never",), "never: .*: no training entity has a value"),
+        (("row",), "row: .*: is given, and never predicted"),
+    ],
+)
+def test_a_path_that_cannot_be_asked_for_is_refused_with_the_reason(path, problem):
+    with pytest.raises(SchemaError, match=problem):
+        CODEC.encode([], [path])
+
+
+def test_an_unknown_word_for_what_to_ask_is_refused():
+    with pytest.raises(ValueError, match="expected nothing, gaps, all or paths to ask for, got 'everything'"):
+        CODEC.encode([], "everything")
+
+
+# ---------------------------------------------------------------- oddities
+
+
+def test_an_entity_without_a_class_of_the_schema_is_refused_by_its_id():
+    with pytest.raises(SchemaError, match="ship7: expected a class of Phone, Maker, got Ship"):
+        CODEC.encode([Entity("ship7", {}, ("Ship",))])
+    Codec.fit(PHONES, [*KNOWN, Entity("ship7", {}, ("Ship",))])
+
+
+def test_a_label_never_met_is_known_to_be_there():
+    batch = whole_batch(CODEC, [Entity("one", {"oem": "Fairphone"}, ("Phone",))])
+    assert batch.known.tolist() == [True]
+    assert batch.values["category"].tolist() == [-1]
+    assert CODEC.leaves(batch, batch.known) == [{}]
+
+
+def test_a_place_beyond_those_of_training_is_no_token():
+    many = [{"aperture": 1.8, "kind": "wide"}] * 9
+    batch = whole_batch(CODEC, [Entity("one", {"cameras": many}, ("Phone",))])
+    assert {CODEC.slots[slot].path[1] for slot in batch.slot.tolist()} == {0, 1, 2, "count"}
+
+
+def test_what_has_no_code_is_left_out_with_the_reason_and_so_is_what_came_over_it():
+    narrow, wide = Category(("red", "blue"), closed=True), Category()
+
+    def schema(colour, to):
+        links = {("next",): Property(LinkLeaf("Thing", to)), ("colour",): Property(colour)}
+        return of_one_class(links, "Thing")
+
+    red = Entity("a", {"colour": "red", "next": Link("b")}, ("Thing",))
+    blue = Entity("b", {"colour": "blue", "next": Link("a")}, ("Thing",))
+    codec = replace(Codec.fit(schema(narrow, ("a", "b")), [red, blue]), schema=schema(wide, ()))
+    new = Entity("c", {"colour": "red", "next": Link("d")}, ("Thing",))
+    tokens = codec.encode([red, blue, new, Entity("d", {"colour": "green"}, ("Thing",))])
+    assert set(tokens.unread) == {
+        "d: colour: expected one of red, blue, got 'green'",
+        "c: next: expected one of a, b, got 'd'",
+        "c: next.colour: expected one of red, blue, got 'green'",
+    }
+    batch = tokens.batch(torch.tensor([2, 3]), absent=9)
+    paths = [codec.slots[slot].path for slot in batch.slot.tolist()]
+    assert paths == [("colour",), ("^Thing", "next"), ("next",)]
+    assert batch.entity.tolist() == [0, 1, 1]
+    assert batch.absent.tolist() == [False, False, True]  # of what could not be coded, nothing is lacking
+
+
+@pytest.mark.parametrize(
+    ("told", "problem"),
+    [
+        ({"sharing": "some"}, "expected one of disjoint, tied, auto for sharing, got 'some'"),
+        ({"kinds": {"colour": 3}}, "expected kinds among number, category, text, link, set, got colour"),
+    ],
+)
+def test_a_config_that_makes_no_sense_is_refused(told, problem):
+    with pytest.raises(ValueError, match=problem):
+        CodecConfig(**told)
+
+
+def test_what_a_schema_has_beside_is_no_token():
+    schema = of_one_class({(f"p{i}",): Property(Category()) for i in range(2000)}, "Wide")
+    entities = [Entity(str(i), {f"p{(7 * i + j) % 2000}": "x" for j in range(10)}, ("Wide",)) for i in range(300)]
+    codec = Codec.fit(schema, entities)
+    tokens = codec.encode(entities)
+    assert tokens.sizes.tolist() == [10] * 300
+    assert {slot.group for slot in codec.slots} == {0}
+    assert len(tokens.batch(torch.arange(50), absent=3)) == 50 * 13
