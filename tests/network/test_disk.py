@@ -93,7 +93,7 @@ def test_the_order_of_the_schema_changes_nothing(entities, sharing):
         hidden = hide(batch, Hiding(), torch.Generator().manual_seed(2))
         nats = believed(model, batch, hidden.visible, hidden.asked)
         told = [(int(e), codec.slots[s].keys) for e, s in zip(batch.entity, batch.slot, strict=True)]
-        results.append({key: value for key, value in zip(told, nats.tolist(), strict=True)})
+        results.append(dict(zip(told, nats.tolist(), strict=True)))
     assert results[0] == pytest.approx(results[1], abs=1e-6)
 
 
@@ -136,7 +136,7 @@ def test_a_visible_link_brings_evidence(learnt):
 def test_properties_of_other_classes_cost_and_change_nothing(entities):
     more = {f"extra{number}": Property(Number()) for number in range(50)}
     wide = Schema({**SCHEMA.classes, "Other": Class("Other", {(name,): one for name, one in more.items()})})
-    others = [Entity(f"other{n}", {name: n * 1.5 for name in more}, classes=("Other",)) for n in range(3)]
+    others = [Entity(f"other{n}", dict.fromkeys(more, n * 1.5), classes=("Other",)) for n in range(3)]
     codec, _ = made(SCHEMA, entities)
     wider, model = made(wide, [*entities, *others])
     ours, theirs = (each.encode(entities).batch(torch.arange(4), absent=100) for each in (codec, wider))
