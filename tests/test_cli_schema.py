@@ -349,3 +349,11 @@ def test_help_has_no_gaps_of_several_lines(run):
     for command in COMMANDS:
         lines = [line.strip() for line in run(command, "--help")[1].splitlines()]
         assert not any(lines[n : n + 3] == ["", "", ""] for n in range(len(lines))), command
+
+
+def test_what_is_exported_is_imported_as_it_was(run, tmp_path):
+    file = tmp_path / "phone.schema.json"
+    file.write_text(run("export", PHONES_SCHEMA)[1])
+    status, out, err = run("import", file)
+    assert (status, err) == (0, "")
+    assert Schema.read(out) == Schema.read(PHONES_SCHEMA)
