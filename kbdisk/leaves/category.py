@@ -127,10 +127,10 @@ class CategoryBelief:
 
     def entropy(self) -> Tensor:
         """(n,) labels never met count as one."""
-        entropy = torch.special.entr(self.logits.softmax(-1)).sum(-1)
+        entropy = unsure(self.logits.softmax(-1)).sum(-1)
         if self.unseen is None:
             return entropy
-        return entropy * (1 - self.unseen) + torch.special.entr(self.unseen) + torch.special.entr(1 - self.unseen)
+        return entropy * (1 - self.unseen) + unsure(self.unseen) + unsure(1 - self.unseen)
 
     def top(self, k: int) -> tuple[Tensor, Tensor]:
         """(n, k) the likeliest labels, best first, and (n, k) their probabilities"""
@@ -144,6 +144,12 @@ class CategoryBelief:
     def pick(self, rows: Tensor) -> CategoryBelief:
         """Those of some rows."""
         return CategoryBelief(self.logits[rows], None if self.unseen is None else self.unseen[rows])
+
+
+def unsure(chance: Tensor) -> Tensor:
+    """What each chance adds to an entropy: - p log p, 0 for 0."""
+    summand: Tensor = torch.special.entr(chance)
+    return summand
 
 
 def ranks(scores: Tensor, codes: Tensor) -> Tensor:
@@ -171,7 +177,7 @@ class CategoryEncoder(nn.Module):
         """(n,) -> (n, D)"""
         if self.training and self.unread:
             codes = codes.masked_fill(torch.rand(codes.shape, device=codes.device) < self.unread, OTHER)
-        x = self.labels(codes, self.columns(rows.slot)) + rows.path  # (n, D)
+        x: Tensor = self.labels(codes, self.columns(rows.slot)) + rows.path  # (n, D)
         for block in self.blocks:
             x = block(x, rows.counts)
         return x

@@ -67,12 +67,10 @@ class Labels:
         for kind in kinds:
             if not issubclass(kind, TYPES):
                 raise ValueError(f"expected a label, got {next(value for value in values if type(value) is kind)!r}")
-        if bool not in kinds:
-            found = map(self._plain.get, values, repeat(OTHER))
-        else:
-            found = (
-                (self._truths if value is True or value is False else self._plain).get(value, OTHER) for value in values
-            )
+        found: Iterable[int] = map(self._plain.get, values, repeat(OTHER))
+        if bool in kinds:
+            own = (self._truths if value is True or value is False else self._plain for value in values)
+            found = (table.get(value, OTHER) for table, value in zip(own, values, strict=True))
         codes = np.fromiter(found, np.int64, len(values))
         if not self.open and (codes < 0).any():
             raise ValueError(f"expected {self.listed()}, got {values[int(np.argmin(codes))]!r}")
@@ -104,14 +102,17 @@ class Labels:
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data; a Decimal as {"decimal": "1.50"}."""
-        values = [{"decimal": str(value)} if isinstance(value, Decimal) else value for value in self.values]
+        labels: tuple[Any, ...] = self.values
+        values = [{"decimal": str(value)} if isinstance(value, Decimal) else value for value in labels]
         named = {"names": list(self.names)} if self.names else {}
         return {"values": values, "counts": list(self.counts), "open": self.open, **named}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
-        values = (Decimal(value["decimal"]) if isinstance(value, dict) else value for value in data["values"])
+        values: Iterable[Any] = (
+            Decimal(value["decimal"]) if isinstance(value, dict) else value for value in data["values"]
+        )
         return cls(tuple(values), tuple(data["counts"]), data["open"], tuple(data.get("names", ())))
 
 

@@ -66,7 +66,8 @@ class Mixed:
         own, whose = own[rows], whose[rows]
         places = [(whose == part).nonzero()[:, 0] for part in range(len(self.parts))]
         picked = [(place, belief.pick(own[place])) for place, belief in zip(places, self.parts, strict=True)]
-        return mixed([(place, belief) for place, belief in picked if len(place)] or picked[:1])
+        some: Belief = mixed([(place, belief) for place, belief in picked if len(place)] or picked[:1])
+        return some
 
     def each(self, ask: Callable[[Any, Tensor], Tensor], blank: float = -1) -> Tensor:
         """What every belief answers, in the order of the rows."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from torch.nn import functional as F
 
 from kbdisk.blocks import GroupedLinear, scored
 from kbdisk.leaves.base import Rows, Setting
-from kbdisk.leaves.category import ranks
+from kbdisk.leaves.category import ranks, unsure
 from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.reading import TextVectors, starts
 from kbdisk.leaves.scoring import marginal, present
@@ -64,7 +65,8 @@ class Targets:
 
     def vectors(self, which: Tensor) -> Tensor:
         """(m,) codes -> (m, D)"""
-        return self.entities(which + self.start, self.scale)
+        vectors: Tensor = self.entities(which + self.start, self.scale)
+        return vectors
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,9 @@ class PointerBelief:
 
     def entropy(self) -> Tensor:
         """(n,) targets never met count as one."""
-        entropy = self._by_rows(lambda scores: torch.special.entr(scores.softmax(1)).sum(1))
+        entropy = self._by_rows(lambda scores: unsure(scores.softmax(1)).sum(1))
         rest = torch.tensor([self.unseen, 1 - self.unseen], device=entropy.device)
-        return entropy * rest[1] + torch.special.entr(rest).sum()
+        return entropy * rest[1] + unsure(rest).sum()
 
     @property
     def probs(self) -> Tensor:
@@ -125,8 +127,8 @@ class PointerBelief:
     def top(self, k: int) -> tuple[Tensor, Tensor]:
         """(n, k) the likeliest targets, best first, and (n, k) their probabilities"""
         k = min(k, len(self.targets.bias))
-        codes = self._by_rows(lambda scores: scores.topk(k, 1).indices)
-        probs = self._by_rows(lambda scores: scores.softmax(1).topk(k, 1).values)
+        best = self._parts(lambda scores: scores.softmax(1).topk(k, 1))
+        probs, codes = (torch.cat(each) for each in zip(*best, strict=True))
         return codes, probs * (1 - self.unseen)
 
     def ranks(self, codes: Tensor) -> Tensor:
@@ -142,12 +144,14 @@ class PointerBelief:
         return self.targets.vectors(torch.arange(len(self.targets.bias), device=self.query.device))  # (V, D)
 
     def _by_rows(self, ask: Callable[..., Tensor], *given: Tensor) -> Tensor:
-        """Ask of the scores of all targets (n, V), no more of them at a time than there is room for."""
+        """Ask of the scores of all targets (n, V)."""
+        return torch.cat(self._parts(ask, *given))
+
+    def _parts(self, ask: Callable[..., Any], *given: Tensor) -> list[Any]:
+        """The same, part by part: no more scores at a time than there is room for."""
         rows = max(ROOM // max(len(self.targets.bias), 1), 1)
         parts = zip(*(each.split(rows) for each in (self.query, *given)), strict=True)
-        return torch.cat(
-            [ask(F.linear(query, self._vectors, self.targets.bias).float(), *own) for query, *own in parts]
-        )
+        return [ask(F.linear(query, self._vectors, self.targets.bias).float(), *own) for query, *own in parts]
 
 
 def uniform(labels: Labels) -> Tensor:

@@ -103,12 +103,14 @@ def _cut(x: Tensor, first: Numbers, size: Numbers) -> Sequence[Tensor]:
     """These pieces of a tensor, which stand in order."""
     bounds = np.stack([first, first + size], 1).ravel()
     lengths = np.diff(bounds, prepend=0, append=len(x)).tolist()
-    return x.split(lengths)[1::2]
+    pieces: Sequence[Tensor] = x.split(lengths)
+    return pieces[1::2]
 
 
 def _ranges(first: Numbers, size: Numbers) -> Numbers:
     """first, first + 1, ... of each, one after the other."""
-    return np.repeat(first - (size.cumsum() - size), size) + np.arange(size.sum())
+    before = size.cumsum() - size
+    return np.repeat(first - before, size) + np.arange(size.sum(), dtype=np.int64)
 
 
 class LearntScores(nn.Module):

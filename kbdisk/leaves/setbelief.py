@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kbdisk.leaves.category import unsure
 from kbdisk.leaves.subsets import Subsets, draw, expected, included, subsets
 
 PADDING, UNMET = -1, -2
@@ -91,7 +92,7 @@ class CountedSets:
         numbers = self.numbers(self.longest).log_softmax(1)
         chance = numbers.exp()
         within = self._sums.total - expected(self.logits, self._sums)
-        whole = torch.special.entr(chance) + torch.where(chance > 0, chance * within, 0)
+        whole = unsure(chance) + torch.where(chance > 0, chance * within, 0)
         return whole.sum(1) + _unsure(self.unmet)
 
     @property
@@ -138,7 +139,7 @@ class FreeSets:
     def entropy(self) -> Tensor:
         """(n,)"""
         probs = self.probs
-        return (torch.special.entr(probs) + torch.special.entr(1 - probs)).sum(1) + _unsure(self.unmet)
+        return _unsure(probs).sum(1) + _unsure(self.unmet)
 
     @property
     def probs(self) -> Tensor:
@@ -165,4 +166,4 @@ def _unmet(chance: Tensor, codes: Tensor) -> Tensor:
 
 
 def _unsure(chance: Tensor) -> Tensor:
-    return torch.special.entr(chance) + torch.special.entr(1 - chance)
+    return unsure(chance) + unsure(1 - chance)

@@ -44,7 +44,7 @@ class SetConfig:
     """How sets are read and believed."""
 
     labels: str = "learnt"  # or "text": labels mean what their text says, and more can be added later
-    counted: int = 1024  # labels of a slot, at most, for a belief that is conditioned on the number of members
+    counted: int = 256  # labels of a slot, at most, for a belief that is conditioned on the number of members
     sizes: int = 16  # numbers of members that are read as different
     unread: float = 0.01  # of the members read in training: as one never met, so that it means something
 
@@ -168,7 +168,7 @@ class SetEncoder(nn.Module):
         vectors = self.labels(member, self.columns(rows.slot)[row])  # (members, D)
         pooled = vectors.new_zeros(len(codes), vectors.shape[1]).index_add(0, row, vectors)
         size = self.groups[rows.slot] * (self.sizes + 1) + counts.clamp(max=self.sizes)  # (n,)
-        x = pooled / counts.clamp(min=1)[:, None] + F.embedding(size, self.count) + rows.path  # (n, D)
+        x: Tensor = pooled / counts.clamp(min=1)[:, None] + F.embedding(size, self.count) + rows.path  # (n, D)
         for block in self.blocks:
             x = block(x, rows.counts)
         return x
