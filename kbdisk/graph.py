@@ -53,7 +53,7 @@ class Graph:
         for entity in entities:
             found = schema.class_of(entity)
             if found is not None:
-                graph.add(entity.id, found.name, schema.leaves(entity))
+                graph.add(schema.id_of(entity), found.name, schema.leaves(entity))
         return graph
 
     def add(self, id: str, of: str, leaves: Mapping[Path, Any]) -> None:

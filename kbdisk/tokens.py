@@ -67,7 +67,7 @@ class Tokens:
     """A data set."""
 
     layout: Layout
-    ids: tuple[str, ...]  # of the entities
+    ids: tuple[str, ...]  # that links find the entities by
     classes: Tensor  # (N,)
     offsets: Tensor  # (N + 1,)
     slot: Tensor  # (T,)

@@ -341,17 +341,20 @@ def test_what_has_no_code_is_left_out_with_the_reason_and_so_is_what_came_over_i
     blue = Entity("b", {"colour": "blue", "next": Link("a")}, ("Thing",))
     codec = replace(Codec.fit(schema(narrow, ("a", "b")), [red, blue]), schema=schema(wide, ()))
     new = Entity("c", {"colour": "red", "next": Link("d")}, ("Thing",))
-    tokens = codec.encode([red, blue, new, Entity("d", {"colour": "green"}, ("Thing",))])
+    green = Entity("d", {"colour": "green"}, ("Thing",))
+    tokens = codec.encode([red, blue, new, green, replace(new, id="e", tree={"next": Link("f")}), replace(red, id="f")])
     assert set(tokens.unread) == {
         "d: colour: expected one of red, blue, got 'green'",
         "c: next: expected one of a, b, got 'd'",
         "c: next.colour: expected one of red, blue, got 'green'",
+        "e: next: expected one of a, b, got 'f'",
     }
     batch = tokens.batch(torch.tensor([2, 3]), absent=9)
     paths = [codec.slots[slot].path for slot in batch.slot.tolist()]
     assert paths == [("colour",), ("^Thing", "next"), ("next",)]
     assert batch.entity.tolist() == [0, 1, 1]
     assert batch.absent.tolist() == [False, False, True]  # of what could not be coded, nothing is lacking
+    assert tokens.sizes[4] == 0  # nor comes the colour of f over a link that is no token
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
             continue
         gathered.entities[reading.of] += 1
         if linked and entity.label:
-            gathered.names[entity.id] = entity.label
+            gathered.names[reading.id] = entity.label
         for path, value in reading.leaves.items():
             source = Source(reading.of, pattern(path))
             if source in gathered.places:

@@ -16,7 +16,7 @@ from kbdisk.schemas.schema import Misfit, Schema
 class Reading(NamedTuple):
     """An entity as its class's properties see it."""
 
-    id: str
+    id: str  # that links find it by
     of: str
     leaves: dict[Path, Any]  # what is known
     gaps: list[Path]  # where there is a place without a value
@@ -29,7 +29,7 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
     found = schema.class_of(entity)
     if found is None:
         return None
-    reading = Reading(entity.id, found.name, {}, [], [], [])
+    reading = Reading(schema.id_of(entity), found.name, {}, [], [], [])
     misfits: list[Misfit] = []
     for path, one, value in schema.applied(found, entity, misfits):
         if one.role == "ignore":
