@@ -19,7 +19,7 @@ from torch import Tensor
 from kbdisk.leaves.number.tables import Tables
 
 HALVINGS = 70  # of a quantile's bracket
-NODES = 32  # values that stand for a belief when its entropy is estimated
+NODES = 64  # values that stand for a belief when its entropy is estimated
 TOP = 8  # candidates whose mass is found exactly for the mode
 CELLS = 2**16  # rows x nodes at once
 
@@ -54,8 +54,8 @@ class Curve(Protocol):
     def nodes(self, count: int) -> Tensor:
         """(n, count) z that stand for the distribution."""
 
-    def peaks(self) -> Tensor:
-        """(n, m) z where the density may be highest."""
+    def peaks(self, knots: Tensor) -> Tensor:
+        """(n, m) z where the density may be highest in original units, the map having its knots there (n, P)."""
 
     def pick(self, rows: Tensor) -> Curve:
         """Some of the rows."""
@@ -146,7 +146,7 @@ class NumberBelief:
     def quantile(self, level: float | Tensor) -> Tensor:
         """The number (n,) up to which there is so much of the mass; (n, m) for m levels."""
         levels = torch.as_tensor(level, dtype=torch.float64, device=self.slot.device)
-        values = self._quantile(levels.reshape(1, -1).expand(len(self.slot), -1))
+        values: Tensor = self._quantile(levels.reshape(1, -1).expand(len(self.slot), -1))
         return values.squeeze(1) if levels.ndim == 0 else values
 
     @torch.no_grad()
@@ -163,11 +163,13 @@ class NumberBelief:
         if values.shape[1] == 0:
             return found
         jump = torch.searchsorted(places, low.contiguous(), right=True).clamp(max=values.shape[1] - 1)
-        return torch.where(places.gather(1, jump) <= high, values.gather(1, jump), found)
+        place = places.gather(1, jump)
+        return torch.where((low < place) & (place <= high), values.gather(1, jump), found)
 
     def _places(self, atoms: Tensor) -> Tensor:
         """The codes of atoms (n, A), infinite where there are none."""
-        return self.tables(self.slot, atoms.where(atoms.isfinite(), 0)).where(atoms.isfinite(), torch.inf)
+        places: Tensor = self.tables(self.slot, atoms.where(atoms.isfinite(), 0))
+        return places.where(atoms.isfinite(), torch.inf)
 
     def _span(self, places: Tensor) -> tuple[Tensor, Tensor]:
         low, high = self.curve.span()
@@ -184,14 +186,12 @@ class NumberBelief:
     def likeliest(self) -> Tensor:
         """(n,) the number whose step has the greatest mass, among the peaks of the curve, the map's pieces and atoms."""
         tables, slot = self.tables, self.slot
-        knots = tables.z[slot]
-        z = torch.cat([self.curve.peaks(), (knots[:, 1:] + knots[:, :-1]) / 2], dim=1)  # (n, C)
+        z = self.curve.peaks(tables.z[slot])  # (n, C)
         values = tables.inverse(slot, z)
         dense = self.curve.density(z) * tables.derivative(slot, values)
-        best = dense.topk(min(TOP, z.shape[1]), dim=1).indices
-        _, masses = self.atoms
-        commonest = masses.topk(min(TOP, masses.shape[1]), dim=1).indices
-        values = torch.cat([self._numbers().gather(1, commonest), values.gather(1, best)], dim=1)
+        values = values.gather(1, dense.topk(min(TOP, z.shape[1]), dim=1).indices)
+        commonest = self.atoms[1].topk(min(TOP, self.shares.shape[1] - 1), dim=1).indices
+        values = torch.cat([self._numbers().gather(1, commonest), values, tables.ends(slot, values)], dim=1)
         values = tables.snapped(slot, values)
         return values.gather(1, self._mass(values).argmax(1, keepdim=True)).squeeze(1)
 
@@ -233,11 +233,8 @@ class NumberBelief:
     @torch.no_grad()
     def entropy(self) -> Tensor:
         """(n,) the expectation of -log_prob: exact over the atoms, over the curve by values spread evenly over it."""
-        size = max(1, CELLS // NODES)
-        parts = [
-            self.pick(rows)._entropy() for rows in torch.arange(len(self.slot), device=self.slot.device).split(size)
-        ]
-        return torch.cat(parts) if parts else self.shares[:, 0]
+        every = torch.arange(len(self.slot), device=self.slot.device)
+        return torch.cat([self.pick(rows)._entropy() for rows in torch.split(every, CELLS // NODES)])
 
     def _entropy(self) -> Tensor:
         curve = self.tables.snapped(self.slot, self.tables.inverse(self.slot, self.curve.nodes(NODES)))

@@ -114,8 +114,9 @@ class Binned:
 
     def _place(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """By how many lengths codes (n, m) are out in the lower and the upper tail (0 or less); their bin; how far in."""
-        left, right = (z - self.edges[:, :1]).clamp(max=0), (self.edges[:, -1:] - z).clamp(max=0)
-        inside = (z - left + right).contiguous()
+        first, last = self.edges[:, :1], self.edges[:, -1:]
+        left, right = (z - first).clamp(max=0), (last - z).clamp(max=0)
+        inside = torch.minimum(torch.maximum(z, first), last).contiguous()
         bin = (torch.searchsorted(self.edges, inside, right=True) - 1).clamp(0, self.edges.shape[1] - 2)
         return left / self.tail[:, None], right / self.tail[:, None], bin, inside - self.edges.gather(1, bin)
 
@@ -123,10 +124,7 @@ class Binned:
         """(n,) in code."""
         under, bins, over = self.masses
         tails = under * (self.edges[:, :1] - self.tail[:, None]) + over * (self.edges[:, -1:] + self.tail[:, None])
-        return tails.squeeze(1) + (bins * self._middles()).sum(1)
-
-    def _middles(self) -> Tensor:
-        return (self.edges[:, 1:] + self.edges[:, :-1]) / 2
+        return tails.squeeze(1) + (bins * (self.edges[:, 1:] + self.edges[:, :-1]) / 2).sum(1)
 
     def span(self) -> tuple[Tensor, Tensor]:
         """Codes (n,) between which all of the mass is."""
@@ -161,16 +159,11 @@ class Binned:
         right = tail * ((1 - level).clamp(min=TINY) / over.clamp(min=TINY)).log().clamp(-SPAN, 0)
         return inner + left - right
 
-    def peaks(self) -> Tensor:
-        """Codes (n, m) among which the likeliest is: the middles of the bins, and where the tails begin."""
-        return torch.cat(
-            [
-                self._middles(),
-                self.edges[:, :1] - self.tail[:, None] * SLIGHT,
-                self.edges[:, -1:] + self.tail[:, None] * SLIGHT,
-            ],
-            dim=1,
-        )
+    def peaks(self, knots: Tensor) -> Tensor:
+        """Codes (n, m) among which the likeliest is: the middles between all edges and knots, and where tails begin."""
+        places = torch.cat([self.edges, knots], dim=1).sort(dim=1).values
+        out = SLIGHT * self.tail[:, None]
+        return torch.cat([(places[:, 1:] + places[:, :-1]) / 2, places[:, :1] - out, places[:, -1:] + out], dim=1)
 
     def pick(self, rows: Tensor) -> Binned:
         """Some of the rows."""

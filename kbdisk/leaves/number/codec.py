@@ -7,6 +7,7 @@ to lie beyond is written as the bound; so the masses of all steps that can be wr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -109,9 +110,13 @@ class NumberCodec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], words: Any = None) -> Self:
         """Itself again."""
-        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-        line = {name: tuple(value) if isinstance(value, list) else value for name, value in data["map"].items()}
+        fields: dict[str, Any] = {name: _frozen(value) for name, value in data.items()}
+        line: dict[str, Any] = {name: _frozen(value) for name, value in data["map"].items()}
         return cls(**{**fields, "leaf": Number(**data["leaf"]), "map": CodeMap(**line)})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _floats(leaf: Number, values: Sequence[Any]) -> Floats:
@@ -156,20 +161,21 @@ def _imagined(leaf: Number) -> Floats:
 
 
 def _atoms(numbers: Floats, step: float, config: NumberConfig) -> tuple[tuple[float, ...], tuple[float, ...], Floats]:
-    """The values had again and again, the share of each, and the other values (all, where too few remain to fit)."""
+    """The values had again and again; the share of each; and all values, atoms no oftener than they need be to be some.
+
+    So a map and bins are fitted that neither lack an atom's place nor are owned by it.
+    """
     x, counts = np.unique(numbers, return_counts=True)
-    often = counts >= max(config.atom_count, config.atom_share * len(numbers))
-    if config.atoms == 0 or not often.any():
-        return (), (), numbers
-    x, counts = x[often], counts[often]
-    commonest: list[int] = []
-    for place in np.argsort(-counts, kind="stable").tolist():
-        if len(commonest) < config.atoms and all(abs(x[place] - x[other]) >= step / 2 for other in commonest):
-            commonest.append(place)
-    kept = sorted(commonest)
-    others = numbers[~np.isin(numbers, x[kept])]
-    several = len(others) > 1 and others[-1] - others[0] > step / 2
-    return tuple(x[kept].tolist()), tuple((counts[kept] / len(numbers)).tolist()), others if several else numbers
+    least = max(config.atom_count, math.ceil(config.atom_share * len(numbers)))
+    often = np.flatnonzero(counts >= least)
+    chosen: list[int] = []
+    for place in often[np.argsort(-counts[often], kind="stable")].tolist():
+        if len(chosen) < config.atoms and all(abs(x[place] - x[other]) >= step / 2 for other in chosen):
+            chosen.append(place)
+    chosen.sort()
+    fewer = counts.copy()
+    fewer[chosen] = least
+    return tuple(x[chosen].tolist()), tuple((counts[chosen] / len(numbers)).tolist()), np.repeat(x, fewer)
 
 
 def _floor(map: CodeMap, values: Floats, step: float) -> float:

@@ -37,7 +37,8 @@ class AtomHead(nn.Module):
         """(n, D) -> the log mass of the curve and of each atom (n, 1 + A); 0 alone where no property has atoms."""
         if self.linear is None:
             return torch.zeros(len(h), 1, device=h.device)
-        return (self.linear(h, rows.counts).float() + self.prior[rows.slot]).log_softmax(1)
+        shares: Tensor = self.linear(h, rows.counts).float() + self.prior[rows.slot]
+        return shares.log_softmax(1)
 
 
 class NumberDecoder(nn.Module):

@@ -29,12 +29,11 @@ class Periodic(nn.Module):
 
     def forward(self, z: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)."""
-        counts = rows.counts if len(self.frequency) > 1 else [len(rows)]
-        turns = torch.cat(
-            [part[:, None] * own for part, own in zip(z.split(list(counts)), self.frequency, strict=True)]
-        )
-        angle = 2 * math.pi * turns  # (n, F)
-        return self.linear(torch.cat([angle.sin(), angle.cos()], dim=1), counts)  # (n, D)
+        counts = list(rows.counts) if len(self.frequency) > 1 else [len(rows)]
+        parts = zip(torch.split(z, counts), self.frequency, strict=True)
+        angle = 2 * math.pi * torch.cat([part[:, None] * own for part, own in parts])  # (n, F)
+        x: Tensor = self.linear(torch.cat([angle.sin(), angle.cos()], dim=1), counts)  # (n, D)
+        return x
 
 
 class PeriodicLinearReLU(Periodic):

@@ -34,7 +34,7 @@ class NumberEncoder(nn.Module):
 
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n, 4) -> (n, D)."""
-        x = self.embedding(codes[:, 0], rows) + rows.path  # (n, D)
+        x: Tensor = self.embedding(codes[:, 0], rows) + rows.path  # (n, D)
         if self.most:
             index = codes[:, 3].long()
             atoms = self.atoms[self.group[rows.slot] * self.most + index.clamp(min=0)]  # (n, D)

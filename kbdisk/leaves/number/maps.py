@@ -40,17 +40,12 @@ class CodeMap:
     def forward(self, values: Floats) -> Floats:
         """Numbers to codes."""
         x, z, slope = self.knots
-        piece = np.searchsorted(x, values, side="right")
-        left = np.maximum(piece - 1, 0)
-        return np.asarray(z[left] + (values - x[left]) * slope[piece])
+        return _along(x, z, slope, values)
 
     def inverse(self, codes: Floats) -> Floats:
         """Codes to numbers."""
         x, z, slope = self.knots
-        piece = np.searchsorted(z, codes, side="right")
-        left = np.maximum(piece - 1, 0)
-        values = x[left] + (codes - z[left]) / slope[piece]
-        return np.asarray(np.clip(values, np.append(-np.inf, x)[piece], np.append(x, np.inf)[piece]))
+        return _along(z, x, 1 / slope, codes)
 
     def derivative(self, values: Floats) -> Floats:
         """dz / dx: how much code a number has there."""
@@ -66,6 +61,15 @@ class CodeMap:
         below = np.where(np.searchsorted(x, low, side="right") == here, plain, code - self.forward(low))
         above = np.where(np.searchsorted(x, high, side="right") == here, plain, self.forward(high) - code)
         return below, above
+
+
+def _along(start: Floats, end: Floats, slope: Floats, values: Floats) -> Floats:
+    """Along the pieces between knots; rounding never takes a value over the next knot."""
+    piece = np.searchsorted(start, values, side="right")
+    left = np.maximum(piece - 1, 0)
+    with np.errstate(over="ignore"):  # far out on a steep tail
+        places = end[left] + (values - start[left]) * slope[piece]
+    return np.asarray(np.clip(places, np.append(-np.inf, end)[piece], np.append(end, np.inf)[piece]))
 
 
 def line(x: float, z: float, spread: float) -> CodeMap:
@@ -120,8 +124,9 @@ def quantile(values: Floats, step: float, most: int) -> CodeMap:
     places = np.concatenate([x[:1], x[:-1] / 2 + x[1:] / 2, x[-1:]])
     shares = np.concatenate([ends[:1], counts.cumsum()[:-1], len(values) - ends[1:]]) / len(values)
     # half of the knots evenly by share, for the bulk, and half evenly by code, for the tails
-    outer = np.linspace(*(normal.inv_cdf(share) for share in shares[[0, -1]]), most - most // 2)
-    levels = np.concatenate([np.linspace(0, 1, most // 2), [normal.cdf(z) for z in outer]])
+    lowest, highest = (normal.inv_cdf(share) for share in shares[[0, -1]])
+    outer = [normal.cdf(z) for z in np.linspace(lowest, highest, most - most // 2)]
+    levels = np.concatenate([np.linspace(0, 1, most // 2), outer])
     chosen = np.unique([0, len(x), *np.searchsorted(shares, levels).clip(0, len(x))])
     return _through(places[chosen], np.array([normal.inv_cdf(share) for share in shares[chosen]]), step)
 

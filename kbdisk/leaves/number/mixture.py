@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kbdisk.leaves.number.normal import LogMass
+from kbdisk.leaves.number.normal import log_mass
 
 SPAN = 39.0  # in standard deviations: float64's normal distribution ends there
 CELLS = 2**22  # row-points x components held at once
@@ -34,8 +34,7 @@ class Mixture:
 
     def log_mass(self, codes: Tensor) -> Tensor:
         """(n,) of the step that each code (n, 4) has around it."""
-        mass: Tensor = LogMass.apply(self.logits, self.mean, self.std, codes[:, 0], codes[:, 1], codes[:, 2])
-        return mass
+        return log_mass(self.logits, self.mean, self.std, codes)
 
     def cdf(self, z: Tensor) -> Tensor:
         """The mass below each code z (n, m), in float64."""
@@ -56,8 +55,8 @@ class Mixture:
     def _sum(self, z: Tensor, term: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """The weighted sum over components of a function of (z - mean) / std, (n, m)."""
         rows = max(1, CELLS // max(1, z.shape[1] * self.mean.shape[1]))
-        parts = zip(z.split(rows), self.logits.split(rows), self.mean.split(rows), self.std.split(rows), strict=True)
-        return torch.cat([_some(*part, term) for part in parts])
+        every = torch.split(torch.arange(len(z), device=z.device), rows)
+        return torch.cat([_some(z[some], self.pick(some), term) for some in every])
 
     def span(self) -> tuple[Tensor, Tensor]:
         """Codes (n,) between which all of the mass is."""
@@ -87,8 +86,8 @@ class Mixture:
         shares = self.logits.softmax(1).cumsum(1)
         return self._at(shares, even.expand(len(shares), -1), noise.expand(len(shares), -1))
 
-    def peaks(self) -> Tensor:
-        """Codes (n, m) among which the likeliest is, or near to it: from the highest components uphill."""
+    def peaks(self, knots: Tensor) -> Tensor:
+        """Codes (n, m) near to the likeliest: uphill from the highest components, and between the knots (n, P)."""
         many = min(PEAKS, self.mean.shape[1])
         best = (self.logits - self.std.log()).topk(many, dim=1).indices
         z = self.mean.gather(1, best)  # (n, m)
@@ -98,17 +97,17 @@ class Mixture:
             near = (pull[:, None] - ((z[:, :, None] - self.mean[:, None]) / self.std[:, None]).square() / 2).softmax(2)
             near = near / self.std[:, None].square()
             z = (near * self.mean[:, None]).sum(2) / near.sum(2)
-        return torch.cat([means, z.double()], dim=1)
+        return torch.cat([means, z.double(), (knots[:, 1:] + knots[:, :-1]) / 2], dim=1)
 
     def pick(self, rows: Tensor) -> Mixture:
         """Some of the rows."""
         return Mixture(self.logits[rows], self.mean[rows], self.std[rows])
 
 
-def _some(z: Tensor, logits: Tensor, mean: Tensor, std: Tensor, term: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    mean, std = mean.double()[:, None], std.double()[:, None]  # (n, 1, K)
+def _some(z: Tensor, mixture: Mixture, term: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    mean, std = mixture.mean.double()[:, None], mixture.std.double()[:, None]  # (n, 1, K)
     terms = term((z[:, :, None] - mean) / std, std)  # (n, m, K)
-    return torch.matmul(terms, logits.double().softmax(1)[:, :, None]).squeeze(2)
+    return torch.matmul(terms, mixture.logits.double().softmax(1)[:, :, None]).squeeze(2)
 
 
 def _phi(t: Tensor) -> Tensor:

@@ -30,6 +30,12 @@ MILLS = (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.186288
 MILLS_0 = -1.26551223 + 0.5 * math.log(math.pi / 2)
 
 
+def log_mass(logits: Tensor, mean: Tensor, std: Tensor, codes: Tensor) -> Tensor:
+    """(n,) of the step around each code (n, 4), for mixtures (n, K)."""
+    mass: Tensor = LogMass.apply(logits, mean, std, *codes[:, :3].unbind(1))  # type: ignore[no-untyped-call]
+    return mass
+
+
 class LogMass(torch.autograd.Function):
     """(n,) log of the mass between code - below and code + above."""
 

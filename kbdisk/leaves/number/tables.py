@@ -111,6 +111,14 @@ class Tables(nn.Module):
         parts = [code.clamp(-FAR, FAR), below, above, self.atom(slot, values).double()]
         return torch.cat(parts, dim=1).float()
 
+    def ends(self, slot: Tensor, values: Tensor) -> Tensor:
+        """The first and the last step of the piece of the map that each number is on (n, 2 m); its own in a tail."""
+        x, half = self.x[slot], self.step[slot, None] / 2
+        right = torch.searchsorted(x, values.contiguous(), right=True)
+        first, last = x.gather(1, (right - 1).clamp(min=0)) + half, x.gather(1, right.clamp(max=x.shape[1] - 1)) - half
+        inner = (right > 0) & (right < x.shape[1])
+        return torch.cat([torch.where(inner, first, values), torch.where(inner, last, values)], dim=1)
+
     def edges(self, slot: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Where the steps around numbers (n, m) begin and end, in code; infinite at the bounds."""
         half = self.step[slot, None] / 2

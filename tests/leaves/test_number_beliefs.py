@@ -1,0 +1,310 @@
+"""Beliefs about numbers, with scipy as the judge: in codes, in steps of the resolution, in original units."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
+from kbdisk.leaves.number.binned import TAILS, Binned, Bins
+from kbdisk.leaves.number.mixture import Mixture
+from kbdisk.leaves.number.tables import Tables
+from kbdisk.schemas.leaf import Number
+
+RANDOM = np.random.default_rng(0)
+SKEWED = RANDOM.lognormal(1, 1, size=2000).round(3)
+SPIKED = np.concatenate([SKEWED[:600], [0.0] * 300, [2.5] * 100])
+WHOLE = RANDOM.geometric(0.2, size=1000)
+LEAVES = {
+    "skewed": (Number(), SKEWED.tolist()),
+    "spiked": (Number(minimum=0), SPIKED.tolist()),
+    "whole": (Number(integer=True, minimum=1, maximum=15), WHOLE[WHOLE < 16].tolist()),
+}
+
+
+def fitted(data: str = "skewed", code: str = "quantile", **choices) -> NumberCodec:
+    leaf, values = LEAVES[data]
+    return NumberCodec.fit(leaf, values, NumberConfig(code=code, **choices), None)
+
+
+def mixture(rows: int = 3, components: int = 4, narrow: float = 0.0) -> Mixture:
+    std = (torch.randn(rows, components) - narrow).exp()
+    return Mixture(torch.randn(rows, components), torch.randn(rows, components), std)
+
+
+def binned(codec: NumberCodec, rows: int = 3) -> Binned:
+    bins, slot = Bins([codec]), torch.zeros(rows, dtype=torch.long)
+    return Binned(bins.prior[slot] + torch.randn(rows, TAILS + bins.count), bins.edges[slot], bins.tail[slot])
+
+
+def believed(codec: NumberCodec, curve: Mixture | Binned) -> NumberBelief:
+    rows = len(curve.logits)
+    shares = torch.randn(rows, 1 + len(codec.atoms)).log_softmax(1)
+    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), Tables([codec]))
+
+
+@pytest.fixture(
+    params=[(d, c, k) for d in LEAVES for c in ("quantile", "log", "standard") for k in ("mixture", "binned")]
+)
+def belief(request) -> tuple[NumberCodec, NumberBelief]:
+    data, code, kind = request.param
+    codec = fitted(data, code)
+    return codec, believed(codec, mixture() if kind == "mixture" else binned(codec))
+
+
+def grid(codec: NumberCodec, belief: NumberBelief) -> torch.Tensor:
+    """Numbers (n, m) strictly within the bounds, close to each other in code, with every knot and every edge."""
+    edges = belief.curve.edges[0].numpy() if isinstance(belief.curve, Binned) else []
+    x = codec.map.inverse(np.concatenate([np.linspace(-20, 20, 8_001), codec.map.z, edges]))
+    low, high = codec.bounds
+    return torch.from_numpy(np.unique(x[(x > low) & (x < high)])).expand(len(belief.slot), -1)
+
+
+def test_a_mixture_is_scipys():
+    curve = mixture()
+    z = torch.linspace(-6, 6, 41, dtype=torch.float64).expand(3, -1)
+    weights = curve.logits.double().softmax(1).numpy()[:, :, None]
+    law = stats.norm(curve.mean.double().numpy()[:, :, None], curve.std.double().numpy()[:, :, None])
+    at = z.numpy()[:, None]
+    assert curve.cdf(z).numpy() == pytest.approx((weights * law.cdf(at)).sum(1), abs=1e-12)
+    assert curve.density(z).numpy() == pytest.approx((weights * law.pdf(at)).sum(1), rel=1e-10)
+    assert curve.mean_code().numpy() == pytest.approx((weights * law.mean()).sum((1, 2)))
+
+
+def test_a_mixture_of_straight_codes_has_scipys_quantiles():
+    codec = fitted(code="standard", atoms=0)
+    curve = mixture(1, 3)
+    belief = believed(codec, curve)
+    mean, std = SKEWED.mean(), SKEWED.std()
+    law = stats.Mixture(
+        [
+            stats.Normal(mu=mean + std * m, sigma=std * s)
+            for m, s in zip(curve.mean[0].tolist(), curve.std[0].tolist(), strict=True)
+        ],
+        weights=curve.logits[0].double().softmax(0).numpy(),
+    )
+    levels = torch.tensor([1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-6], dtype=torch.float64)
+    assert belief.quantile(levels)[0].numpy() == pytest.approx([law.icdf(p) for p in levels.numpy()], rel=1e-6)
+    assert belief.mean().item() == pytest.approx(law.mean())
+    at = np.array([-3.0, 0.0, 2.0, 11.0])
+    assert belief.density(torch.from_numpy(at)[None])[0].numpy() == pytest.approx(law.pdf(at))
+    assert belief.cdf(torch.from_numpy(at)[None])[0].numpy() == pytest.approx(law.cdf(at))
+    codes = codec.encode([2.0])
+    assert belief.log_prob(codes).item() == pytest.approx(math.log(law.cdf(2.0005) - law.cdf(1.9995)), abs=1e-4)
+    assert belief.log_prob(codes).item() == pytest.approx(law.logpdf(2.0) + math.log(0.001), abs=1e-3)
+
+
+def test_a_binned_density_is_scipys_histogram_with_tails():
+    codec = fitted(code="minmax", atoms=0)
+    curve = binned(codec)
+    under, bins, over = (mass[0].numpy() for mass in curve.masses)
+    edges, tail = curve.edges[0].numpy(), curve.tail[0].item()
+    law = stats.rv_histogram((bins, edges), density=False)
+    z = torch.linspace(edges[0] - 1, edges[-1] + 1, 301, dtype=torch.float64)
+    left, right = stats.expon(loc=-edges[0], scale=tail), stats.expon(loc=edges[-1], scale=tail)
+    at = z.numpy()
+    cdf = under * left.sf(-at) + (1 - under - over) * law.cdf(at) + over * right.cdf(at)
+    pdf = under * left.pdf(-at) + (1 - under - over) * law.pdf(at) + over * right.pdf(at)
+    assert curve.cdf(z.expand(3, -1))[0].numpy() == pytest.approx(cdf, abs=1e-12)
+    assert curve.density(z.expand(3, -1))[0].numpy() == pytest.approx(pdf, rel=1e-9)
+
+
+def test_density_and_atoms_integrate_to_the_cdf_and_to_one(belief):
+    codec, belief = belief
+    x = grid(codec, belief)
+    masses = belief.density((x[:, 1:] + x[:, :-1]) / 2) * x.diff(dim=1)
+    values, atoms = belief.atoms
+    places = torch.searchsorted(x[0].contiguous(), values[0])
+    inside = (places > 0) & (places < x.shape[1])  # not at a bound
+    masses[:, (places - 1)[inside]] += atoms[:, inside]
+    cdf = belief.cdf(x)
+    assert (cdf[:, :1] + masses.cumsum(1)).numpy() == pytest.approx(cdf[:, 1:].numpy(), abs=1e-3)
+    if codec.leaf.minimum is None:
+        assert masses.sum(1).numpy() == pytest.approx(np.ones(3), abs=1e-3)
+
+
+def test_the_masses_of_all_steps_are_those_of_the_cdf(belief):
+    codec, belief = belief
+    low, high = max(codec.bounds[0], -2), min(codec.bounds[1], 15)
+    steps = np.linspace(low, high, round((high - low) / codec.step) + 1).round(codec.decimals)
+    codes = codec.encode(steps.tolist())
+    ends = belief.cdf(torch.tensor([low - codec.step / 2, high + codec.step / 2]).double().expand(3, -1))
+    for row in range(3):
+        mass = belief.pick(torch.full((len(steps),), row)).log_prob(codes).double().exp().sum()
+        assert mass.item() == pytest.approx((ends[row, 1] - ends[row, 0]).item(), abs=1e-4)
+    if codec.whole:
+        assert ends.tolist() == [[0, 1]] * 3
+
+
+def test_the_mean_is_the_average_of_the_quantiles(belief):
+    _, belief = belief
+    levels = (torch.arange(500, dtype=torch.float64) + 0.5) / 500
+    assert belief.mean().numpy() == pytest.approx(belief.quantile(levels).mean(1).numpy(), rel=0.05, abs=0.02)
+
+
+def test_the_mean_is_exact():
+    codec = fitted("spiked")
+    curve = mixture(1, 2)
+    belief = believed(codec, curve)
+
+    def density(z: float) -> float:
+        return curve.density(torch.tensor([[z]], dtype=torch.float64)).item()
+
+    def weighed(z: float) -> float:
+        return codec.map.inverse(np.array([z])).clip(*codec.bounds).item() * density(z)
+
+    ends = [-30.0, *codec.map.z, codec.map.forward(np.zeros(1)).item(), 30.0]
+    whole = sum(integrate.quad(weighed, a, b)[0] for a, b in zip(sorted(ends)[:-1], sorted(ends)[1:], strict=True))
+    values, masses = belief.atoms
+    expected = belief.shares[0, 0].double().exp() * whole + (values * masses).sum()
+    assert belief.mean().item() == pytest.approx(expected.item(), rel=1e-8)
+
+
+def test_quantiles_are_the_least_numbers_that_reach_the_level(belief):
+    codec, belief = belief
+    levels = torch.tensor([0.001, 0.1, 0.25, 0.5, 0.77, 0.9, 0.999], dtype=torch.float64)
+    found = belief.quantile(levels)
+    assert (found.diff(dim=1) >= 0).all()
+    slight = 1e-9 * (1 + found.abs())
+    assert (belief.cdf(found + slight) >= levels - 1e-9).all()
+    least = found <= codec.bounds[0]
+    assert ((belief.cdf(found - slight) <= levels + 1e-9) | least).all()
+    assert torch.equal(belief.median(), belief.quantile(0.5))
+
+
+def test_an_interval_holds_its_share(belief):
+    _, belief = belief
+    low, high = belief.interval(0.8)
+    slight = 1e-9
+    assert (belief.cdf(high + slight) - belief.cdf(low - slight) >= 0.8 - 1e-6).all()
+    assert (belief.cdf(low - slight) <= 0.1 + 1e-6).all()
+    assert (belief.cdf(high - slight) <= 0.9 + 1e-6).all()
+
+
+def test_draws_follow_the_cdf_and_can_be_written(belief):
+    codec, belief = belief
+    count = 4000
+    codes = belief.pick(torch.zeros(count, dtype=torch.long)).sample(generator=torch.Generator().manual_seed(1))
+    written = codec.decode(codes)
+    torch.testing.assert_close(codec.encode(written), codes, rtol=1e-3, atol=1e-6)
+    values = np.sort(np.array(written, dtype=float))
+    upper = belief.cdf(torch.from_numpy(values + codec.step / 2).expand(3, -1))[0].numpy()
+    share = np.searchsorted(values, values, side="right") / count
+    assert np.abs(upper - share).max() < 1.95 / math.sqrt(count)  # Kolmogorov: 1 in 1000
+
+
+def test_draws_are_those_of_the_generator():
+    belief = believed(fitted("spiked"), mixture(50))
+    first, second, other = (belief.sample(generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize("kind", ["mixture", "binned"])
+def test_a_low_temperature_sharpens(kind):
+    codec = fitted("skewed", "standard", atoms=0)
+    belief = believed(codec, mixture(1) if kind == "mixture" else binned(codec, 1)).pick(
+        torch.zeros(2000, dtype=torch.long)
+    )
+    spread = [belief.sample(temperature)[:, 0].std().item() for temperature in (2.0, 1.0, 0.5, 0.1)]
+    assert spread == sorted(spread, reverse=True)
+
+
+def test_the_mode_is_the_likeliest_step(belief):
+    codec, belief = belief
+    x = grid(codec, belief)[0].numpy()
+    candidates = np.unique(
+        np.concatenate([x[(x > -100) & (x < 1000)], codec.atoms]).round(codec.decimals).clip(*codec.bounds)
+    )
+    codes = codec.encode(candidates.tolist())
+    for row, mode in enumerate(belief.log_prob(belief.mode()).tolist()):
+        best = belief.pick(torch.full((len(codes),), row)).log_prob(codes).max().item()
+        assert mode >= best - 0.03
+
+
+def test_entropy_is_the_expectation_of_minus_log_prob(belief):
+    _, belief = belief
+    entropy = belief.entropy()
+    assert (entropy >= 0).all()
+    for row in range(3):
+        one = belief.pick(torch.full((4000,), row))
+        surprise = -one.log_prob(one.sample())
+        assert entropy[row].item() == pytest.approx(surprise.mean().item(), abs=0.3)
+
+
+def test_entropy_of_a_certain_belief_is_nothing():
+    codec = fitted("whole", atoms=0)
+    sharp = Mixture(
+        torch.zeros(1, 1), torch.from_numpy(codec.map.forward(np.array([[4.0]]))).float(), torch.full((1, 1), 1e-4)
+    )
+    assert believed(codec, sharp).entropy().item() == pytest.approx(0, abs=1e-4)
+    assert codec.decode(believed(codec, sharp).mode()) == [4]
+
+
+def test_one_belief_in_two_straight_codes_has_one_log_prob():
+    standard, minmax = fitted("skewed", "standard", atoms=0), fitted("skewed", "minmax", atoms=0)
+    curve = mixture(1)
+    values = [0.001, 0.5, 3.0, 17.25, 60.0]
+    x = torch.from_numpy(standard.map.inverse(curve.mean.double().numpy()))
+    stretch = minmax.map.after / standard.map.after
+    same = Mixture(curve.logits, torch.from_numpy(minmax.map.forward(x.numpy())).float(), curve.std * stretch)
+    several = torch.zeros(len(values), dtype=torch.long)
+    first = believed(standard, curve).pick(several).log_prob(standard.encode(values))
+    second = believed(minmax, same).pick(several).log_prob(minmax.encode(values))
+    assert first.tolist() == pytest.approx(second.tolist(), abs=1e-3)
+
+
+def test_one_belief_in_two_codes_that_bend_has_one_log_prob():
+    """Level between the knots of the one map; in the other it is another density, of the same masses."""
+    rank, straight = fitted("skewed", "quantile", atoms=0), fitted("skewed", "minmax", atoms=0)
+    edges = np.array(rank.map.z)
+    logits = torch.randn(1, TAILS + len(edges) - 1)
+    logits[:, :TAILS] = -30.0
+    curves = [
+        Binned(logits, torch.from_numpy(map.forward(rank.map.inverse(edges)))[None], torch.ones(1).double())
+        for map in (rank.map, straight.map)
+    ]
+    values = np.unique(SKEWED)[5:-5:20].tolist()
+    several = torch.zeros(len(values), dtype=torch.long)
+    first, second = (
+        believed(codec, curve).pick(several).log_prob(codec.encode(values))
+        for codec, curve in zip((rank, straight), curves, strict=True)
+    )
+    assert first.tolist() == pytest.approx(second.tolist(), abs=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["mixture", "binned"])
+@pytest.mark.parametrize("data", LEAVES)
+def test_no_value_is_impossible_however_far(kind, data):
+    codec = fitted(data)
+    far = [1, 15] if codec.whole else [0, 1e-300, 1e4, 1e9, 1e100, 1e300]
+    curve = mixture(len(far)) if kind == "mixture" else binned(codec, len(far))
+    curve.logits.requires_grad_()
+    if kind == "mixture":
+        curve.mean.requires_grad_()
+        curve.std.requires_grad_()
+    masses = believed(codec, curve).log_prob(codec.encode(far))
+    assert torch.isfinite(masses).all()
+    assert (masses <= 0).all()
+    masses.sum().backward()
+    for parameter in (curve.logits, *([curve.mean, curve.std] if kind == "mixture" else [])):
+        assert torch.isfinite(parameter.grad).all()
+
+
+def test_picking_rows_picks_their_beliefs(belief):
+    _, belief = belief
+    some = torch.tensor([2, 0])
+    assert torch.equal(belief.pick(some).mean(), belief.mean()[some])
+    assert torch.equal(belief.pick(some).entropy(), belief.entropy()[some])
+    codes = belief.sample()
+    assert torch.equal(belief.pick(some).log_prob(codes[some]), belief.log_prob(codes)[some])
+
+
+def test_values_of_codes_are_what_is_decoded(belief):
+    codec, belief = belief
+    codes = belief.sample()
+    assert belief.values(codes).tolist() == pytest.approx(codec.decode(codes), rel=1e-9)
