@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.leaves.text.config import TextConfig
-from kbdisk.leaves.text.decoding import Said, Shortest, beam, drawing, greedy, say
+from kbdisk.leaves.text.decoding import Beams, Said, Shortest, drawing, greedy, say
 from kbdisk.leaves.text.writer import Writer
 from kbdisk.leaves.words import Words
 
@@ -55,7 +55,7 @@ class TextBelief:
         """(n, L), the likeliest text of each that was found."""
         if self.config.decoding == "greedy":
             return self.greedy().codes
-        return self.beams(self.config.beams)[0][:, 0]
+        return self.beams(self.config.beams, best=1)[0][:, 0]
 
     def entropy(self) -> Tensor:
         """(n,) an estimate, unbiased: the entropies of the tokens' beliefs along some draws, the same each time."""
@@ -81,10 +81,13 @@ class TextBelief:
         return found
 
     @torch.no_grad()
-    def beams(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k likeliest token rows found, best first: (n, k, L), and their log-probabilities (n, k)."""
+    def beams(self, k: int, best: int | None = None) -> tuple[Tensor, Tensor]:
+        """The k likeliest token rows found, best first: (n, k, L), and their log-probabilities (n, k).
+
+        Where only the `best` ones are wanted the others may not have ended yet. Where there are fewer, the rest has -inf.
+        """
         parts = [
-            beam(self.writer.begin(h), len(h), self.config.most, k, shortest, h.device)
+            Beams(self.writer.begin(h), len(h), self.config.most, k, shortest, h.device).search(best or k)
             for h, shortest in self._chunks(max(TOGETHER // k, 1))
         ]
         codes, log_prob = zip(*parts, strict=True)

@@ -39,9 +39,9 @@ class Said:
 
 @dataclass
 class Shortest:
-    """How many characters each text still lacks before it may end."""
+    """How many characters each text still lacks before it may end; bytes that make none may count as some."""
 
-    lacking: Tensor  # (m,) 1 more before anything is said: the space that a text begins with is none of it
+    lacking: Tensor  # (m,)
     lengths: Tensor  # (V,) characters of each token
     begins: Tensor  # (V,) which tokens begin with that space
 
@@ -65,7 +65,9 @@ def drawing(temperature: float, generator: torch.Generator | None) -> Callable[[
     """One token of each, drawn: (m, V) -> (m,)."""
 
     def draw(log_p: Tensor) -> Tensor:
-        return torch.multinomial((log_p / temperature).softmax(1), 1, generator=generator)[:, 0]
+        below = (log_p / temperature).softmax(1).cumsum(1)  # (m, V)
+        where = torch.rand(len(log_p), 1, generator=generator, device=log_p.device) * below[:, -1:]
+        return torch.searchsorted(below, where, right=True)[:, 0].clamp(max=log_p.shape[1] - 1)
 
     return draw
 
@@ -98,42 +100,52 @@ def say(
     return Said(codes, log_prob, entropy)
 
 
-def beam(
-    texts: Beginnings, n: int, most: int, k: int, shortest: Shortest | None, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """The k likeliest texts of each that the search comes by, best first: codes (n, k, L), log-probabilities (n, k).
+class Beams:
+    """The k likeliest beginnings of each of n texts. One that has ended stays while no k others are likelier."""
 
-    A text that has ended stays among the k for as long as no k others are likelier. Where there are fewer than k, the
-    rest has -inf.
-    """
-    codes = torch.zeros(n, k, most, dtype=torch.long, device=device)
-    score = torch.full((n, k), -torch.inf, device=device)
-    score[:, 0] = 0
-    ended = torch.zeros(n, k, dtype=torch.bool, device=device)
-    live = torch.arange(n, device=device) * k  # (m,) which of the n * k go on
-    last = torch.full_like(live, BOS)
-    for place in range(most):
-        if len(live) == 0:
-            break
-        log_p = texts.next(last)  # (m, V)
-        best, token = (shortest.bound(log_p) if shortest else log_p).topk(min(k, log_p.shape[1]))  # (m, k)
-        scores = torch.full((n * k, best.shape[1]), -torch.inf, device=device)
-        scores[:, 0] = score.flatten().masked_fill(~ended.flatten(), -torch.inf)
-        scores[live] = score.flatten()[live, None] + best
-        tokens = torch.zeros_like(scores, dtype=torch.long).index_copy(0, live, token)
+    def __init__(
+        self, texts: Beginnings, n: int, most: int, k: int, shortest: Shortest | None, device: torch.device
+    ) -> None:
+        self.codes = torch.zeros(n, k, most, dtype=torch.long, device=device)
+        self.score = torch.full((n, k), -torch.inf, device=device)  # best first
+        self.score[:, 0] = 0
+        self.ended = torch.zeros(n, k, dtype=torch.bool, device=device)
+        self.live = torch.arange(n, device=device) * k  # (m,) which of the n * k go on
+        self.last = torch.full_like(self.live, BOS)  # (m,)
+        self.texts, self.shortest = texts, shortest
 
-        score, chosen = scores.view(n, -1).topk(k)  # (n, k)
-        parent = chosen // best.shape[1]  # (n, k) which beam each comes from
-        said = tokens.view(n, -1).gather(1, chosen)
-        codes = codes.gather(1, parent[:, :, None].expand(-1, -1, most))
-        codes[:, :, place] = said
-        ended = ended.gather(1, parent) | (said == EOS)
+    def search(self, best: int) -> tuple[Tensor, Tensor]:
+        """Go on until the best ones of each are certain: codes (n, k, L), log-probabilities (n, k)."""
+        for place in range(self.codes.shape[2]):
+            if len(self.live) == 0:
+                break
+            parent, said = self._extend()
+            self.codes = self.codes.gather(1, parent[:, :, None].expand_as(self.codes))
+            self.codes[:, :, place] = said
+            self.ended = self.ended.gather(1, parent) | (said == EOS)
+            going = ~self.ended & (self.score > -torch.inf) & ~self.ended[:, :best].all(1, keepdim=True)
+            self._keep(going.flatten().nonzero()[:, 0], parent, said, place == 0)
+        return self.codes, self.score
 
-        going = (~ended & (score > -torch.inf)).flatten().nonzero()[:, 0]
-        where = torch.zeros(n * k, dtype=torch.long, device=device)
-        where[live] = torch.arange(len(live), device=device)
-        origin = where[(parent + torch.arange(n, device=device)[:, None] * k).flatten()[going]]
-        live, last = going, said.flatten()[going]
-        shortest = shortest and shortest.after(origin, last, place == 0)
-        texts = texts.pick(origin)
-    return codes, score
+    def _extend(self) -> tuple[Tensor, Tensor]:
+        """Each by one token: of the k that are now the likeliest, which it was made of (n, k), and the token (n, k)."""
+        n, k = self.score.shape
+        log_p = self.texts.next(self.last)  # (m, V)
+        log_p, token = (self.shortest.bound(log_p) if self.shortest else log_p).topk(min(k, log_p.shape[1]))  # (m, c)
+        score, c = self.score.flatten(), log_p.shape[1]
+        scores = score.new_full((n * k, c), -torch.inf)
+        scores[:, 0] = score.where(self.ended.flatten(), -torch.inf)
+        scores[self.live] = score[self.live, None] + log_p
+        tokens = torch.zeros_like(scores, dtype=torch.long).index_copy(0, self.live, token)
+        self.score, chosen = scores.view(n, -1).topk(k)  # (n, k)
+        return chosen // c, tokens.view(n, -1).gather(1, chosen)
+
+    def _keep(self, going: Tensor, parent: Tensor, said: Tensor, first: bool) -> None:
+        """Go on with these of the n * k."""
+        n, k = parent.shape
+        where = torch.zeros(n * k, dtype=torch.long, device=going.device)
+        where[self.live] = torch.arange(len(self.live), device=going.device)
+        origin = where[going - going % k + parent.flatten()[going]]
+        self.live, self.last = going, said.flatten()[going]
+        self.shortest = self.shortest and self.shortest.after(origin, self.last, first)
+        self.texts = self.texts.pick(origin)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from kbdisk.blocks import attention_scale
 from kbdisk.leaves.text.config import TextConfig
-from kbdisk.leaves.text.packing import Packing
+from kbdisk.leaves.text.packing import Packing, exact, steady
 
 
 @dataclass
@@ -59,11 +59,12 @@ class Layer(nn.Module):
         """(n, D) of the next token of each text -> (n, D), after what the cache has of it."""
         h = self.before_attention(x)
         query, key, value = (
-            part.unflatten(-1, (self.heads, 1, -1))  # (n, H, 1, d)
+            exact(part).unflatten(-1, (self.heads, 1, -1))  # (n, H, 1, d)
             for part in (self.query(h), *self.key_value(h).chunk(2, -1))
         )
         cache.grow(key, value)
-        seen = F.scaled_dot_product_attention(query, cache.key, cache.value, scale=self.scale)
+        with steady(x.device):
+            seen = F.scaled_dot_product_attention(query, cache.key, cache.value, scale=self.scale)
         return self._map(x + self.mix(seen.flatten(1)))
 
     def _map(self, x: Tensor) -> Tensor:

@@ -9,7 +9,9 @@ n texts   L tokens in the longest row   T tokens of all   H heads   d width of o
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,6 +44,11 @@ class Packing:
 
         Each looks at its own text; if causal, at what does not follow, which padding always does.
         """
+        with steady(query.device):
+            return self._attend([exact(part) for part in (query, key, value)], heads, scale, causal)
+
+    def _attend(self, given: list[Tensor], heads: int, scale: float, causal: bool) -> Tensor:
+        query, key, value = given
         sizes = [texts * length for texts, length in self.buckets]
         asking = sizes if len(query) == len(key) else [texts for texts, _ in self.buckets]
         real = [None] * len(sizes) if self.real is None or causal else self.real.split(sizes)
@@ -54,6 +61,16 @@ class Packing:
             out = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal, scale=scale)
             parts.append(out.transpose(1, 2).flatten(2).flatten(0, 1))  # (texts * length, D)
         return torch.cat(parts) if parts else query
+
+
+def exact(x: Tensor) -> Tensor:
+    """What attention takes: on a CPU float32, as bfloat16 takes it three times as long on texts as short as these."""
+    return x.float() if x.device.type == "cpu" else x
+
+
+def steady(device: torch.device) -> AbstractContextManager[Any]:
+    """Where attention is worked out: on a CPU as it is given."""
+    return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()
 
 
 def packed(lengths: Tensor) -> Packing:

@@ -81,7 +81,7 @@ def load_sentence_encoder(name: str) -> SentenceEncoder:
     except ImportError as error:
         raise ValueError(
             f"expected the package sentence-transformers, as {name!r} is to read text, got none. "
-            "Install kbdisk[sentences]."
+            "Run: pip install 'kbdisk[sentences]'"
         ) from error
     encoder: SentenceEncoder = SentenceTransformer(name, trust_remote_code=False)
     return encoder

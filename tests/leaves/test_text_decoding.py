@@ -1,0 +1,210 @@
+"""Said, drawn, searched: what comes out is what a list of all texts and their probabilities would say."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from kbdisk.leaves.text import TextBelief, TextConfig, Writer
+from kbdisk.leaves.text.writer import LogProb
+from kbdisk.leaves.words import BYTES, EOS, Words
+
+V, L, D = 6, 4, 8  # tokens: the end, and 4 and 5; texts of 4 tokens at most
+ALL = [
+    [*text, *([EOS] if len(text) < L else [])]
+    for length in range(L + 1)
+    for text in product((BYTES, BYTES + 1), repeat=length)
+]
+TEXTS = torch.tensor([[*text, *[0] * (L - len(text))] for text in ALL])  # (31, L)
+
+
+def belief(n: int = 1, **config) -> TextBelief:
+    writer = Writer(V, D, TextConfig(heads=2)).eval()
+    with torch.no_grad():
+        writer.scores.weight.mul_(2)
+    return TextBelief(writer, torch.randn(n, D), TextConfig(most=L, **config), Words())
+
+
+def probabilities(one: TextBelief) -> torch.Tensor:
+    """(n, 31) of all texts."""
+    n = len(one.h)
+    spread = one.pick(torch.arange(n).repeat_interleave(len(TEXTS)))
+    return spread.log_prob(TEXTS.repeat(n, 1)).view(n, -1).detach()
+
+
+def test_probabilities_of_all_texts_add_up_to_one():
+    torch.testing.assert_close(probabilities(belief(3)).exp().sum(1), torch.ones(3))
+
+
+def test_beams_find_the_likeliest_texts_of_all():
+    one = belief(5)
+    best, order = probabilities(one).sort(descending=True)
+    codes, log_prob = one.beams(len(TEXTS))
+    torch.testing.assert_close(log_prob, best, atol=1e-5, rtol=1e-5)
+    assert codes.equal(TEXTS[order])
+
+
+def test_more_beams_than_there_are_texts_have_no_probability():
+    _, log_prob = belief(2).beams(40)
+    assert (log_prob > -torch.inf).sum(1).tolist() == [31, 31]
+    torch.testing.assert_close(log_prob.exp().sum(1), torch.ones(2))
+
+
+def test_few_beams_find_texts_with_their_own_probabilities_best_first():
+    one = belief(6)
+    for k in (1, 2, 3, 5):
+        codes, log_prob = one.beams(k)
+        assert (log_prob.diff(dim=1) <= 0).all()
+        for place in range(k):
+            torch.testing.assert_close(one.log_prob(codes[:, place]), log_prob[:, place], atol=1e-5, rtol=1e-5)
+    assert all(len({tuple(text) for text in row}) == 5 for row in codes.tolist())
+
+
+def test_greedy_is_a_beam_of_one():
+    one = belief(8)
+    codes, log_prob = one.beams(1)
+    said = one.greedy()
+    assert codes[:, 0].equal(said.codes)
+    torch.testing.assert_close(log_prob[:, 0], said.log_prob)
+
+
+def test_each_token_of_greedy_is_the_likeliest_after_those_before():
+    one = belief(8)
+    total = probabilities(one).exp()
+    for row, text in enumerate(one.greedy().codes.tolist()):
+        for length, token in enumerate(text):
+            if token == 0:
+                break
+            same = (TEXTS[:, :length] == torch.tensor(text[:length])).all(1)
+            mass = [total[row, same & (TEXTS[:, length] == other)].sum().item() for other in range(V)]
+            assert mass.index(max(mass)) == token
+
+
+def test_the_mode_is_what_was_chosen_greedy_or_the_best_of_the_beams():
+    torch.manual_seed(3)
+    one = belief(30, decoding="beam", beams=31)
+    assert one.mode().equal(TEXTS[probabilities(one).argmax(1)])
+    greedy = TextBelief(one.writer, one.h, TextConfig(most=L, decoding="greedy"), one.words)
+    assert greedy.mode().equal(one.greedy().codes)
+    assert not greedy.mode().equal(one.mode())
+
+
+def test_the_search_for_the_best_stops_early_with_the_same_result():
+    one = belief(20)
+    assert one.beams(4, best=1)[0][:, 0].equal(one.beams(4)[0][:, 0])
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_draws_are_as_frequent_as_they_are_likely(temperature):
+    one, n = belief(1), 20_000
+    many = one.pick(torch.zeros(n, dtype=torch.long))
+    said = many.draw(temperature, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(said.log_prob, many.log_prob(said.codes), atol=1e-5, rtol=1e-5)
+    found = {tuple(text): count for text, count in zip(*counted(said.codes), strict=True)}
+    for text, expected in zip(TEXTS.tolist(), tempered(one, temperature), strict=True):
+        spread = (expected * (1 - expected) / n) ** 0.5
+        assert abs(found.get(tuple(text), 0) / n - expected) < 4.5 * spread + 1 / n
+
+
+def counted(codes: torch.Tensor) -> tuple[list[list[int]], list[int]]:
+    texts, counts = codes.unique(dim=0, return_counts=True)
+    return texts.tolist(), counts.tolist()
+
+
+def tempered(one: TextBelief, temperature: float) -> list[float]:
+    """How likely each text is where each token is drawn at a temperature."""
+    total = probabilities(one)[0].double().exp()
+    likely = []
+    for text in TEXTS:
+        p = 1.0
+        for length in range(int((text != 0).sum())):
+            same = (TEXTS[:, :length] == text[:length]).all(1)
+            mass = torch.stack([total[same & (TEXTS[:, length] == token)].sum() for token in (EOS, 4, 5)])
+            mass = mass ** (1 / temperature)
+            p *= float(mass[text[length] - EOS] / mass.sum())
+        likely.append(p)
+    return likely
+
+
+def test_the_same_generator_draws_the_same_texts_and_the_config_warms_them():
+    one = belief(10)
+    draws = [one.sample(generator=torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)]
+    assert draws[0].equal(draws[1])
+    assert not draws[0].equal(draws[2])
+    cold = TextBelief(one.writer, one.h, TextConfig(most=L, temperature=1e-3), one.words)
+    assert cold.sample().equal(one.greedy().codes)
+
+
+def test_the_entropy_that_draws_tell_is_that_of_all_texts():
+    one = belief(3, draws=2000)
+    log_p = probabilities(one)
+    torch.testing.assert_close(one.entropy(), -(log_p.exp() * log_p).sum(1), rtol=0.02, atol=0)
+    assert one.entropy().equal(one.entropy())
+
+
+def test_asking_for_the_entropy_leaves_the_common_generator_as_it_was():
+    one = belief(2)
+    before = torch.get_rng_state()
+    one.entropy()
+    assert torch.get_rng_state().equal(before)
+
+
+def test_spellings_of_one_text_are_added_up():
+    one = belief(1)
+    words = Words()
+    words._bytes = [b"", b"", b"", b"", b"a", b"aa"]
+    one = TextBelief(one.writer, one.h, one.config, words)
+    (found,) = one.beam(31)
+    expected: dict[str, float] = {}
+    for text, p in zip(words.decode(TEXTS), probabilities(one)[0].exp().tolist(), strict=True):
+        expected[text] = expected.get(text, 0) + p
+    assert found == sorted(found, key=lambda pair: -pair[1])
+    assert {text: pytest.approx(2.718281828459045**p, rel=1e-4) for text, p in found} == expected
+
+
+def test_a_text_ends_no_sooner_than_it_may():
+    one = belief(200)
+    least = TextBelief(one.writer, one.h, one.config, one.words, torch.tensor([0, 1, 2, 3]).repeat(50))
+    assert (one.sample()[3::4] == EOS)[:, :3].any()
+    for codes in (least.sample(), least.greedy().codes, least.mode(), least.beams(2)[0][:, 1]):
+        lengths = (codes > EOS).sum(1).view(-1, 4)
+        assert (lengths >= torch.tensor([0, 1, 2, 3])).all()
+    said = least.draw()
+    torch.testing.assert_close(said.log_prob, one.log_prob(said.codes), atol=1e-5, rtol=1e-5)
+
+
+def test_the_first_space_is_none_of_the_characters_a_text_needs():
+    words = Words()
+    writer = Writer(len(words), D, TextConfig(heads=2)).eval()
+    with torch.no_grad():
+        writer.scores.bias[[EOS - 3, BYTES + ord(" ") - 3, BYTES + ord("a") - 3]] = torch.tensor([60.0, 50.0, 50.0])
+    one = TextBelief(writer, torch.randn(100, D), TextConfig(most=9), words, torch.full((100,), 3))
+    assert {len(text) for text in words.decode(one.sample())} == {3}
+
+
+def test_writing_in_pieces_is_writing_at_once(monkeypatch):
+    one = belief(10)
+    whole = one.greedy(), one.beams(3)
+    monkeypatch.setattr("kbdisk.leaves.text.belief.TOGETHER", 4)
+    parts = one.greedy(), one.beams(3)
+    assert parts[0].codes.equal(whole[0].codes)
+    assert parts[1][0].equal(whole[1][0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_log_probabilities_and_their_gradients_are_those_of_torch(dtype, monkeypatch):
+    monkeypatch.setattr("kbdisk.leaves.text.writer.PIECE", {"cpu": 300})  # several pieces, the last one smaller
+    x, weight, bias = torch.randn(32, 8), torch.randn(50, 8), torch.randn(50)
+    given = [each.requires_grad_() for each in (x, weight, bias)]
+    said, grad = torch.randint(50, (32,)), torch.randn(32)
+    ours = LogProb.apply(x.to(dtype), weight.to(dtype), bias, said)
+    theirs = -F.cross_entropy(x @ weight.T + bias, said, reduction="none")
+    tolerance = {"atol": 1e-5, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.15, "rtol": 0.05}
+    torch.testing.assert_close(ours, theirs, **tolerance)
+    for one, other in zip(
+        torch.autograd.grad(ours, given, grad), torch.autograd.grad(theirs, given, grad), strict=True
+    ):
+        torch.testing.assert_close(one, other, **tolerance)
