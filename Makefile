@@ -25,7 +25,7 @@ demo: $(STAMP)  ## look into two small knowledge bases, fill a value, write it b
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
 test: check  ## everything that must hold: check, the fast tests, the README
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto
 
 test-slow: $(STAMP)  ## the tests that take long
 	@$(BIN)/python -m pytest -q -m slow --timeout 3600

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors: threads wait for each other more than they work
 settings.register_profile("unhurried", deadline=None)  # no timed assertions: the first call of many a layer is slow
 settings.load_profile("unhurried")
 
