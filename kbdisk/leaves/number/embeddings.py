@@ -45,7 +45,7 @@ class PeriodicLinearReLU(Periodic):
 
 
 class Dice(nn.Module):
-    """A place on half a circle wound through D dimensions, fixed: the angle between two vectors tells how far apart.
+    """An angle between 0 and pi for each number, in D dimensions: powers of its sine, turned by a fixed rotation.
 
     DIFF(paper): its code clamps the angle, so that all values beyond the training data are one; here they share the
     margins of the half circle, ever closer to its ends. The rotation is one for all, drawn from its own generator.

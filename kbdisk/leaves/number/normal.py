@@ -63,7 +63,7 @@ def interval(centre: Tensor, below: Tensor, above: Tensor) -> tuple[Tensor, Tens
     middle = centre + (above - below).clamp_(-1, 1) / 2
     narrow = (middle.abs().add_(1).mul_(width) < NARROW).float()
     rest = 1 - narrow
-    parts = zip(_narrow(middle, width.clamp(max=1)), _wide(low, high), strict=True)
+    parts = zip(_narrow(middle, width.clamp(max=1)), _wide(low, high, width), strict=True)
     log_mass, by_mean, by_std = (one.mul_(narrow).add_(other.mul_(rest)) for one, other in parts)
     return log_mass, by_mean, by_std
 
@@ -74,12 +74,14 @@ def _narrow(middle: Tensor, width: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return log_mass, middle * (1 - flat), square.mul_(1 - 2 * flat).add_(flat).sub_(1)
 
 
-def _wide(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _wide(low: Tensor, high: Tensor, width: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     turn = torch.copysign(torch.ones_like(low), low + high)
     near, far = torch.maximum(low, -high).clamp_(min=-ZERO), torch.maximum(high, -low)  # |near| <= far
     side = torch.copysign(torch.ones_like(near), near)  # -1 around 0
-    falls = ((near - far) * (near + far)).mul_(0.5).exp_()  # phi(far) / phi(near)
-    whole = (near.clamp(max=0).square_().mul_(0.5).add_(LOG_ROOT).exp_()).mul_((1 - side).mul_(0.5))  # 1 / phi(near)
+    around, gap = (1 - side).mul_(0.5), (far - near)
+    gap = gap.mul_(around).add_(width * (1 + side).mul_(0.5))  # far out the width is lost between far and near
+    falls = gap.mul_(near + far).mul_(-0.5).exp_()  # phi(far) / phi(near)
+    whole = near.clamp(max=0).square_().mul_(0.5).add_(LOG_ROOT).exp_().mul_(around)  # 1 / phi(near)
     mass = _mills(near.abs()).mul_(side).sub_(_mills(far).mul_(falls)).add_(whole).clamp_(min=1e-20)  # over phi(near)
     log_mass = mass.log().sub_((near * near).mul_(0.5)).sub_(LOG_ROOT)
     at_near, at_far = 1 / mass, falls / mass  # the densities at the ends, over the mass
