@@ -31,7 +31,6 @@ class CodecConfig:
     sharing: str = "auto"  # a row of SHARING
     own: int = 64  # most properties of a kind that have weights of their own, where sharing is auto
     enough: int = 100  # values that a property must have for that
-    words: int = 4000  # the tokenizer's size, at most
     evidence: EvidenceConfig = field(default_factory=EvidenceConfig)
     kinds: Mapping[str, Any] = field(default_factory=dict)  # the kinds' own by name; defaults where there is none
 
@@ -46,7 +45,7 @@ class CodecConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
-        plain = {name: getattr(self, name) for name in ("sharing", "own", "enough", "words")}
+        plain = {name: getattr(self, name) for name in ("sharing", "own", "enough")}
         kinds = {name: asdict(one) for name, one in self.kinds.items()}
         return {**plain, "evidence": asdict(self.evidence), "kinds": kinds}
 

@@ -179,7 +179,7 @@ def _words(columns: Iterable[tuple[Any, str, Sequence[Any]]], config: CodecConfi
             texts.extend(value.text if isinstance(value, Text) else value for value in values)
         elif getattr(own, "labels", "") == "text" or (names and getattr(own, "text", False)):
             texts.extend(_labels(leaf, values, names))
-    return Words.fit(texts, config.words)
+    return Words.fit(texts, config.kinds["text"].vocabulary)
 
 
 def _labels(leaf: Any, values: Sequence[Any], names: Names) -> Iterator[str]:

@@ -74,9 +74,10 @@ class TextBelief:
         found = []
         for row in log_prob.tolist():
             own: dict[str, float] = {}
-            for text, new in zip(texts, row, strict=False):
+            for new in row:
+                text = next(texts)
                 if new > -math.inf:
-                    own[text] = math.log(math.exp(own[text]) + math.exp(new)) if text in own else new
+                    own[text] = _sum(own[text], new) if text in own else new
             found.append(sorted(own.items(), key=lambda pair: -pair[1]))
         return found
 
@@ -110,3 +111,9 @@ class TextBelief:
             return [(h, None) for h in hs]
         lengths, begins = (each.to(self.h.device) for each in (self.words.lengths, self.words.begins))
         return [(h, Shortest(least, lengths, begins)) for h, least in zip(hs, self.least.split(rows), strict=True)]
+
+
+def _sum(one: float, other: float) -> float:
+    """The logarithm of two probabilities' sum, of their logarithms."""
+    low, high = sorted((one, other))
+    return high + math.log1p(math.exp(low - high))

@@ -43,7 +43,7 @@ class Shortest:
 
     lacking: Tensor  # (m,)
     lengths: Tensor  # (V,) characters of each token
-    begins: Tensor  # (V,) which tokens begin with that space
+    begins: Tensor  # (V,) which tokens begin with the space that is none of the text's where it comes first
 
     def bound(self, log_p: Tensor) -> Tensor:
         """(m, V) without the ends that come too early."""

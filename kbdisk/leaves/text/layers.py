@@ -26,7 +26,9 @@ class Cache:
 
     def grow(self, key: Tensor, value: Tensor) -> None:
         """One more token each: (n, H, 1, d)."""
-        self.key, self.value = torch.cat([self.key, key], 2), torch.cat([self.value, value], 2)
+        if self.key.shape[2]:
+            key, value = torch.cat([self.key, key], 2), torch.cat([self.value, value], 2)
+        self.key, self.value = key, value
 
     def pick(self, rows: Tensor) -> Cache:
         """Those of some of the texts."""
@@ -96,6 +98,7 @@ class Transformer(nn.Module):
     def step(self, x: Tensor, caches: list[Cache]) -> Tensor:
         """(n, D) of the next token -> (n, D)."""
         for layer, cache in zip(self.layers, caches, strict=True):
+            assert isinstance(layer, Layer)
             x = layer.step(x, cache)
         out: Tensor = self.norm(x)
         return out

@@ -37,7 +37,9 @@ class TextEncoder(nn.Module):
 
     def __init__(self, codecs: Sequence[TextCodec], setting: Setting) -> None:
         super().__init__()
-        self._shared = () if setting.reader is None else (setting.reader,)  # a tuple: the network owns it
+        self._shared: tuple[nn.Module, ...] = (
+            () if setting.reader is None else (setting.reader,)
+        )  # a tuple: the network owns it
         self.own = None if self._shared else build_reader(setting)
         self.blocks = nn.ModuleList(
             GLUBlock(setting.sets, setting.width, dropout=setting.dropout) for _ in range(setting.blocks)
