@@ -78,7 +78,9 @@ def load_sentence_encoder(name: str) -> SentenceEncoder:
     """A model of the package sentence-transformers, by its name or folder; it must need no code of its own."""
     try:
         from sentence_transformers import SentenceTransformer
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if error.name != "sentence_transformers":  # it is there, and broken
+            raise
         raise ValueError(
             f"expected the package sentence-transformers, as {name!r} is to read text, got none. "
             "Run: pip install 'kbdisk[sentences]'"
