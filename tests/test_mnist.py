@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "mnist.py"
 def test_digits_drawn_pixel_by_pixel_are_what_was_asked_for(data, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra bench")
     picture = tmp_path / "mnist.png"
-    command = [sys.executable, str(EXAMPLE), "--data", str(data / "mnist"), "--out", str(picture)]
+    command = [sys.executable, str(EXAMPLE), "--data", str(data / "mnist"), "--out", str(picture), "--each", "20"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     shares = re.findall(r"names ([\d.]+)% right; ([\d.]+)% of ink is alone", done.stdout)
