@@ -98,12 +98,17 @@ def set_of(kind: Set, spelt: Iterable[str] = ()) -> Json:
 
 def _quantity(kind: Quantity) -> Json:
     number = _number(kind.value)
-    units: Json = {"type": ["string", "null"]} if kind.any_unit else {"enum": [*kind.units(), None]}
-    parts = [_measured(number, units)]
-    if kind.normal:
-        factors = {unit: factor for unit, factor in kind.factors.items() if factor and unit != kind.unit}
-        parts = [_measured(number, {"enum": [kind.unit, None]})]
-        parts += [_measured(_scaled(number, factor), {"enum": [unit]}, "unit") for unit, factor in factors.items()]
+    parts = [_measured(number, {"enum": [kind.unit, None]})]
+    if kind.any_unit:  # what bounds are in a unit that nobody named is not known
+        parts = [_measured({"type": "number"}, {"type": ["string", "null"]})]
+    elif kind.unit is None:
+        parts = [_measured(number, {"enum": [*kind.units(), None]})]
+    else:
+        factors = {unit: factor for unit, factor in kind.factors.items() if unit != kind.unit}
+        for unit, factor in factors.items():
+            parts += [_measured(_scaled(number, factor), {"enum": [unit]}, "unit")] if factor else []
+        unknown = [unit for unit, factor in factors.items() if not factor]
+        parts += [_measured({"type": "number"}, {"enum": unknown}, "unit")] if unknown and not kind.normal else []
     spelt = r"[^0-9\s.,].*" if kind.any_unit else "|".join(map(literal, kind.units())) or "(?!)"
     text = {"type": "string", "pattern": rf"^\s*{SPELT_NUMBER}\s*({spelt})?\s*$"}
     return {"anyOf": [number, *(part | hint(kind) for part in parts), text]}

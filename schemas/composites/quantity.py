@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +22,8 @@ VALUE, UNIT = ("value",), ("unit",)
 @dataclass(frozen=True)
 class Quantity:
     """(value, unit). `unit` is what a bare number is in; `factors` are the other units, and how many of `unit` one of
-    each is, where that is known. With `normal` all values become quantities of `unit`."""
+    each is, where that is known. With `normal` all values become quantities of `unit`. Bounds are in `unit`; where
+    nothing is known of how many of it another unit is, they do not hold."""
 
     unit: str | None = None
     factors: Mapping[str, float | None] = field(default_factory=dict)
@@ -39,7 +40,8 @@ class Quantity:
         units = self.units()
         if (len(units) <= 1 and not self.any_unit) or self.normal:
             return {VALUE: self.value}
-        return {VALUE: self.value, UNIT: Category(units, closed=not self.any_unit)}
+        unbounded = Number(transform=self.value.transform, decimals=self.value.decimals)  # bounds depend on the unit
+        return {VALUE: unbounded if self.unit else self.value, UNIT: Category(units, closed=not self.any_unit)}
 
     def apply(self, value: Any) -> Amount:
         """A quantity, a bare number, a part with value and unit, or text such as `6.9 kg`."""
@@ -47,14 +49,17 @@ class Quantity:
         unit = amount.unit if amount.unit is not None else self.unit
         if unit is not None and not self.any_unit and unit not in self.units():
             raise ValueError(f"expected a unit of {', '.join(self.units()) or 'none'}, got {unit!r}")
-        factor = self.factors.get(unit or "")
-        if self.normal and unit != self.unit and amount.value is not None:
-            if factor is None:
-                raise ValueError(f"expected a unit that {self.unit} is known in, got {unit!r}")
-            exact = f"{float(amount.value) * factor:.15g}"  # 1.1 kg are 1100 g, not 1100.0000000000002
-            amount, unit = Amount(float(exact), self.unit), self.unit
+        foreign = self.unit is not None and unit != self.unit
+        if foreign and amount.value is not None:
+            converted = self._converted(amount.value, unit)
+            if converted is not None:
+                self._check_foreign(converted, amount)
+            if self.normal:
+                if converted is None:
+                    raise ValueError(f"expected a unit that {self.unit} is known in, got {unit!r}")
+                amount, unit, foreign = Amount(converted, self.unit), self.unit, False
         if amount.value is not None:
-            self.value.check(amount.value)
+            (Number() if foreign else self.value).check(amount.value)
         return Amount(amount.value, unit)
 
     def split(self, value: Amount) -> Parts:
@@ -65,6 +70,20 @@ class Quantity:
     def join(self, parts: Mapping[Path, Any]) -> Amount:
         """A number of a unit; the main one where none is told."""
         return Amount(parts.get(VALUE), parts.get(UNIT, self.unit))
+
+    def _converted(self, value: Any, unit: str | None) -> float | None:
+        """How many of the main unit it is; None where that is not known."""
+        factor = self.factors.get(unit or "")
+        Number().check(value)
+        return None if factor is None else float(f"{float(value) * factor:.15g}")  # 1.1 kg are 1100 g, to the digit
+
+    def _check_foreign(self, converted: float, amount: Amount) -> None:
+        """The bounds, of what it is in the main unit."""
+        try:
+            replace(self.value, integer=False).check(converted)
+        except ValueError as error:
+            wanted = str(error).partition(", got ")[0]
+            raise ValueError(f"{wanted} {self.unit}, got {amount.value} {amount.unit}") from None
 
     def _read(self, value: Any) -> Amount:
         if isinstance(value, Amount):
