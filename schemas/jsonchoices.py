@@ -138,7 +138,8 @@ def constants(found: Sequence[tuple[Node, Kind]]) -> tuple[list[tuple[Node, Kind
         _is_no_word(kind) or (isinstance(kind, Text) and (whole or is_numeral(node))) for node, kind in others
     ):
         return list(found), ()
-    if any(isinstance(kind, Listed) and kind.fields.get("") in words for _, kind in others):
+    items = [kind.fields.get("") for _, kind in others if isinstance(kind, Listed)]
+    if any(item in words or getattr(item, "of", None) in words for item in items if item is not None):
         return list(found), ()
     spelt = (value for kind in words for value in kind.values)
     return others, tuple(dict.fromkeys(text for value in spelt if (text := spelling(value)) is not None))
