@@ -38,7 +38,9 @@ def mixture(rows: int = 3, components: int = 4, narrow: float = 0.0) -> Mixture:
 
 def binned(codec: NumberCodec, rows: int = 3) -> Binned:
     bins, slot = Bins([codec]), torch.zeros(rows, dtype=torch.long)
-    return Binned(bins.prior[slot] + torch.randn(rows, TAILS + bins.count), bins.edges[slot], bins.tail[slot])
+    return Binned(
+        bins.prior[slot] + torch.randn(rows, TAILS + bins.count), bins.edges[slot], bins.steep[slot], bins.tail[slot]
+    )
 
 
 def believed(codec: NumberCodec, curve: Mixture | Binned) -> NumberBelief:
@@ -102,7 +104,7 @@ def test_a_binned_density_is_scipys_histogram_with_tails():
     codec = fitted(code="minmax", atoms=0)
     curve = binned(codec)
     under, bins, over = (mass[0].numpy() for mass in curve.masses)
-    edges, tail = curve.edges[0].numpy(), curve.tail[0].item()
+    edges, tail = curve.edges[0].double().numpy(), curve.tail[0].item()
     law = stats.rv_histogram((bins, edges), density=False)
     z = torch.linspace(edges[0] - 1, edges[-1] + 1, 301, dtype=torch.float64)
     left, right = stats.expon(loc=-edges[0], scale=tail), stats.expon(loc=edges[-1], scale=tail)
@@ -264,10 +266,10 @@ def test_one_belief_in_two_codes_that_bend_has_one_log_prob():
     edges = np.array(rank.map.z)
     logits = torch.randn(1, TAILS + len(edges) - 1)
     logits[:, :TAILS] = -30.0
-    curves = [
-        Binned(logits, torch.from_numpy(map.forward(rank.map.inverse(edges)))[None], torch.ones(1).double())
-        for map in (rank.map, straight.map)
-    ]
+    curves = []
+    for map in (rank.map, straight.map):
+        places = torch.from_numpy(map.forward(rank.map.inverse(edges))).float()[None]
+        curves.append(Binned(logits, places, 1 / places.diff(dim=1), torch.ones(1).double()))
     values = np.unique(SKEWED)[5:-5:20].tolist()
     several = torch.zeros(len(values), dtype=torch.long)
     first, second = (

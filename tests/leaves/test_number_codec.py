@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbdisk.leaves.number import NumberCodec, NumberConfig
@@ -59,7 +59,8 @@ def test_the_leaf_knows_better():
     assert isinstance(fitted([1.0, 2.0], Number(integer=True)).decode(torch.zeros(1, 4))[0], int)
 
 
-@pytest.mark.parametrize("code", [*CODES])
+@pytest.mark.parametrize("code", CODES)
+@settings(max_examples=60)
 @given(values=st.lists(ANY, min_size=1, max_size=40), atoms=st.sampled_from([0, 3]))
 def test_values_come_back_within_what_codes_tell_apart(code, values, atoms):
     codec = fitted(values, code=code, atoms=atoms, atom_count=2)

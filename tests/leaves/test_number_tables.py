@@ -43,7 +43,7 @@ def rows(codecs) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_codes_are_those_of_the_codecs(codecs):
     slot, numbers = rows(codecs)
-    codes = Tables(codecs).codes(slot, numbers)
+    codes = Tables(codecs).codes(slot, numbers[:, None]).squeeze(1)
     for at, codec in enumerate(codecs):
         torch.testing.assert_close(codes[slot == at], codec.encode(numbers[slot == at].tolist()), rtol=1e-6, atol=1e-9)
 
@@ -66,7 +66,7 @@ def test_snapped_numbers_are_those_that_can_be_written(codecs):
     slot = torch.arange(len(codecs)).repeat_interleave(200)
     drawn = tables.inverse(slot, torch.randn(len(slot), 1, dtype=torch.float64))
     snapped = tables.snapped(slot, drawn).squeeze(1)
-    codes = tables.codes(slot, snapped)
+    codes = tables.codes(slot, snapped[:, None]).squeeze(1)
     for at, codec in enumerate(codecs):
         own = slot == at
         written = codec.decode(codes[own])

@@ -8,13 +8,16 @@ n rows   B bins, of which the two tails come first: (below, above, bins...)   m 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kbdisk.leaves.number.codec import NumberCodec
+from kbdisk.leaves.number.normal import normalised
 from kbdisk.leaves.number.tables import padded
 
 TAIL = 0.1  # of the bins' whole length: how far a tail takes to fall to 1 / e
@@ -29,6 +32,7 @@ class Bins(nn.Module):
     """Where each slot's bins are, and which share of the training values they have. All of it is in the codecs."""
 
     edges: Tensor
+    steep: Tensor
     tail: Tensor
     prior: Tensor
 
@@ -37,10 +41,30 @@ class Bins(nn.Module):
         self.count = max((len(codec.weights) for codec in codecs), default=1)
         tail = [TAIL * (codec.edges[-1] - codec.edges[0]) for codec in codecs]
         shares = [[0.5 / (codec.count + 1)] * TAILS + list(codec.weights) for codec in codecs]
-        self.register_buffer("edges", padded([codec.edges for codec in codecs]), persistent=False)  # (S, B + 1)
+        edges = padded([codec.edges for codec in codecs]).float()  # (S, B + 1)
+        widths = edges.diff(dim=1)
+        self.register_buffer("edges", edges, persistent=False)
+        self.register_buffer("steep", torch.where(widths > 0, 1 / widths, 0), persistent=False)  # (S, B)
         self.register_buffer("tail", torch.tensor(tail, dtype=torch.float64), persistent=False)  # (S,)
         prior = padded(shares, fill=0.0).log().clamp(min=NEVER)  # (S, 2 + B)
         self.register_buffer("prior", prior.float(), persistent=False)
+
+
+class LogShare(torch.autograd.Function):
+    """logsumexp(logits + parts) - logsumexp(logits) (n,): by autograd it has twice the exponentials."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, parts: Tensor) -> Any:
+        share, total = normalised(logits + parts)
+        weight, every = normalised(logits)
+        ctx.save_for_backward(share.sub_(weight))
+        return total - every
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        (by,) = ctx.saved_tensors
+        return grad[:, None] * by, None
 
 
 @dataclass(frozen=True)
@@ -48,23 +72,30 @@ class Binned:
     """A mass for each bin and for the tails of each row."""
 
     logits: Tensor  # (n, 2 + B), where there is no bin hugely negative
-    edges: Tensor  # (n, B + 1), ascending, the last one repeated where there are fewer
-    tail: Tensor  # (n,)
+    edges: Tensor  # (n, B + 1) float32, ascending, the last one repeated where there are fewer
+    steep: Tensor  # (n, B) 1 / width of each bin, or 0
+    tail: Tensor  # (n,) float64
 
     def log_mass(self, codes: Tensor) -> Tensor:
         """(n,) of the step that each code (n, 4) has around it."""
-        return (self.logits + self._covered(codes).float()).logsumexp(1) - self.logits.logsumexp(1)
+        mass: Tensor = LogShare.apply(self.logits, self._covered(codes))  # type: ignore[no-untyped-call]
+        return mass
 
     @torch.no_grad()
     def _covered(self, codes: Tensor) -> Tensor:
-        """The log of the share of each bin that a step covers (n, 2 + B), in float64: steps may be very narrow."""
-        z, below, above = codes[:, :3].double()[:, :, None].unbind(1)  # (n, 1) each
-        first, last = self.edges[:, :1] - z, self.edges[:, -1:] - z  # all is seen from z: steps may be very narrow
-        inner = torch.minimum(above, self.edges[:, 1:] - z) - torch.maximum(-below, self.edges[:, :-1] - z)  # (n, B)
-        inner = (inner / self.widths).clamp_(0, 1)
-        under = self._tail(first - torch.minimum(above, first), torch.minimum(below + above, first + below))
-        over = self._tail(torch.maximum(-below, last) - last, torch.minimum(below + above, above - last))
-        return torch.cat([under, over, inner.log_().clamp_(min=NEVER)], dim=1)
+        """The log of the share of each bin that a step covers (n, 2 + B).
+
+        All is seen from z, so the parts of a step add up to the whole however narrow it is.
+        """
+        z, below, above = codes[:, :3, None].unbind(1)  # (n, 1) each
+        away = self.edges - z  # (n, B + 1)
+        covered = torch.empty_like(self.logits)
+        inner = torch.minimum(above, away[:, 1:], out=covered[:, TAILS:])
+        inner.sub_(torch.maximum(-below, away[:, :-1])).mul_(self.steep).clamp_(0, 1).log_().clamp_(min=NEVER)
+        first, last, below, above = (one.double() for one in (away[:, :1], away[:, -1:], below, above))
+        covered[:, :1] = self._tail(first - torch.minimum(above, first), torch.minimum(below + above, first + below))
+        covered[:, 1:TAILS] = self._tail(torch.maximum(-below, last) - last, torch.minimum(below + above, above - last))
+        return covered
 
     def _tail(self, away: Tensor, length: Tensor) -> Tensor:
         """The log of the share of a tail (n, 1) that begins so far away from its bin and goes on so long."""
@@ -72,10 +103,17 @@ class Binned:
         return (fallen - away / self.tail[:, None]).clamp_(min=NEVER)
 
     @property
+    def places(self) -> Tensor:
+        """The edges (n, B + 1) in float64."""
+        return self.edges.double()
+
+    @property
     def widths(self) -> Tensor:
-        """(n, B) in code; where there is no bin, 1."""
-        widths = self.edges.diff(dim=1)
-        return torch.where(widths > 0, widths, 1.0)
+        """Of the bins (n, B) in float64, 0 where there is none."""
+        return self.places.diff(dim=1)
+
+    def _levels(self, bins: Tensor) -> Tensor:
+        return bins / self.widths.clamp(min=TINY)
 
     @property
     def masses(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -87,7 +125,7 @@ class Binned:
         """The mass below each code z (n, m), in float64."""
         under, bins, over = self.masses
         left, right, bin, into = self._place(z)
-        inner = _before(bins).gather(1, bin) + (bins / self.widths).gather(1, bin) * into
+        inner = _before(bins).gather(1, bin) + self._levels(bins).gather(1, bin) * into
         return under * left.exp() + inner - over * torch.expm1(right)
 
     def density(self, z: Tensor) -> Tensor:
@@ -95,16 +133,16 @@ class Binned:
         under, bins, over = self.masses
         left, right, bin, _ = self._place(z)
         tails = (under * left.exp() * (left < 0) + over * right.exp() * (right < 0)) / self.tail[:, None]
-        return tails + (bins / self.widths).gather(1, bin) * ((left == 0) & (right == 0))
+        return tails + self._levels(bins).gather(1, bin) * ((left == 0) & (right == 0))
 
     def shortfall(self, z: Tensor) -> Tensor:
         """E[max(z - Z, 0)], the integral of the cdf (n, m): all that a mean over a piecewise linear map needs."""
         under, bins, over = self.masses
         left, right, bin, into = self._place(z)
         tail, start = self.tail[:, None], _before(bins)
-        whole = _before((start + bins / 2) * self.edges.diff(dim=1)).gather(1, bin)
-        inner = whole + start.gather(1, bin) * into + (bins / self.widths).gather(1, bin) * into.square() / 2
-        low, high = (z - self.edges[:, :1]).clamp(min=0), -right * tail  # how far beyond the first and the last edge
+        whole = _before((start + bins / 2) * self.widths).gather(1, bin)
+        inner = whole + start.gather(1, bin) * into + self._levels(bins).gather(1, bin) * into.square() / 2
+        low, high = (z - self.places[:, :1]).clamp(min=0), -right * tail  # how far beyond the first and the last edge
         return (
             under * (tail * left.exp() + low)
             + inner
@@ -114,28 +152,28 @@ class Binned:
 
     def _place(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """By how many lengths codes (n, m) are out in the lower and the upper tail (0 or less); their bin; how far in."""
-        first, last = self.edges[:, :1], self.edges[:, -1:]
+        first, last = self.places[:, :1], self.places[:, -1:]
         left, right = (z - first).clamp(max=0), (last - z).clamp(max=0)
         inside = torch.minimum(torch.maximum(z, first), last).contiguous()
-        bin = (torch.searchsorted(self.edges, inside, right=True) - 1).clamp(0, self.edges.shape[1] - 2)
-        return left / self.tail[:, None], right / self.tail[:, None], bin, inside - self.edges.gather(1, bin)
+        bin = (torch.searchsorted(self.places, inside, right=True) - 1).clamp(0, self.places.shape[1] - 2)
+        return left / self.tail[:, None], right / self.tail[:, None], bin, inside - self.places.gather(1, bin)
 
     def mean_code(self) -> Tensor:
         """(n,) in code."""
         under, bins, over = self.masses
-        tails = under * (self.edges[:, :1] - self.tail[:, None]) + over * (self.edges[:, -1:] + self.tail[:, None])
-        return tails.squeeze(1) + (bins * (self.edges[:, 1:] + self.edges[:, :-1]) / 2).sum(1)
+        tails = under * (self.places[:, :1] - self.tail[:, None]) + over * (self.places[:, -1:] + self.tail[:, None])
+        return tails.squeeze(1) + (bins * (self.places[:, 1:] + self.places[:, :-1]) / 2).sum(1)
 
     def span(self) -> tuple[Tensor, Tensor]:
         """Codes (n,) between which all of the mass is."""
-        return self.edges[:, 0] - SPAN * self.tail, self.edges[:, -1] + SPAN * self.tail
+        return self.places[:, 0] - SPAN * self.tail, self.places[:, -1] + SPAN * self.tail
 
     def sharpened(self, temperature: float) -> Binned:
         """The density ** (1 / temperature)."""
-        lengths = torch.cat([self.tail[:, None] * temperature] * TAILS + [self.widths], dim=1)
-        was = torch.cat([self.tail[:, None]] * TAILS + [self.widths], dim=1)
-        logits = self.logits / temperature + (lengths.log() - was.log() / temperature).float()
-        return Binned(logits, self.edges, self.tail * temperature)
+        was = torch.cat([self.tail[:, None]] * TAILS + [self.widths.clamp(min=1e-9)], dim=1)
+        logits = self.logits / temperature + (was.log() * (1 - 1 / temperature)).float()
+        logits[:, :TAILS] += math.log(temperature)  # the tails get shorter
+        return Binned(logits, self.edges, self.steep, self.tail * temperature)
 
     def draw(self, generator: torch.Generator | None) -> Tensor:
         """A code z (n,) of each."""
@@ -144,7 +182,7 @@ class Binned:
 
     def nodes(self, count: int) -> Tensor:
         """Codes (n, count) that stand for the distribution: the average over them is near to the expectation."""
-        even = (torch.arange(count, device=self.edges.device, dtype=torch.float64) + 0.5) / count
+        even = (torch.arange(count, device=self.places.device, dtype=torch.float64) + 0.5) / count
         return self._inverse(even.expand(len(self.logits), -1))
 
     def _inverse(self, level: Tensor) -> Tensor:
@@ -153,7 +191,7 @@ class Binned:
         ends = torch.cat([under, under + bins.cumsum(1)], dim=1)  # (n, B + 1) the mass below each edge
         bin = (torch.searchsorted(ends, level.contiguous()) - 1).clamp(0, bins.shape[1] - 1)
         into = ((level - ends.gather(1, bin)) / bins.gather(1, bin).clamp(min=TINY)).clamp(0, 1)
-        inner = self.edges.gather(1, bin) + into * self.edges.diff(dim=1).gather(1, bin)
+        inner = self.places.gather(1, bin) + into * self.widths.gather(1, bin)
         tail = self.tail[:, None]
         left = tail * (level.clamp(min=TINY) / under.clamp(min=TINY)).log().clamp(-SPAN, 0)
         right = tail * ((1 - level).clamp(min=TINY) / over.clamp(min=TINY)).log().clamp(-SPAN, 0)
@@ -161,13 +199,13 @@ class Binned:
 
     def peaks(self, knots: Tensor) -> Tensor:
         """Codes (n, m) among which the likeliest is: the middles between all edges and knots, and where tails begin."""
-        places = torch.cat([self.edges, knots], dim=1).sort(dim=1).values
+        places = torch.cat([self.places, knots], dim=1).sort(dim=1).values
         out = SLIGHT * self.tail[:, None]
         return torch.cat([(places[:, 1:] + places[:, :-1]) / 2, places[:, :1] - out, places[:, -1:] + out], dim=1)
 
     def pick(self, rows: Tensor) -> Binned:
         """Some of the rows."""
-        return Binned(self.logits[rows], self.edges[rows], self.tail[rows])
+        return Binned(self.logits[rows], self.edges[rows], self.steep[rows], self.tail[rows])
 
 
 def _before(each: Tensor) -> Tensor:

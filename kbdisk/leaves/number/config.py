@@ -13,6 +13,7 @@ BELIEFS = ("mixture", "binned", "mse")
 class NumberConfig:
     """The choices for all numbers of a model."""
 
+    # DIFF(paper): min-max, periodic, mixture, and no atoms there; for why not, see PAPER-NOTES, what others have found
     code: str = "auto"  # what the schema advises, else quantile
     embedding: str = "plr"
     frequencies: int = 32  # F, of the periodic embeddings

@@ -25,8 +25,10 @@ class NumberEncoder(nn.Module):
         super().__init__()
         self.embedding = EMBEDDINGS[setting.config.embedding](codecs, setting)
         self.most = max((len(codec.atoms) for codec in codecs), default=0)
-        # within a group that several properties share, atoms share by rank
-        self.atoms = nn.Parameter(torch.randn(setting.sets * self.most, setting.width) * 0.02)  # (G A, D)
+        # row 0 is for what is no atom; within a group that several properties share, atoms share by rank
+        self.atoms = nn.Embedding(1 + setting.sets * self.most, setting.width, padding_idx=0) if self.most else None
+        if self.atoms is not None:
+            nn.init.normal_(self.atoms.weight[1:], std=0.02)
         self.register_buffer("group", torch.tensor(list(setting.groups), dtype=torch.long), persistent=False)
         self.blocks = nn.ModuleList(
             GLUBlock(setting.sets, setting.width, dropout=setting.dropout) for _ in range(setting.blocks)
@@ -35,10 +37,9 @@ class NumberEncoder(nn.Module):
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n, 4) -> (n, D)."""
         x: Tensor = self.embedding(codes[:, 0], rows) + rows.path  # (n, D)
-        if self.most:
+        if self.atoms is not None:
             index = codes[:, 3].long()
-            atoms = self.atoms[self.group[rows.slot] * self.most + index.clamp(min=0)]  # (n, D)
-            x = x + atoms * (index >= 0)[:, None]
+            x = x + self.atoms(torch.where(index < 0, 0, 1 + self.group[rows.slot] * self.most + index))  # (n, D)
         for block in self.blocks:
             x = block(x, rows.counts)
         return x

@@ -65,7 +65,8 @@ class BinnedHead(nn.Module):
     def forward(self, h: Tensor, rows: Rows) -> Binned:
         """(n, D) -> a density for each row."""
         logits = self.linear(h, rows.counts).float() + self.bins.prior[rows.slot]  # (n, 2 + B)
-        return Binned(logits, self.bins.edges[rows.slot], self.bins.tail[rows.slot])
+        bins, slot = self.bins, rows.slot
+        return Binned(logits, bins.edges[slot], bins.steep[slot], bins.tail[slot])
 
 
 HEADS: dict[str, type[nn.Module]] = {"mixture": MixtureHead, "mse": SquareHead, "binned": BinnedHead}

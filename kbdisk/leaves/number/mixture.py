@@ -18,7 +18,7 @@ from torch import Tensor
 from kbdisk.leaves.number.normal import log_mass
 
 SPAN = 39.0  # in standard deviations: float64's normal distribution ends there
-CELLS = 2**22  # row-points x components held at once
+CELLS = 2**17  # rows x points x components at once: what fits the cache is fastest
 CLIMBS = 4  # steps of mean shift from a component's mean towards a mode of the mixture
 PEAKS = 8  # components from which a mode is sought
 GOLDEN = (math.sqrt(5) - 1) / 2

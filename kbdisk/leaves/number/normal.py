@@ -44,17 +44,24 @@ class LogMass(torch.autograd.Function):
         inverse = 1 / std  # (n, K)
         centre = ((code[:, None] - mean) * inverse).clamp_(-FURTHEST, FURTHEST)
         log_mass, by_mean, by_std = interval(centre, below[:, None] * inverse, above[:, None] * inverse)
-        joint = logits + log_mass
-        total, every = joint.logsumexp(1, keepdim=True), logits.logsumexp(1, keepdim=True)
-        share = joint.sub_(total).exp_()  # (n, K) how much each component has to do with it
+        share, total = normalised(log_mass.add_(logits))  # (n, K) how much each component has to do with it
+        weight, every = normalised(logits)
         inverse.mul_(share)
-        ctx.save_for_backward(share.sub_((logits - every).exp_()), by_mean.mul_(inverse), by_std.mul_(inverse))
-        return (total - every).squeeze(1)
+        ctx.save_for_backward(share.sub_(weight), by_mean.mul_(inverse), by_std.mul_(inverse))
+        return total - every
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         return *(grad[:, None] * by for by in ctx.saved_tensors), None, None, None
+
+
+def normalised(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Softmax (n, K) and logsumexp (n,), by one exponential."""
+    most = logits.amax(1, keepdim=True)
+    powers = (logits - most).exp_()
+    whole = powers.sum(1, keepdim=True)
+    return powers.div_(whole), (most + whole.log()).squeeze(1)
 
 
 def interval(centre: Tensor, below: Tensor, above: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -96,11 +96,10 @@ class Tables(nn.Module):
         return self.atoms[slot].gather(1, atom.clamp(min=0))
 
     def codes(self, slot: Tensor, values: Tensor) -> Tensor:
-        """Numbers (n,) as codes (n, 4), as NumberCodec.encode has them."""
-        values = values[:, None]
+        """Numbers (n, m) as codes (n, m, 4), as NumberCodec.encode has them."""
         x, z, slope = self.x[slot], self.z[slot], self.slope[slot]
         half = self.step[slot, None] / 2
-        code, here = self._line(x, z, slope, values)  # (n, 1) each
+        code, here = self._line(x, z, slope, values)  # (n, m) each
         low, under = self._line(x, z, slope, values - half)
         high, over = self._line(x, z, slope, values + half)
         plain = slope.gather(1, here) * half  # right also where half is lost in the precision of x
@@ -109,7 +108,7 @@ class Tables(nn.Module):
         below = below.masked_fill(values - self.low[slot, None] < half, OPEN)
         above = above.masked_fill(self.high[slot, None] - values < half, OPEN)
         parts = [code.clamp(-FAR, FAR), below, above, self.atom(slot, values).double()]
-        return torch.cat(parts, dim=1).float()
+        return torch.stack(parts, dim=2).float()
 
     def ends(self, slot: Tensor, values: Tensor) -> Tensor:
         """The first and the last step of the piece of the map that each number is on (n, 2 m); its own in a tail."""
