@@ -18,8 +18,9 @@ from kbdisk.errors import SchemaError
 from kbdisk.leaves import KINDS
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.words import Words
+from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Category
+from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.leaf import Text as TextLeaf
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
@@ -377,3 +378,40 @@ def test_what_a_schema_has_beside_is_no_token():
     assert tokens.sizes.tolist() == [10] * 300
     assert {slot.group for slot in codec.slots} == {0}
     assert len(tokens.batch(torch.arange(50), absent=3)) == 50 * 13
+
+
+# ---------------------------------------------------------------- lists longer than are learnt
+
+LISTS = of_one_class(
+    {
+        ("names",): Property(Listed({"": Category()}, most=2)),
+        ("prizes",): Property(Listed({"year": Number(), "shares": Listed({"": Number()}, most=1)}, most=2)),
+        ("currencies",): Property(Mapped({"rate": Number()}, most=1)),
+    }
+)
+LONG = Entity(
+    "long",
+    {
+        "names": ["a", "b", "c"],
+        "prizes": [{"year": 1, "shares": [1, 2]}, {"year": 2}, {"year": 3, "shares": [3]}],
+        "currencies": {"EUR": {"rate": 1}, "CHF": {"rate": 2}},
+    },
+)
+
+
+def test_of_a_list_longer_than_is_learnt_the_first_places_are_and_its_length_is_the_most():
+    codec = Codec.fit(LISTS, [LONG])
+    batch = whole_batch(codec, [LONG])
+    assert codec.leaves(batch, batch.known)[0] == {
+        ("names", "count"): 2,
+        ("names", 0): "a",
+        ("names", 1): "b",
+        ("prizes", "count"): 2,
+        ("prizes", 0, "year"): 1,
+        ("prizes", 0, "shares", "count"): 1,
+        ("prizes", 0, "shares", 0): 1,
+        ("prizes", 1, "year"): 2,
+        ("currencies", "count"): 1,
+        ("currencies", 0, "key"): "EUR",
+        ("currencies", 0, "rate"): 1,
+    }

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from kbdisk.entity import SOMEVALUE, Entity, Known, Path
 from kbdisk.schemas.composites import Kind
-from kbdisk.schemas.composites.base import split_kind
-from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.base import EACH, split_kind
+from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import ALONE, Mapped
 from kbdisk.schemas.schema import Misfit, Schema
 
@@ -40,11 +40,29 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
             reading.gaps.append(path)
         else:
             for within, leaf in split_kind(one.kind, value).items():
-                reading.leaves[(*path, *within)] = leaf
+                kept = _learnt(one.kind, within, leaf)
+                if kept is not None:
+                    reading.leaves[(*path, *within)] = kept
             if isinstance(one.kind, Listed | Mapped):
                 reading.gaps.extend((*path, *within) for within in _blanks(one.kind, value))
     reading.said.extend(misfit.path for misfit in misfits)
     return reading
+
+
+def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
+    """A leaf of a value as it is learnt: of a list longer than `most` the first places, and `most` as its length."""
+    if not isinstance(kind, Listed | Mapped):
+        return leaf
+    if within == COUNT:
+        return leaf if kind.most is None else min(leaf, kind.most)
+    place, *rest = within
+    if kind.most is not None and isinstance(place, int) and place >= kind.most:
+        return None
+    if COUNT[0] not in rest and not any(isinstance(key, int) for key in rest):
+        return leaf
+    inner = {path[1:]: one for path, one in kind.leaves().items() if path[:1] == (EACH,)}
+    found = next((path for path in inner if tuple(rest[: len(path)]) == path), None)
+    return leaf if found is None else _learnt(inner[found], tuple(rest[len(found) :]), leaf)
 
 
 def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
