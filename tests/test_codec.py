@@ -18,6 +18,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.leaves import KINDS
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.words import Words
+from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.leaf import Category, Number
@@ -415,3 +416,47 @@ def test_of_a_list_longer_than_is_learnt_the_first_places_are_and_its_length_is_
         ("currencies", 0, "key"): "EUR",
         ("currencies", 0, "rate"): 1,
     }
+
+
+# ---------------------------------------------------------------- days that there are
+
+DATED = [
+    Entity(f"{year} {month} {day}", {"launch": Date(year, month, day)}, ("Phone",))
+    for year, month, day in ((2011, 2, 28), (2012, 2, 29), (2011, 4, 30), (2011, 12, 31), (2000, 3, 1))
+]
+
+FEBRUARY = {"year": 2011, "month": 2, "day": 30}
+
+
+def drawn(date: dict[str, int], free: set[str], listed: bool = False) -> dict[str, int]:
+    """A date that asked for some of its parts, once these were drawn: what comes out of them."""
+    kind = Property(Listed({"": DateKind()})) if listed else Property(DateKind())
+    schema = of_one_class({("launch",): kind})
+    dates = [one.tree["launch"] for one in DATED]
+    at = ("launch", 0) if listed else ("launch",)
+    codec = Codec.fit(schema, [Entity(str(one), {"launch": [one] if listed else one}) for one in dates])
+    given = Date(**{name: None if name in free else number for name, number in date.items()})
+    batch = whole_batch(codec, [Entity("it", {"launch": [given] if listed else given})], [("launch",)])
+    asked = batch.asked
+    for token in asked.nonzero()[:, 0].tolist():
+        slot = codec.slots[batch.slot[token]]
+        batch = batch.with_values("number", torch.tensor([token]), slot.codec.encode([date[slot.path[-1]]]))
+    return {path[len(at)]: value for path, value in codec.leaves(batch, asked)[0].items()}
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(
+    ("date", "free", "found"),
+    [
+        (FEBRUARY, {"day"}, {"day": 28}),
+        (FEBRUARY, {"day", "month"}, {"day": 28, "month": 2}),
+        (FEBRUARY, {"month"}, {"month": 3}),
+        (FEBRUARY, {"month", "year"}, {"month": 3, "year": 2011}),
+        ({"year": 2012, "month": 2, "day": 30}, {"day"}, {"day": 29}),
+        ({"year": 2011, "month": 2, "day": 29}, {"year"}, {"year": 2012}),
+        ({"year": 2011, "month": 4, "day": 31}, {"day"}, {"day": 30}),
+        ({"year": 2011, "month": 12, "day": 31}, {"day", "month"}, {"day": 31, "month": 12}),
+    ],
+)
+def test_a_day_that_there_is_not_never_comes_out_and_only_what_was_drawn_gives_way(date, free, found, listed):
+    assert drawn(date, free, listed) == found

@@ -84,7 +84,20 @@ class Codec:
         return encoding.tokens()
 
     def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
-        """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for."""
+        """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.
+
+        Of a date such that the day is one that there is, whatever was drawn part by part.
+        """
+        leaves, days = self._decoded(batch, of), self.index.days
+        if days.is_part.any():
+            part = torch.from_numpy(days.is_part).to(batch.slot.device)[batch.slot]  # (T,)
+            if bool((part & of).any()):
+                beside = self._decoded(batch, part & batch.known & ~of)
+                for number, drawn, known in zip(batch.classes.tolist(), leaves, beside, strict=True):
+                    days.mend(self.classes[number], drawn, known)
+        return leaves
+
+    def _decoded(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
         leaves: list[dict[Path, Any]] = [{} for _ in range(batch.size)]
         column = torch.from_numpy(self.index.column).to(batch.slot.device)[batch.slot]  # (T,)
         for kind, (start, end) in batch.spans.items():
@@ -99,7 +112,7 @@ class Codec:
         return leaves
 
     def trees(self, batch: Batch, of: Tensor) -> list[Tree]:
-        """The same put together: a tree of these values alone for each entity; ValueError for a day that there is not."""
+        """The same put together: a tree of these values alone for each entity."""
         names = [self.classes[number] for number in batch.classes.tolist()]
         return [self.schema.tree(leaves, name) for leaves, name in zip(self.leaves(batch, of), names, strict=True)]
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from kbdisk.codec.asking import Table
+from kbdisk.codec.days import Days
 from kbdisk.codec.slots import ORDER, Over, Slot, places_of
 from kbdisk.graph import linking
 from kbdisk.schemas.schema import Schema
@@ -75,6 +76,11 @@ class Index:
             for number, slot in enumerate(self.slots)
             if slot.role != "evidence" and linking({slot.path: slot.leaf})
         )
+
+    @cached_property
+    def days(self) -> Days:
+        """Which slots are parts of dates."""
+        return Days(self.schema, self.slots)
 
     @cached_property
     def unit(self) -> Ints:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from kbdisk.entity import Date as Day
@@ -96,6 +97,33 @@ def check(day: Day) -> None:
     leap = day.year is None or (day.year % 4 == 0 and (day.year % 100 != 0 or day.year % 400 == 0)) or day.calendar
     if not 1 <= day.day <= (28 if day.month == 2 and not leap else longest):
         raise ValueError(f"expected a day that there is, got {day.day} of month {day.month} in {day.year}")
+
+
+def nearest(day: Day, free: Collection[str], minimum: int | None = None, maximum: int | None = None) -> Day:
+    """The day that there is nearest to one that there is not, where only some of its parts may change.
+
+    Parts of a date are drawn one by one, each for itself likely: 30, and February. Itself where nothing else is left.
+    """
+    if _there_is(day):
+        return day
+    low, high = -math.inf if minimum is None else minimum, math.inf if maximum is None else maximum
+    others: list[Day] = []
+    if "day" in free and day.day is not None:
+        others = [replace(day, day=earlier) for earlier in range(min(day.day, 31), 27, -1)] + [replace(day, day=None)]
+    elif "month" in free and day.month is not None:
+        others = [replace(day, month=day.month % 12 + 1)]  # no two months that follow each other are short
+    elif "year" in free and day.year is not None:
+        years = [day.year + way * far for far in range(1, 9) for way in (-1, 1)]
+        others = [replace(day, year=year) for year in years if low <= year <= high]
+    return next((other for other in others if _there_is(other)), day)
+
+
+def _there_is(day: Day) -> bool:
+    try:
+        check(day)
+    except ValueError:
+        return False
+    return True
 
 
 def _of_part(part: Mapping[str, Any]) -> Day:
