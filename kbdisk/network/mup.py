@@ -42,8 +42,10 @@ def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
     grown = {}
     for name, parameter in model.named_parameters():
         is_map = parameter.dim() == 3 or name in linear or getattr(parameter, SCORED, False)
-        ratios = [new / old for new, old in zip(parameter.shape, shapes[name], strict=True)]
-        grown[name] = Growth(ratios[-1], ratios[-2]) if is_map else Growth()
+        ratios = [
+            new / max(old, 1) for new, old in zip(parameter.shape, shapes[name], strict=True)
+        ]  # tables may be empty
+        grown[name] = Growth(ratios[-1], ratios[-2] or 1.0) if is_map else Growth()
     return grown
 
 

@@ -54,6 +54,13 @@ def test_only_maps_out_of_the_width_learn_slower_and_decay():
     assert len(told) == len(list(model.parameters()))
 
 
+def test_a_table_of_nothing_is_a_readout_all_the_same():
+    """Where every link is to one of many, no label is scored by heart."""
+    base, model = (nn.ParameterDict({"table": scored(0, width)}) for width in (16, 64))
+    assert growths(model, base) == {"table": Growth(4, 1)}
+    shrink_readouts(model, growths(model, base))
+
+
 def test_readouts_are_drawn_smaller_the_wider_the_model():
     model = Small(64)
     before = model.readout.weight.clone(), model.hidden.weight.clone()
