@@ -157,6 +157,16 @@ def test_dice_has_no_value_beyond_which_all_are_one():
     assert ((places > 0) & (places < 1)).all()
 
 
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+def test_the_farthest_numbers_that_there_are_can_be_read(embedding):
+    codecs, encoder, _ = parts(setting(replace(SMALL, embedding=embedding)))
+    codes = codecs[0].encode([-1e300, -1e9, 1e9, 1e300])
+    vectors = encoder(codes, rows([0] * 4))
+    vectors.sum().backward()
+    assert vectors.isfinite().all()
+    assert all(one.grad.isfinite().all() for one in encoder.parameters() if one.grad is not None)
+
+
 def test_an_atom_has_an_embedding_of_its_own():
     codecs, encoder, _ = parts(setting())
     code = codecs[0].encode([0.0])

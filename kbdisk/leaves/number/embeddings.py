@@ -16,6 +16,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.codec import NumberCodec
 
 MARGIN = 0.05  # of DICE's half circle, on either side for what lies beyond the training values
+LEAST = 1e-6  # of the angle's sine: in float32 that of pi is below 0
 
 
 class Periodic(nn.Module):
@@ -67,7 +68,7 @@ class Dice(nn.Module):
         low, high = self.low[rows.slot], self.high[rows.slot]
         angle = math.pi * squeezed((z - low) / (high - low))[:, None]  # (n, 1)
         power = torch.arange(len(self.rotation), device=z.device)  # (D,)
-        circle = angle.sin().log() * power  # (n, D) the log of sin ** 0, sin ** 1, ...
+        circle = angle.sin().clamp(min=LEAST).log() * power  # (n, D) the log of sin ** 0, sin ** 1, ...
         spiral = torch.cat([circle[:, :-1].exp() * angle.cos(), circle[:, -1:].exp()], dim=1)
         return spiral @ self.rotation.T
 
