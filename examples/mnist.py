@@ -24,10 +24,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.batch import Batch, plain
-from kbdisk.diffusion import Memo, loss, reveal, revealing
+from kbdisk.diffusion import loss, reveal, revealing
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryBelief
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.network.beliefs import Asked, Beliefs, Memo
 
 SIDE = 28
 PIXELS = SIDE * SIDE

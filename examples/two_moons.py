@@ -90,7 +90,7 @@ def marginal(learnt: Learnt, path: str, at: Tensor) -> Tensor:
     """The density of one property, given nothing."""
     batch = learnt.codec.encode([Entity("", {})], ask=[(path,)]).batch(torch.arange(1))
     belief = beliefs(learnt.model, batch).kinds["number"].belief
-    return torch.as_tensor(belief.density(at.double()[:, None])).flatten()
+    return torch.as_tensor(belief.density(at.double()[None])).flatten()
 
 
 def points(entities: list[Entity]) -> Tensor:

@@ -23,11 +23,7 @@ from torch.nn import functional as F
 
 from kbdisk.batch import Batch
 from kbdisk.hiding import Hidden, Hiding, hide, placed, shuffled
-from kbdisk.network.beliefs import Beliefs
-
-Memo = dict[
-    str, Tensor
-]  # for a model to keep what stays the same through one reveal: a value, once seen, never changes
+from kbdisk.network.beliefs import Beliefs, Memo
 
 
 class Model(Protocol):

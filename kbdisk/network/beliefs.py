@@ -14,6 +14,8 @@ from torch import Tensor
 from kbdisk.batch import Batch
 from kbdisk.leaves.base import Belief
 
+Memo = dict[str, Tensor]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes
+
 
 @dataclass(frozen=True)
 class Asked:

@@ -19,14 +19,12 @@ from kbdisk.batch import Batch
 from kbdisk.blocks import attention_scale
 from kbdisk.codec import Codec
 from kbdisk.leaves.text import build_reader
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.network.beliefs import Beliefs, Memo
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.encoder import EntityEncoder
 from kbdisk.network.kinds import KindModules, setting_of
 from kbdisk.network.layout import arrange
 from kbdisk.network.paths import PATHS, Keys
-
-Memo = dict[str, Tensor]  # what stays the same from pass to pass over one batch
 
 
 class DiSK(nn.Module):

@@ -87,7 +87,7 @@ def coordinates(
         optimizer = torch.optim.Adam(parameter_groups(model, grown, rate, 0.0))
         for _ in range(steps):
             optimizer.zero_grad()
-            run(model).backward()  # type: ignore[no-untyped-call]
+            run(model).backward()
             optimizer.step()
         for name, size in _sizes(model, run).items():
             sizes.setdefault(name, []).append(size)
