@@ -1,0 +1,266 @@
+"""How fast a training step is: against a plain network, against what the machine can do, and as schemas and batches grow.
+
+python benchmarks/train.py [--rounds 5] [--only plain,schema,memory] [--threads 1]
+
+Readings alternate, each is of the processor's seconds over several steps, and the median of some counts. On one thread:
+waiting for other threads would count as work, and other work on the machine would show. Work is what
+`torch.utils.flop_counter` counts of the products that were done, forward and backward.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import accumulate
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import FlopCounterMode
+
+from kbdisk.batch import Batch
+from kbdisk.codec import Codec, CodecConfig
+from kbdisk.diffusion import score
+from kbdisk.entity import Entity
+from kbdisk.hiding import Hiding, hide
+from kbdisk.network.config import ModelConfig
+from kbdisk.network.disk import DiSK
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.tokens import Tokens
+
+LEAST = 1.5  # processor seconds of one reading: its clock may tick in hundredths
+SIZE = 3072  # of the machine's own products
+
+
+# ---------------------------------------------------------------- what is trained on
+
+
+def phones(count: int) -> tuple[Codec, Tokens]:
+    """Entities like the paper's phones without their text: nine numbers, two categories of 100 and 10 labels."""
+    numbers = [f"number {i}" for i in range(9)]
+    leaves = {**dict.fromkeys(numbers, Number()), "maker": Category(), "network": Category()}
+    tree = {name: Property(leaf) for name, leaf in leaves.items()}
+    schema = Schema({"Phone": Class("Phone", {(name,): one for name, one in tree.items()})})
+    entities = [
+        Entity(
+            str(i),
+            {name: round(random.gauss(100, 30), 1) for name in numbers}
+            | {"maker": f"m{random.randrange(100)}", "network": f"n{random.randrange(10)}"},
+            ("Phone",),
+        )
+        for i in range(count)
+    ]
+    codec = Codec.fit(schema, entities, CodecConfig(sharing="disjoint"))
+    return codec, codec.encode(entities)
+
+
+def sparse(paths: int, count: int, sharing: str = "auto", longest: int = 20) -> tuple[Codec, Tokens]:
+    """Entities with 20 of many properties, a fifth of these categories; every property is met; the last may be longer."""
+    leaves = {f"path {i}": Category() if i % 5 == 0 else Number() for i in range(paths)}
+    schema = Schema({"Thing": Class("Thing", {(name,): Property(leaf) for name, leaf in leaves.items()})})
+
+    def thing(number: int) -> Entity:
+        size = longest if number == count - 1 else 20
+        own = (
+            [(number * 20 + j) % paths for j in range(20)] if number * 20 < paths else random.sample(range(paths), size)
+        )
+        tree = {f"path {i}": f"n{random.randrange(10)}" if i % 5 == 0 else round(random.gauss(0, 1), 2) for i in own}
+        return Entity(str(number), tree, ("Thing",))
+
+    entities = [thing(i) for i in range(count)]
+    codec = Codec.fit(schema, entities, CodecConfig(sharing=sharing))
+    return codec, codec.encode(entities[-4096:])
+
+
+# ---------------------------------------------------------------- what is measured
+
+
+@dataclass
+class Trained:
+    """A network in training: one step of it, and what a step does."""
+
+    name: str
+    step: Callable[[], None]
+    entities: int
+    flops: float = 0.0
+
+    @classmethod
+    def ours(cls, name: str, codec: Codec, batch: Batch, config: ModelConfig, bf16: bool = True) -> Trained:
+        """Ours: what is hidden is drawn anew in each step."""
+        model = DiSK(codec, config)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16) if bf16 else nullcontext():
+                total = score(model, batch, hide(batch, Hiding())).total
+            total.backward()
+            optimizer.step()
+
+        return cls(name, step, batch.size).counted()
+
+    @classmethod
+    def plain(cls, codec: Codec, batch: Batch, config: ModelConfig) -> Trained:
+        """The tests' reference: dense, in float32."""
+        reference = plain_reference()
+        model = reference.Reference(codec, config)
+        columns = reference.dense(batch, batch.known, len(codec.slots))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        nothing = torch.zeros(batch.size, len(codec.slots), dtype=torch.bool)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            visible = hide(batch, Hiding()).visible
+            shown = nothing.index_put((batch.entity, batch.slot), visible)
+            model(replace(columns, visible=shown)).backward()
+            optimizer.step()
+
+        return cls("plain, float32", step, batch.size).counted()
+
+    def counted(self) -> Trained:
+        """Itself, with the work of a step: a mean over some, as what is hidden differs."""
+        self.step()
+        with FlopCounterMode(display=False) as counter:
+            for _ in range(4):
+                self.step()
+        self.flops = counter.get_total_flops() / 4
+        return self
+
+
+def plain_reference() -> ModuleType:
+    """tests/reference.py."""
+    spec = importlib.util.spec_from_file_location("reference", Path(__file__).parents[1] / "tests" / "reference.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["reference"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def multiplied(dtype: torch.dtype) -> Trained:
+    """A large product of matrices."""
+    a, b = torch.randn(2, SIZE, SIZE).to(dtype)
+    return Trained(f"matmul {SIZE}, {str(dtype)[6:]}", lambda: torch.mm(a, b), 0, 2.0 * SIZE**3)
+
+
+def seconds(step: Callable[[], None]) -> float:
+    """The processor's seconds of one step."""
+    begun, steps = time.process_time(), 0
+    while time.process_time() - begun < LEAST:
+        step()
+        steps += 1
+    return (time.process_time() - begun) / steps
+
+
+def measured(each: list[Trained], rounds: int) -> list[float]:
+    """The seconds of a step of each: the medians of readings in turn."""
+    readings = [[seconds(one.step) for one in each] for _ in range(rounds)]
+    return [statistics.median(column) for column in zip(*readings, strict=True)]
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def against_plain(rounds: int) -> Iterator[str]:
+    """Entities per second of ours and of the plain network, and the share of the machine's products."""
+    codec, tokens = phones(4096)
+    yield "| what | seconds a step | entities a second and core | GFLOP an entity | GFLOP/s | of matmul | against plain |"
+    yield "|---|---|---|---|---|---|---|"
+    for width, size, dropout in ((256, 1024, 0.0), (256, 1024, 0.1), (128, 512, 0.0), (128, 512, 0.1)):
+        config = ModelConfig(width=width, heads=4, dropout=dropout)
+        batch = tokens.batch(torch.arange(size))
+        ours = Trained.ours("ours, bfloat16", codec, batch, config)
+        each = [multiplied(torch.float32), multiplied(torch.bfloat16), Trained.plain(codec, batch, config), ours]
+        taken = measured(each, rounds)
+        rates = [one.flops / second for one, second in zip(each, taken, strict=True)]
+        for one, second, rate, top in zip(each, taken, rates, [rates[0], rates[1]] * 2, strict=True):
+            if one.entities == 0:
+                yield f"| {one.name} | {second:.3f} | | | {rate / 1e9:.0f} | | |"
+                continue
+            name = f"{one.name}, width {width}, batch {size}, dropout {dropout}"
+            per = f"{one.entities / second:.0f} | {one.flops / one.entities / 1e9:.3f} | {rate / 1e9:.0f}"
+            yield f"| {name} | {second:.3f} | {per} | {rate / top:.0%} | {taken[2] / second:.2f} |"
+
+
+def as_schemas_grow(rounds: int) -> Iterator[str]:
+    """The time of a step as the schema grows and entities stay as they are."""
+    yield "| paths in the schema, 20 an entity, width 128, batch 256 | milliseconds a step | against the least schema |"
+    yield "|---|---|---|"
+    cases = [(20, "auto"), (20, "tied"), (1000, "auto"), (10_000, "auto")]
+    each = []
+    for paths, sharing in cases:
+        codec, tokens = sparse(paths, 20_000 if paths > 1000 else 4096, sharing=sharing)
+        groups = 1 + max(slot.group for slot in codec.slots)
+        name = f"{paths:,}, {sharing}: {groups} sets of weights for a kind"
+        each.append(Trained.ours(name, codec, tokens.batch(torch.arange(256)), ModelConfig(width=128, dropout=0.1)))
+    taken = measured(each, rounds)
+    for one, second in zip(each, taken, strict=True):
+        yield f"| {one.name} | {second * 1000:.0f} | {second / taken[0]:.2f} |"
+
+
+def memory(rounds: int) -> Iterator[str]:
+    """The most memory a step takes beyond what there is before it, by its tokens, in a process of its own each."""
+    yield "| batch | tokens | MB of a step | KB a token |"
+    yield "|---|---|---|---|"
+    for case in ("256", "512", "1024", "2048", "512 of which one has 1,000 properties"):
+        run = [sys.executable, "-W", "ignore", __file__, "--child", case]
+        told = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+        each = told["bytes"] / told["tokens"] / 1e3
+        yield f"| {case} | {told['tokens']:,} | {told['bytes'] / 1e6:.0f} | {each:.1f} |"
+
+
+def child(case: str) -> None:
+    """One step of so many entities, and the bytes that its tensors took at most."""
+    size, long = int(case.split()[0]), not case.isdigit()
+    codec, tokens = sparse(1000, 4096, longest=1000 if long else 20)
+    batch = tokens.batch(torch.arange(len(tokens) - size, len(tokens)))
+    one = Trained.ours("", codec, batch, ModelConfig(width=128))
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        one.step()
+    events = profiler.profiler.kineto_results.events()
+    changes = [event for event in events if event.name() == "[memory]"]
+    taken = accumulate(event.nbytes() for event in sorted(changes, key=lambda event: event.start_ns()))
+    print(json.dumps({"bytes": max(taken), "tokens": len(batch)}))
+
+
+TABLES = {"plain": against_plain, "schema": as_schemas_grow, "memory": memory}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", default=",".join(TABLES))
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    random.seed(0)
+    torch.manual_seed(0)
+    if asked.child:
+        child(asked.child)
+        return
+    torch.set_num_threads(asked.threads)
+    told = f"threads: {torch.get_num_threads()}, {torch.backends.cpu.get_cpu_capability()}"
+    print(
+        f"{date.today()}, Python {platform.python_version()}, torch {torch.__version__}, {platform.machine()}, {told}"
+    )
+    for name in asked.only.split(","):
+        print()
+        for line in TABLES[name](asked.rounds):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
