@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 
 from kbdisk.batch import Batch
 from kbdisk.diffusion import Model
-from kbdisk.hiding import shuffled
+from kbdisk.hiding import placed, shuffled
 
 EXACT = 8  # entities of up to so many scored properties are done exactly: from 2^8 conditionals
 MOST = 16
@@ -112,7 +112,8 @@ def _lattice(question: _Question) -> LogProb:
 def _conditionals(question: _Question) -> tuple[Tensor, Tensor]:
     """(B, n, 2^n) log p of an entity's n-th property given each set of the others; (B,) how many sets it has: 2^N."""
     batch, of = question.batch, question.of
-    place, N = shuffled(batch, of)  # any numbering does
+    number = torch.arange(len(batch), device=of.device)
+    place, N = placed(batch, of, number, number)
     sets, n = 1 << N, int(N.max()) if batch.size else 0
     step = torch.zeros(batch.size, n, 1 << n, dtype=torch.double, device=of.device)
     for chunk in question.chunks((1 << n) - 1):  # of the whole set nothing is left to ask

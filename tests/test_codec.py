@@ -460,3 +460,20 @@ def drawn(date: dict[str, int], free: set[str], listed: bool = False) -> dict[st
 )
 def test_a_day_that_there_is_not_never_comes_out_and_only_what_was_drawn_gives_way(date, free, found, listed):
     assert drawn(date, free, listed) == found
+
+
+def test_with_its_entity_what_was_drawn_is_whole():
+    entity = Entity(
+        "it",
+        {"weight": Quantity(None, "oz"), "launch": Date(2011), "cameras": [{"kind": "wide"}, {"aperture": None}]},
+        ("Phone",),
+    )
+    batch = whole_batch(CODEC, [entity], [("weight", "value"), ("launch", "month"), ("cameras", 1, "aperture")])
+    asked = batch.asked
+    for token in asked.nonzero()[:, 0].tolist():
+        slot = CODEC.slots[batch.slot[token]]
+        value = {"value": 5, "month": 2, "aperture": 1.8}[slot.path[-1]]
+        batch = batch.with_values("number", torch.tensor([token]), slot.codec.encode([value]))
+    assert CODEC.trees(batch, asked, [entity]) == [
+        {"weight": Quantity(5, "oz"), "launch": Date(2011, 2), "cameras": [{"kind": "wide"}, {"aperture": 1.8}]}
+    ]

@@ -141,6 +141,13 @@ def test_entities_of_few_and_of_many_properties_are_done_in_one_call():
     assert done.exact[0] == done.bound[0] == 0
 
 
+def test_a_generator_alone_is_drawn_from(world):
+    before = torch.get_rng_state()
+    for exact in (0, 8):
+        log_prob(Table(world), batch_of(world.states), exact=exact, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_many_cases_go_through_the_model_in_few_passes(world):
     model = Table(world)
     log_prob(model, batch_of(world.states))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,10 +111,20 @@ class Codec:
                         leaves[entity][self.slots[slot].path] = value
         return leaves
 
-    def trees(self, batch: Batch, of: Tensor) -> list[Tree]:
-        """The same put together: a tree of these values alone for each entity."""
+    def trees(self, batch: Batch, of: Tensor, entities: Sequence[Entity] = ()) -> list[Tree]:
+        """The same put together: a tree of these values for each entity, and of no others.
+
+        With the batch's entities each property is whole: a number that was asked for has the unit that it was given.
+        """
         names = [self.classes[number] for number in batch.classes.tolist()]
-        return [self.schema.tree(leaves, name) for leaves, name in zip(self.leaves(batch, of), names, strict=True)]
+        found = self.leaves(batch, of)
+        for entity, name, leaves in zip(entities, names, found, strict=False):
+            at = self.index.tables[name].property
+            touched = {at[path] for path in leaves}
+            for path, value in self.schema.leaves(entity).items():
+                if any(path[: len(one)] == one for one in touched):
+                    leaves.setdefault(path, value)
+        return [self.schema.tree(leaves, name) for leaves, name in zip(found, names, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data, but for the schema and the words, which have files of their own."""
