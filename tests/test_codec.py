@@ -21,6 +21,7 @@ from kbdisk.leaves.words import Words
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.leaf import Text as TextLeaf
@@ -477,3 +478,14 @@ def test_with_its_entity_what_was_drawn_is_whole():
     assert CODEC.trees(batch, asked, [entity]) == [
         {"weight": Quantity(5, "oz"), "launch": Date(2011, 2), "cameras": [{"kind": "wide"}, {"aperture": 1.8}]}
     ]
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("unit", ["g", None])
+def test_a_quantity_without_its_number_is_a_gap_also_where_there_is_one_unit_alone(unit, listed):
+    kind = QuantityKind("g")
+    schema = of_one_class({("weight",): Property(Listed({"": kind}) if listed else kind)})
+    known, blank = ([Quantity(number, unit)] if listed else Quantity(number, unit) for number in (5, None))
+    codec = Codec.fit(schema, [Entity("known", {"weight": known})])
+    batch = whole_batch(codec, [Entity("blank", {"weight": blank})], "gaps")
+    assert [codec.slots[slot].path[-1] for slot in batch.slot[batch.asked].tolist()] == ["value"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kbdisk.entity import SOMEVALUE, Entity, Known, Path
+from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import EACH, split_kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
@@ -43,6 +43,8 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
                 kept = _learnt(one.kind, within, leaf)
                 if kept is not None:
                     reading.leaves[(*path, *within)] = kept
+            if is_gap(value):  # a quantity, though its unit may be there
+                reading.gaps.append(path)
             if isinstance(one.kind, Listed | Mapped):
                 reading.gaps.extend((*path, *within) for within in _blanks(one.kind, value))
     reading.said.extend(misfit.path for misfit in misfits)
@@ -67,7 +69,7 @@ def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
 
 def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
     """Where a list or map has a place without a value, by the paths of its leaves."""
-    if value is None:
+    if is_gap(value):
         yield ()
     elif isinstance(kind, Listed):
         for place, item in enumerate(value):
