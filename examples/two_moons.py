@@ -135,7 +135,7 @@ def draw_figure(real: Tensor, made: dict[str, tuple[Learnt, Tensor]], out: Path)
         axis.hist(values.tolist(), bins=60, density=True, color="0.8", label="data")
         for name, (learnt, _) in made.items():
             axis.plot(at, marginal(learnt, path, at), label=name)
-        axis.set(title=f"{path}, given nothing", yticks=[])
+        axis.set(title=f"{path}, given nothing", yticks=[], ylim=(0, 1.3 * axis.get_ylim()[1]))
         axis.legend()
     figure.savefig(out, dpi=110)
 

@@ -303,7 +303,8 @@ def _number(module: Any, prefix: str, group: int) -> Iterator[tuple[nn.Parameter
     if reads:
         yield module.frequency, f"{prefix}.embedding.frequency", group
         atoms = module.atoms.num_embeddings
-        yield module.atoms.weight, f"{prefix}.atoms", slice(group * atoms, (group + 1) * atoms)
+        if atoms:  # row 0 of ours is for what is no atom
+            yield module.atoms.weight, f"{prefix}.atoms.weight", slice(1 + group * atoms, 1 + (group + 1) * atoms)
 
 
 def _labels(reference: Reference, place: int, begin: dict[str, int]) -> Iterator[tuple[nn.Parameter, str, Any]]:
@@ -328,6 +329,9 @@ def take_weights(reference: Reference, ours: nn.Module) -> None:
 def gradients(reference: Reference, ours: nn.Module) -> dict[str, Tensor]:
     """The reference's gradients as ours stand, NaN where it says nothing; by the names of ours."""
     whole = {name: torch.full_like(parameter, torch.nan) for name, parameter in ours.named_parameters()}
+    for name in whole:
+        if name.endswith("encoders.number.atoms.weight"):
+            whole[name][0] = 0  # of what is no atom: never learnt
     for parameter, name, where in counterparts(reference, ours):
         whole[name][where] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
     return whole

@@ -75,6 +75,7 @@ def settled(sharing: str, belief: str):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
+        model.kinds.encoders["number"].atoms.weight[0] = 0  # of what is no atom
     batch = codec.encode(entities).batch(torch.randperm(90)[:24])
     values = {kind: codes.double() if codes.is_floating_point() else codes for kind, codes in batch.values.items()}
     return codec, model, replace(batch, values=values)
