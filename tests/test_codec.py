@@ -489,3 +489,13 @@ def test_a_quantity_without_its_number_is_a_gap_also_where_there_is_one_unit_alo
     codec = Codec.fit(schema, [Entity("known", {"weight": known})])
     batch = whole_batch(codec, [Entity("blank", {"weight": blank})], "gaps")
     assert [codec.slots[slot].path[-1] for slot in batch.slot[batch.asked].tolist()] == ["value"]
+
+
+def test_where_all_are_of_one_unit_what_was_drawn_is_never_of_another():
+    schema = of_one_class({("weight",): Property(QuantityKind("g", {"kg": 1000.0}, normal=True))})
+    codec = Codec.fit(schema, [Entity("known", {"weight": Quantity(5, "kg")})])
+    blank = Entity("blank", {"weight": Quantity(None, "kg")})
+    batch = whole_batch(codec, [blank], "gaps")
+    asked = batch.asked
+    batch = batch.with_values("number", torch.tensor([0]), codec.slots[0].codec.encode([5000.0]))
+    assert codec.trees(batch, asked, [blank]) == codec.trees(batch, asked) == [{"weight": Quantity(5000, "g")}]

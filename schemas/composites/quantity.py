@@ -60,6 +60,8 @@ class Quantity:
                 amount, unit, foreign = Amount(converted, self.unit), self.unit, False
         if amount.value is not None:
             (Number() if foreign else self.value).check(amount.value)
+        elif self.normal:
+            unit = self.unit  # what is filled in will be in that one
         return Amount(amount.value, unit)
 
     def split(self, value: Amount) -> Parts:
