@@ -419,7 +419,7 @@ def test_of_a_list_longer_than_is_learnt_the_first_places_are_and_its_length_is_
     }
 
 
-# ---------------------------------------------------------------- days that there are
+# ---------------------------------------------------------------- values that there are
 
 DATED = [
     Entity(f"{year} {month} {day}", {"launch": Date(year, month, day)}, ("Phone",))
@@ -478,6 +478,22 @@ def test_with_its_entity_what_was_drawn_is_whole():
     assert CODEC.trees(batch, asked, [entity]) == [
         {"weight": Quantity(5, "oz"), "launch": Date(2011, 2), "cameras": [{"kind": "wide"}, {"aperture": 1.8}]}
     ]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "unit", "found"),
+    [(900.0, "kg", 1), (900.0, "g", 900), (1900.0, "g", 1000), (1.7, "g", 50), (700.4, "g", 700), (0.4, "kg", 0.4)]
+    + [(0.01, "kg", 0.05), (900.0, "stone", 900)],  # how many grams a stone is nobody said
+)
+def test_whatever_its_unit_a_drawn_number_is_within_the_bounds(drawn, unit, found):
+    number = Number(integer=True, minimum=50, maximum=1000)
+    kind = QuantityKind("g", {"kg": 1000.0, "stone": None}, number)
+    codec = Codec.fit(of_one_class({("weight",): Property(kind)}), [Entity("known", {"weight": Quantity(5.5, "stone")})])
+    batch = whole_batch(codec, [Entity("blank", {"weight": Quantity(None, unit)})], "gaps")
+    asked = batch.asked
+    token = asked.nonzero()[:, 0]
+    batch = batch.with_values("number", token, codec.slots[batch.slot[token]].codec.encode([drawn]))
+    assert codec.leaves(batch, asked) == [{("weight", "value"): found}]
 
 
 @pytest.mark.parametrize("listed", [False, True])

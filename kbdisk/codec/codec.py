@@ -86,15 +86,15 @@ class Codec:
     def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
         """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.
 
-        Of a date such that the day is one that there is, whatever was drawn part by part.
+        Of a composite such that the value is one that there is, whatever was drawn part by part.
         """
-        leaves, days = self._decoded(batch, of), self.index.days
-        if days.is_part.any():
-            part = torch.from_numpy(days.is_part).to(batch.slot.device)[batch.slot]  # (T,)
+        leaves, mending = self._decoded(batch, of), self.index.mending
+        if mending.is_part.any():
+            part = torch.from_numpy(mending.is_part).to(batch.slot.device)[batch.slot]  # (T,)
             if bool((part & of).any()):
                 beside = self._decoded(batch, part & batch.known & ~of)
                 for number, drawn, known in zip(batch.classes.tolist(), leaves, beside, strict=True):
-                    days.mend(self.classes[number], drawn, known)
+                    mending.mend(self.classes[number], drawn, known)
         return leaves
 
     def _decoded(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from kbdisk.codec.asking import Table
-from kbdisk.codec.days import Days
+from kbdisk.codec.mending import Mending
 from kbdisk.codec.slots import ORDER, Over, Slot, places_of
 from kbdisk.graph import linking
 from kbdisk.schemas.schema import Schema
@@ -78,9 +78,9 @@ class Index:
         )
 
     @cached_property
-    def days(self) -> Days:
-        """Which slots are parts of dates."""
-        return Days(self.schema, self.slots)
+    def mending(self) -> Mending:
+        """Which slots are parts of values that are made whole."""
+        return Mending(self.schema, self.slots)
 
     @cached_property
     def unit(self) -> Ints:

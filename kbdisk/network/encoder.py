@@ -38,7 +38,8 @@ class Layer(nn.Module):
         if last:
             h, x = h[seen:], x[seen:]
         x = x + self.dropout(self.mix(layout.attend(self.query(h), key, value, self.heads, self.scale)))
-        return x + self.dropout(self.narrow(F.relu(self.widen(self.before_map(x)))))
+        mapped: Tensor = self.dropout(self.narrow(F.relu(self.widen(self.before_map(x)))))
+        return x + mapped
 
 
 class EntityEncoder(nn.Module):

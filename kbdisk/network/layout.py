@@ -29,7 +29,8 @@ class Padding:
     def pad(self, x: Tensor) -> Tensor:
         """(N, D) -> (b, L, D), zeros where there is no row."""
         blank = x.new_zeros(self.shape[0] * self.shape[1], x.shape[1])
-        return blank.index_copy(0, self.places, x.index_select(0, self.rows)).unflatten(0, self.shape)
+        padded: Tensor = blank.index_copy(0, self.places, x.index_select(0, self.rows)).unflatten(0, self.shape)
+        return padded
 
     def blank(self) -> Tensor:
         """(b, 1, 1, L): where there is no row."""
@@ -100,7 +101,8 @@ def _padding(rows: tuple[Tensor, Tensor, Tensor], chosen: Tensor, counts: Tensor
 
 def _heads(x: Tensor, heads: int) -> Tensor:
     """(b, L, D) -> (b, H, L, d)."""
-    return x.unflatten(2, (heads, -1)).transpose(1, 2)
+    apart: Tensor = x.unflatten(2, (heads, -1))
+    return apart.transpose(1, 2)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, blank: Tensor, scale: float) -> Tensor:

@@ -59,6 +59,13 @@ class Date:
         check(day)
         return day
 
+    def mended(self, parts: Mapping[str, Any], free: Collection[str]) -> dict[str, Any]:
+        """A day that there is, of parts drawn one by one: its free parts give way."""
+        told = Day(parts.get("year"), parts.get("month"), parts.get("day"), calendar=parts.get("calendar", ""))
+        day = nearest(told, free, self.minimum, self.maximum)
+        numbers = {name: number for name in NUMBERS if (number := getattr(day, name)) is not None}
+        return {**{name: part for name, part in parts.items() if name not in NUMBERS}, **numbers}
+
     def _read(self, value: Any) -> Day:
         if isinstance(value, Day):
             return value

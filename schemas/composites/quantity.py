@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -72,6 +72,18 @@ class Quantity:
     def join(self, parts: Mapping[Path, Any]) -> Amount:
         """A number of a unit; the main one where none is told."""
         return Amount(parts.get(VALUE), parts.get(UNIT, self.unit))
+
+    def mended(self, parts: Mapping[str, Any], free: Collection[str]) -> dict[str, Any]:
+        """A number within the bounds, whatever its unit: bounds are in the main one."""
+        mended, unit = dict(parts), parts.get("unit", self.unit)
+        factor = 1 if unit == self.unit else self.factors.get(unit or "")
+        if "value" in free and parts.get("value") is not None and factor:
+            for bound, side in (self.value.minimum, max), (self.value.maximum, min):
+                if bound is not None:
+                    mended["value"] = side(mended["value"], bound / factor)
+            if self.value.integer and factor == 1:
+                mended["value"] = round(mended["value"])
+        return mended
 
     def _converted(self, value: Any, unit: str | None) -> float | None:
         """How many of the main unit it is; None where that is not known."""
