@@ -1,0 +1,52 @@
+"""What can be chosen about training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kbdisk.diffusion import OBJECTIVES
+
+PRECISIONS = ("auto", "float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a network is trained. Without steps and seconds: until it is no longer getting better."""
+
+    batch: int = 512  # entities in a step; each may occur several times, differently hidden
+    rate: float = 2e-3  # the highest learning rate, at the network's base width
+    decay: float = 0.02  # AdamW's weight decay
+    warmup: int = 100  # steps in which the rate rises, of short runs a fifth of all
+    steps: int | None = None  # at most
+    seconds: float | None = None  # at most: becomes a number of steps once, after `timed` of them
+    timed: int = 50
+    smoothing: float = 0.998  # of the averaged weights (EMA), which are the ones kept
+    clip: float = 1.0  # the gradient's longest length
+    evaluations: int = 20  # how often the held-out part is looked at
+    patience: int = 6  # looks without getting better before it stops
+    validation: float = 0.1  # share of the entities that are held out
+    absent: int = 2  # absent properties drawn of each entity, to learn presence by
+    presence: float = 0.2  # what the belief in presence weighs in the loss
+    objective: str = "bound"  # a row of OBJECTIVES
+    balance: bool = False  # each property's loss over its marginal entropy
+    precision: str = "auto"  # bfloat16 where that is native
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"objective: expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        for name in ("batch", "timed", "evaluations", "patience"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
+        for name in ("warmup", "absent", "decay", "presence"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: expected at least 0, got {getattr(self, name)!r}")
+        for name in ("rate", "clip", "steps", "seconds"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name}: expected more than 0, got {value!r}")
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"validation: expected 0 to below 1, got {self.validation!r}")
+        if not 0 <= self.smoothing < 1:
+            raise ValueError(f"smoothing: expected 0 to below 1, got {self.smoothing!r}")

@@ -1,0 +1,36 @@
+"""In which numbers a network computes, and where."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from kbdisk.errors import ConfigError
+
+
+def device_named(name: str) -> torch.device:
+    """The device that a user names: auto, cpu, cuda, cuda:1, mps; ConfigError where it is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        fact = str(error).splitlines()[0]
+        raise ConfigError("--device", f"expected auto, cpu or a device that is there, got {name!r}: {fact}") from None
+    return device
+
+
+def is_native(device: torch.device) -> bool:
+    """Whether the device multiplies bfloat16 faster than float32."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    cpu = torch.backends.cpu.get_cpu_capability() if device.type == "cpu" else ""
+    return cpu.startswith("AVX512") and bool(torch.cpu._is_avx512_bf16_supported())
+
+
+def computing(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """float32, bfloat16, or auto: bfloat16 where that is native. float32 all the same where it matters."""
+    halves = precision == "bfloat16" or (precision == "auto" and is_native(device))
+    return torch.autocast(device.type, torch.bfloat16) if halves else nullcontext()

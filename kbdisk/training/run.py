@@ -1,0 +1,143 @@
+"""A run: all that is chosen about a model and its training, in one value. Presets, and run files over them.
+
+    [train]
+    rate = 1e-3
+    [model]
+    width = 256
+    [codec.kinds.number]
+    belief = "binned"
+
+An unknown key is an error that lists the known ones; what a run file leaves out is the preset's.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path as FilePath
+from typing import Any, Self
+
+from kbdisk.codec import CodecConfig
+from kbdisk.codec.slots import BY_NAME
+from kbdisk.errors import ConfigError
+from kbdisk.hiding import Hiding
+from kbdisk.leaves.number import NumberConfig
+from kbdisk.network.config import ModelConfig
+from kbdisk.training.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class Run:
+    """The choices, each table beside what it configures."""
+
+    preset: str = "default"
+    seed: int = 0
+    codec: CodecConfig = field(default_factory=CodecConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    hiding: Hiding = field(default_factory=lambda: Hiding(nothing=0.1))
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    @classmethod
+    def of(cls, preset: str) -> Self:
+        """A preset by its name."""
+        if preset not in PRESETS:
+            raise ConfigError("--preset", f"expected one of {', '.join(PRESETS)}, got {preset!r}.")
+        return cls(preset, **PRESETS[preset])
+
+    def with_file(self, file: str | FilePath) -> Self:
+        """Itself with what a run file says."""
+        try:
+            told = tomllib.loads(FilePath(file).read_text("utf-8"))
+        except OSError as error:
+            raise ConfigError(str(file), f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(str(file), f"expected TOML, got what is none: {error}.") from None
+        return _changed(self, told, str(file), ())
+
+    def with_train(self, **choices: Any) -> Self:
+        """Itself with other choices about training."""
+        return replace(self, train=replace(self.train, **choices))
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself again."""
+        tables = {"model": ModelConfig, "hiding": Hiding, "train": TrainConfig}
+        made = {name: kind(**data[name]) for name, kind in tables.items()}
+        return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **made)
+
+
+def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
+    """A dataclass, or a mapping of them, with what a table of the run file says."""
+    known = {one.name: getattr(base, one.name) for one in fields(base)} if is_dataclass(base) else dict(base)
+    changes: dict[str, Any] = {}
+    for key, value in told.items():
+        where = f"{file}: {'.'.join((*at, key))}"
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(where, f"unknown key.{hint} Known keys: {', '.join(sorted(known))}.")
+        if is_dataclass(known[key]) or isinstance(known[key], Mapping):
+            if not isinstance(value, dict):
+                raise ConfigError(where, f"expected a table, got {value!r}.")
+            changes[key] = _changed(known[key], value, file, (*at, key))
+        else:
+            changes[key] = _typed(base, key, known[key], value, where)
+    try:
+        return replace(base, **changes) if is_dataclass(base) else {**base, **changes}
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{file}: {'.'.join(at)}".removesuffix(": "), f"{error}.") from None
+
+
+def _typed(base: Any, key: str, old: Any, value: Any, where: str) -> Any:
+    """A value of the type that the field has; a whole number may stand for a float."""
+    annotation = str({one.name: one.type for one in fields(base)}[key])
+    kinds = {"int": int, "float": (int, float), "bool": bool, "str": str, "tuple": list}
+    wanted = next((name for name in ("float", "int", "bool", "str", "tuple") if annotation.startswith(name)), "str")
+    fits = isinstance(value, kinds[wanted]) and (wanted == "bool" or not isinstance(value, bool))
+    if not fits:
+        raise ConfigError(where, f"expected {_NAMES[wanted]}, got {value!r}.")
+    return tuple(value) if wanted == "tuple" else value
+
+
+_NAMES = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text", "tuple": "a list"}
+
+
+def _kinds(**configs: Any) -> dict[str, Any]:
+    return {name: configs.get(name) or kind.config() for name, kind in BY_NAME.items()}
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "model": ModelConfig(width=64, dropout=0.05),
+        "train": TrainConfig(batch=256, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
+    },
+    "default": {"train": TrainConfig(seconds=900)},
+    "best": {"model": ModelConfig(width=256, layers=3), "train": TrainConfig(seconds=3600, smoothing=0.999)},
+    # The paper's tables: DICE, width 512, rate 0.001, 50 components, untied; the loss and the masks as in its code.
+    "paper": {
+        "codec": CodecConfig(
+            sharing="disjoint",
+            kinds=_kinds(number=NumberConfig(code="minmax", embedding="dice", atoms=0, frequencies=4)),
+        ),
+        "model": ModelConfig(width=512, heads=2, base=8),
+        "hiding": Hiding(rate="batch", together=0.0),
+        "train": TrainConfig(
+            batch=1024,
+            rate=1e-3,
+            decay=0.0,
+            steps=180_000,
+            smoothing=0.0,
+            objective="field-mean",
+            presence=0.0,
+            absent=0,
+            patience=1000,
+            precision="float32",
+        ),
+    },
+}

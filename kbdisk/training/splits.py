@@ -1,0 +1,106 @@
+"""Which entities are held out. Duplicates but for id and name stand on one side, and so do entities that link to each other.
+
+A copy of a held-out entity among those trained on would make every figure better than it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kbdisk.codec.reading import Reading, read
+from kbdisk.entity import Entity, Link, Path
+from kbdisk.graph import Graph
+from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.schema import Schema
+
+SHARED = 0.02  # of all entities: how many may stand together because of their links, at most
+
+
+@dataclass(frozen=True)
+class Split:
+    """The entities of two sides, by their places; those of no class of the schema are on neither."""
+
+    training: tuple[int, ...]
+    validation: tuple[int, ...]
+
+
+def split(schema: Schema, entities: Sequence[Entity], share: float, seed: int) -> Split:
+    """Hold out a share of the entities of each class, group by group; none where a class has fewer than 10."""
+    readings = [read(schema, entity) for entity in entities]
+    group = _groups(schema, entities, readings)
+    members: dict[int, list[int]] = {}
+    for place, reading in enumerate(readings):
+        if reading is not None:
+            members.setdefault(group[place], []).append(place)
+    sizes: dict[str, int] = {}
+    for reading in readings:
+        if reading is not None:
+            sizes[reading.of] = sizes.get(reading.of, 0) + 1
+    left = {of: round(share * size) if size >= 10 else 0 for of, size in sizes.items()}
+    order = list(members.values())
+    random.Random(seed).shuffle(order)
+    training: list[int] = []
+    validation: list[int] = []
+    for together in order:
+        classes = [one.of for place in together if (one := readings[place]) is not None]
+        out = all(left[of] >= classes.count(of) for of in set(classes))
+        for of in classes if out else ():
+            left[of] -= 1
+        (validation if out else training).extend(together)
+    return Split(tuple(sorted(training)), tuple(sorted(validation)))
+
+
+def _groups(schema: Schema, entities: Sequence[Entity], readings: Sequence[Reading | None]) -> list[int]:
+    """The group of each entity, by the place of one of its members."""
+    leader = list(range(len(entities)))
+    size = [1] * len(entities)
+
+    def find(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = place = leader[leader[place]]
+        return place
+
+    def join(one: int, other: int, most: float) -> None:
+        one, other = find(one), find(other)
+        if one != other and size[one] + size[other] <= most:
+            leader[other] = one
+            size[one] += size[other]
+
+    seen: dict[bytes, int] = {}
+    graph = Graph(schema)
+    place_of: dict[str, int] = {}
+    for place, reading in enumerate(readings):
+        if reading is None:
+            continue
+        place_of[reading.id] = place
+        graph.add(reading.id, reading.of, reading.leaves)
+        fingerprint = _fingerprint(schema, reading)
+        if fingerprint is not None:
+            join(seen.setdefault(fingerprint, place), place, len(entities))
+    most = max(2.0, SHARED * len(entities))
+    for together in graph.groups(mutual=True):
+        first, *others = (place_of[id] for id in together if id in place_of)
+        for other in others:
+            join(first, other, most)
+    return [find(place) for place in range(len(entities))]
+
+
+def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
+    """The same for entities that say the same but for names; None where too little is said to be a copy."""
+    properties = schema.classes[reading.of].properties
+    said = [
+        (repr(path), repr(value))
+        for path, value in reading.leaves.items()
+        if not _is_name(properties, path) and not isinstance(value, Link)
+    ]
+    if len(said) < 3:
+        return None
+    return hashlib.blake2b(repr((reading.of, sorted(said))).encode(), digest_size=16).digest()
+
+
+def _is_name(properties: object, path: Path) -> bool:
+    found = next((properties[path[:n]] for n in range(1, len(path) + 1) if path[:n] in properties), None)  # type: ignore[operator,index]
+    return found is not None and isinstance(found.kind, Text)

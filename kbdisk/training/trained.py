@@ -1,0 +1,70 @@
+"""What training makes: a schema, the codec fitted to it, a network that knows the entities, and how that came about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from kbdisk.batch import Batch
+from kbdisk.codec import Codec
+from kbdisk.entity import Entity, Path
+from kbdisk.graph import Graph
+from kbdisk.network.disk import DiSK
+from kbdisk.schemas.schema import Schema
+from kbdisk.tokens import Tokens
+from kbdisk.training.run import Run
+
+CHUNK = 4096  # tokens in a batch of a pass that asks and does not learn
+
+
+@dataclass
+class Record:
+    """How a model came about: plain data, all of it in the model folder."""
+
+    source: dict[str, Any] = field(default_factory=dict)  # name, sha256, entities
+    validation: list[str] = field(default_factory=list)  # the ids of the entities that were held out
+    training: list[str] = field(default_factory=list)  # the ids of those that were trained on
+    history: list[dict[str, Any]] = field(default_factory=list)  # the looks at the held-out part
+    quality: list[dict[str, Any]] = field(default_factory=list)  # of each property, on the held-out part
+    facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions
+
+
+@dataclass(eq=False)
+class Trained:
+    """A model, ready to be asked."""
+
+    codec: Codec
+    network: DiSK
+    run: Run
+    record: Record
+
+    @property
+    def schema(self) -> Schema:
+        """What kind of value stands where."""
+        return self.codec.schema
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return self.network.query.device
+
+    def encode(
+        self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
+    ) -> Tokens:
+        """Entities as tokens on the network's device."""
+        return self.codec.encode(entities, ask, graph).to(self.device)
+
+
+def batches(tokens: Tokens, size: int = CHUNK) -> Iterator[tuple[range, Batch]]:
+    """All entities in order, in batches of some `size` tokens, each with the numbers of its entities."""
+    ends = tokens.offsets.tolist()
+    start = 0
+    while start < len(tokens):
+        end = start + 1
+        while end < len(tokens) and ends[end + 1] - ends[start] <= size:
+            end += 1
+        yield range(start, end), tokens.batch(torch.arange(start, end))
+        start = end
