@@ -1,6 +1,6 @@
 """The training loop. Every draw of a step is made from the seed and the step's number, so a run resumed is the run unbroken.
 
-    T  tokens of all training entities, from which each step gathers a batch
+T  tokens of all training entities, from which each step gathers a batch
 """
 
 from __future__ import annotations

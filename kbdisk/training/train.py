@@ -26,6 +26,10 @@ def train(schema: Schema, entities: Sequence[Entity], run: Run, device: torch.de
         validation=list(data.validation.ids),
         training=list(data.training.ids),
         history=trainer.state.history,
-        facts={"steps": trainer.state.step, "seconds": round(trainer.state.seconds, 1), "best_step": trainer.state.best_step},
+        facts={
+            "steps": trainer.state.step,
+            "seconds": round(trainer.state.seconds, 1),
+            "best_step": trainer.state.best_step,
+        },
     )
     return Trained(data.codec, trainer.network, run, record)

@@ -73,6 +73,16 @@ class NumberCodec:
         """The least and the greatest number that may be written; infinite where there is no bound."""
         return bounds_of(self.leaf, self.decimals)
 
+    @cached_property
+    def spread(self) -> tuple[float, float]:
+        """Between which numbers the middle four fifths of the training values are."""
+        ends = self.map.inverse(np.array(self.edges))
+        numbers = np.concatenate([(ends[1:] + ends[:-1]) / 2, np.array(self.atoms)])
+        order = numbers.argsort()
+        masses = np.concatenate([np.array(self.weights), np.array(self.shares)])[order].cumsum()
+        low, high = np.searchsorted(masses, np.array([0.1, 0.9]) * masses[-1]).clip(max=len(order) - 1)
+        return float(numbers[order[low]]), float(numbers[order[high]])
+
     def encode(self, values: Sequence[Any]) -> Tensor:
         """Numbers to codes (n, 4)."""
         x = _floats(self.leaf, values)

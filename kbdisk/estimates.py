@@ -1,0 +1,119 @@
+"""What is said for a belief: one value, how sure, and between which bounds. Which value is best depends on what an error costs.
+
+    mean     least squared error       median   least absolute error
+    mode     most often right          sample   as varied as the truth
+
+Categories, links, sets and texts are said by their likeliest value, or a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.codec import Codec
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.network.beliefs import Asked, Beliefs
+
+TOLERANCE = 0.1  # of a property's spread: how far off a number may be and still count as right
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is said for one asked token."""
+
+    entity: int  # its number in the batch
+    slot: int
+    token: int
+    value: Any
+    confidence: float  # the probability that it is right; of a number: that the truth is `within` so much of it
+    interval: tuple[float, float] | None = None  # of a number: where the truth is with the probability `LEVEL`
+    within: float | None = None
+
+
+Estimate = Callable[[NumberBelief, Generator | None], Tensor]
+
+ESTIMATES: dict[str, Estimate] = {
+    "median": lambda belief, generator: belief.codes(belief.median()),
+    "mean": lambda belief, generator: belief.codes(belief.mean()),
+    "mode": lambda belief, generator: belief.mode(),
+    "sample": lambda belief, generator: belief.sample(generator=generator),
+}
+
+
+def estimated(beliefs: Beliefs, estimate: str = "median", generator: Generator | None = None) -> dict[str, Tensor]:
+    """kind -> codes (q, ...) of what is said for each asked token."""
+    if estimate not in ESTIMATES:
+        raise ValueError(f"expected one of {', '.join(ESTIMATES)} to estimate by, got {estimate!r}")
+    said: dict[str, Tensor] = {}
+    for kind, one in beliefs.kinds.items():
+        if kind == "number":
+            said[kind] = ESTIMATES[estimate](one.belief, generator)  # type: ignore[arg-type]
+        else:
+            said[kind] = one.belief.sample(generator=generator) if estimate == "sample" else one.belief.mode()
+    return said
+
+
+def answers(
+    codec: Codec,
+    batch: Batch,
+    beliefs: Beliefs,
+    estimate: str = "median",
+    *,
+    level: float = LEVEL,
+    generator: Generator | None = None,
+) -> list[Answer]:
+    """What is said for every asked token, kind by kind."""
+    said = estimated(beliefs, estimate, generator)
+    return [
+        answer for kind, one in beliefs.kinds.items() for answer in _answers(codec, batch, kind, one, said[kind], level)
+    ]
+
+
+def _answers(codec: Codec, batch: Batch, kind: str, asked: Asked, codes: Tensor, level: float) -> Iterator[Answer]:
+    tokens = asked.tokens
+    values = decoded(codec, batch.slot[tokens], codes)
+    low = high = within = None
+    if kind == "number":
+        belief: NumberBelief = asked.belief  # type: ignore[assignment]
+        low, high = (bound.tolist() for bound in belief.interval(level))
+        within = tolerances(codec, batch.slot[tokens])  # (q,)
+        middle = belief.values(codes)
+        sure = (belief.cdf(middle + within) - belief.cdf(middle - within - 1e-9)).clamp(0, 1)
+    else:
+        sure = asked.belief.log_prob(codes).exp()
+    whose, slots, places = batch.entity[tokens].tolist(), batch.slot[tokens].tolist(), tokens.tolist()
+    for i, (entity, slot, token) in enumerate(zip(whose, slots, places, strict=True)):
+        between = None if low is None or high is None else (low[i], high[i])
+        off = None if within is None else float(within[i])
+        yield Answer(entity, slot, token, values[i], float(sure[i]), between, off)
+
+
+def decoded(codec: Codec, slots: Tensor, codes: Tensor) -> list[Any]:
+    """The values that codes (q, ...) of some slots (q,) stand for; None where a label has no name."""
+    column = torch.from_numpy(codec.index.column).to(slots.device)[slots]
+    values: list[Any] = [None] * len(slots)
+    for which in sorted(set(column.tolist())):
+        rows = (column == which).nonzero()[:, 0]
+        for row, value in zip(rows.tolist(), codec.index.columns[which].codec.decode(codes[rows]), strict=True):
+            values[row] = value
+    return values
+
+
+def tolerances(codec: Codec, slots: Tensor) -> Tensor:
+    """(q,) how far off a number may be and still count as right."""
+    known = {slot: _tolerance(codec, slot) for slot in set(slots.tolist())}
+    return torch.tensor([known[slot] for slot in slots.tolist()], dtype=torch.float64, device=slots.device)
+
+
+def _tolerance(codec: Codec, slot: int) -> float:
+    """A share of the spread of its values in training, and at least half a step of its resolution."""
+    number = codec.slots[slot].codec
+    low, high = (float(x) for x in number.spread)
+    return max(TOLERANCE * (high - low), number.step / 2)
