@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import torch
 
 from kbdisk.codec import Codec
 from kbdisk.entity import Entity
@@ -13,7 +11,7 @@ from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
 from kbdisk.tokens import Tokens
 from kbdisk.training.run import Run
-from kbdisk.training.splits import Split, split
+from kbdisk.training.splits import split
 
 LEAST = 2  # entities that can be learnt from
 

@@ -18,7 +18,6 @@ from kbdisk.codec import Codec
 from kbdisk.diffusion import loss
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
-from kbdisk.tokens import Tokens
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
