@@ -59,3 +59,13 @@ def run(capfd, monkeypatch):
         return ended.value.code, out, err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def tiny_model():
+    """A model of the example phones after five steps; read it, never change it."""
+    from models import phones, tiny
+
+    trained = tiny(*phones())
+    trained.record.source = {"name": "examples/phones.jsonl", "entities": 63}
+    return trained

@@ -1,0 +1,41 @@
+"""Models that are trained for a second: enough to save, open and ask, not enough to know anything.
+
+`from models import phones, tiny, tiny_run`; the fixtures `tiny_model` and `tiny_folder` are the model of
+examples/phones.jsonl, trained and saved once in a session: never change them in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import kbdisk
+from kbdisk.entity import Entity
+from kbdisk.network.config import ModelConfig
+from kbdisk.schemas.schema import Schema
+from kbdisk.training import Run, Trained
+from kbdisk.training.config import TrainConfig
+from kbdisk.training.train import train
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def phones() -> tuple[Schema, list[Entity]]:
+    """The schema and the entities of examples/phones."""
+    return Schema.read(EXAMPLES / "phones.yaml"), list(kbdisk.load(str(EXAMPLES / "phones.jsonl")))
+
+
+def tiny_run(*, seed: int = 0, **train_choices: Any) -> Run:
+    """A run of 5 steps of a network of width 16."""
+    model = ModelConfig(width=16, layers=1, heads=2, base=16)
+    return Run(
+        "fast", seed, model=model, train=TrainConfig(**{"steps": 5, "batch": 16, "evaluations": 2, **train_choices})
+    )
+
+
+def tiny(schema: Schema, entities: Sequence[Entity], **choices: Any) -> Trained:
+    """A model of some entities, trained for 5 steps on the processor."""
+    return train(schema, entities, tiny_run(**choices), torch.device("cpu"), lambda progress: None)
