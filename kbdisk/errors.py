@@ -5,7 +5,8 @@
     ├── WriteError       a target that cannot be written
     ├── SchemaError      a schema that is wrong, or does not fit
     ├── ConfigError      an option or a run file
-    └── CheckpointError  a model folder
+    ├── CheckpointError  a model folder, or a run that is kept in one
+    └── TrainingError    a run that cannot go on
 
 The message is `where: expected X, got Y. What to do.` Any other exception is our own mistake.
 """
@@ -45,6 +46,10 @@ class ConfigError(KBDiskError):
 
 class CheckpointError(KBDiskError):
     """A model folder that cannot be used."""
+
+
+class TrainingError(KBDiskError):
+    """A run that cannot go on."""
 
 
 class KBDiskWarning(UserWarning):

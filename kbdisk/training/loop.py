@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,18 +26,23 @@ from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
 
+UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody sees it getting worse, and none are asked for
+
+
 @dataclass
 class State:
     """How far a run is; with the tensors, all that a resumed one needs."""
 
     step: int = 0
     total: int | None = None  # None until a time budget has become a number of steps
-    seconds: float = 0.0  # spent in steps and looks
+    evaluations: int = 0  # how often the held-out part is looked at: fewer where looks are slow beside a budget
+    seconds: float = 0.0  # spent in steps and looks, and on keeping them
     best: float = math.inf  # the least nats that the held-out part cost
     best_step: int = 0
     worse: int = 0  # looks since then
     history: list[dict[str, Any]] = field(default_factory=list)
     timing: list[float] = field(default_factory=list)  # of the first steps
+    stopped: str = ""  # why it cannot go on
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,13 @@ class Trainer:
         self.average = Average(self.network, self.config.smoothing)
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]
         self.balance = self._balance() if self.config.balance else None
-        self.state = State(total=None if self.config.seconds else self.config.steps)
+        self.state = State(total=self._steps(), evaluations=self.config.evaluations)
+
+    def _steps(self) -> int | None:
+        """How many steps there will be, where that is known before the first."""
+        if self.config.seconds is not None:
+            return None
+        return self.config.steps or (None if len(self.held_out) else UNWATCHED)
 
     def _balance(self) -> Tensor:
         entropies = torch.tensor([slot.entropy for slot in self.codec.slots])
@@ -88,7 +99,7 @@ class Trainer:
     # ------------------------------------------------------------ steps
 
     def advance(self) -> float:
-        """One step; the loss in nats per entity."""
+        """One step; the loss in nats per entity. Where that is no number no step is taken, and the weights stay."""
         state, config = self.state, self.config
         generator = torch.Generator(self.device).manual_seed(_mixed(self.run.seed, state.step))
         torch.manual_seed(_mixed(self.run.seed, ~state.step))  # of dropout
@@ -106,7 +117,9 @@ class Trainer:
             )
         self.optimizer.zero_grad()
         found.total.backward()
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+        length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+        if not math.isfinite(float(found.total.detach() + length)):
+            return math.nan
         rate = config.rate * schedule.share(state.step, state.total, config.warmup)
         for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
             group["lr"] = rate * share
@@ -128,41 +141,56 @@ class Trainer:
 
     # ------------------------------------------------------------ the whole way
 
-    def run_through(self, watch: Watch) -> None:
-        """Step until the steps or the budget are used up, or the held-out part has stopped getting better."""
-        state, config = self.state, self.config
+    def steps(self) -> Iterator[Progress]:
+        """Step until the steps or the budget are used up, or the held-out part is no longer getting better.
+
+        Between two of them the run is as `state` says, and can be kept. What cannot go on ends with `state.stopped`.
+        """
+        state, last = self.state, time.monotonic()
         while not self.is_done:
             begun = time.monotonic()
             nats = self.advance()
-            self._time(time.monotonic() - begun)
-            seen = None
-            if state.total is not None and state.step in schedule.looks(state.total, config.evaluations):
-                seen = self.look()
+            if math.isnan(nats):
+                self._stop("loss")
+                return
+            self._budget(time.monotonic() - begun)
+            seen = self._seen()
+            now = time.monotonic()
+            state.seconds, last = state.seconds + now - last, now
+            if seen is not None:
                 self._judge(seen)
-            state.seconds += time.monotonic() - begun
-            watch(Progress(state.step, state.total, state.seconds, nats, seen))
+            yield Progress(state.step, state.total, state.seconds, nats, seen)
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to do."""
         over = self.state.total is not None and self.state.step >= self.state.total
-        return over or self.state.worse >= self.config.patience
+        return over or self.state.worse >= self.config.patience or bool(self.state.stopped)
 
-    def _time(self, seconds: float) -> None:
+    def _budget(self, seconds: float) -> None:
         """Take in how long a step took; after enough of them the budget becomes a number of steps, once."""
         state, config = self.state, self.config
         if state.total is not None or config.seconds is None:
             return
         state.timing.append(seconds)
-        if len(state.timing) >= config.timed or state.seconds + seconds > config.seconds:
-            begun = time.monotonic()
-            self.look()
-            taken = time.monotonic() - begun
-            later = sorted(state.timing[len(state.timing) // 5 :])
-            step = later[len(later) // 2]
-            spent = state.seconds + seconds + taken
-            total = schedule.bought(config.seconds, spent, state.step, step, taken, config.evaluations)
-            state.total = min(total, config.steps or total)
+        if not schedule.is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed):
+            return
+        begun = time.monotonic()
+        self.look()
+        taken = time.monotonic() - begun
+        state.evaluations = schedule.affordable(config.seconds, taken, config.evaluations)
+        spent = state.seconds + seconds + taken
+        step = schedule.typical(state.timing)
+        total = schedule.bought(config.seconds, spent, state.step, step, taken, state.evaluations)
+        most = config.steps or (total if len(self.held_out) else UNWATCHED)
+        state.total = max(min(total, most), state.step)
+
+    def _seen(self) -> Look | None:
+        """What the held-out part costs, where it is to be looked at after this step."""
+        state = self.state
+        if not len(self.held_out) or (state.total is None and self.config.seconds is not None):
+            return None
+        return self.look() if state.step in schedule.looks(state.total, state.evaluations) else None
 
     def look(self) -> Look:
         """What the held-out part costs with the averaged weights."""
@@ -172,12 +200,35 @@ class Trainer:
 
     def _judge(self, seen: Look) -> None:
         state = self.state
-        if len(self.held_out) == 0 or seen.nats < state.best:
-            state.best, state.best_step, state.worse = seen.nats, state.step, 0
-            self.best = [one.clone() for one in self.average.weights]
+        if math.isnan(seen.nats):
+            self._stop("loss on the held-out part")
+            return
+        if seen.nats < state.best or not state.best_step:
+            self._prefer(seen.nats)
         else:
             state.worse += 1
-        state.history.append({"step": state.step, "seconds": round(state.seconds, 1), "nats": seen.nats})
+        state.history.append({"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats)})
+
+    def _prefer(self, nats: float) -> None:
+        """The averaged weights are the best so far."""
+        self.state.best, self.state.best_step, self.state.worse = nats, self.state.step, 0
+        self.best = [one.clone() for one in self.average.weights]
+
+    def _stop(self, what: str) -> None:
+        """It cannot go on, and the best weights stay."""
+        self.state.stopped = f"expected a {what} that is a number, got none after step {self.state.step:,}"
+
+    def finish(self) -> None:
+        """The network with the weights that are to be kept: the best ones, or the last where none were looked at."""
+        if not self.state.best_step:
+            self._prefer(self.state.best)
+        self.average.put(self.best)
+        self.network.eval()
+
+
+def finite(number: float) -> float | None:
+    """A number as JSON has it: None for those that it lacks."""
+    return number if math.isfinite(number) else None
 
 
 def _mixed(seed: int, number: int) -> int:

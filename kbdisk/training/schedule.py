@@ -1,8 +1,14 @@
-"""The learning rate's course, and how many steps a time budget buys."""
+"""The learning rate's course, when the held-out part is looked at, and how many steps a time budget buys."""
 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Container, Sequence
+
+EVERY = 100  # steps between looks, where it is not known how many there will be
+LOOKING = 0.2  # of a time budget: what looks take of it at most
+FEWEST, EARLY = 5, 0.1  # steps, and the share of a budget: after these a budget becomes a number of steps early
 
 
 def share(step: int, total: int | None, warmup: int) -> float:
@@ -17,12 +23,32 @@ def share(step: int, total: int | None, warmup: int) -> float:
     return 0.01 + 0.99 * (1 + math.cos(math.pi * min(done, 1.0))) / 2
 
 
+def looks(total: int | None, evaluations: int) -> Container[int]:
+    """After which steps the held-out part is looked at: evenly spread, the last one included."""
+    if total is None:
+        return range(EVERY, sys.maxsize, EVERY)
+    return {max(1, round(total * turn / evaluations)) for turn in range(1, evaluations + 1)}
+
+
+def affordable(seconds: float, look: float, evaluations: int) -> int:
+    """How many looks of so many seconds a budget has room for: they take at most a share of it."""
+    return max(1, min(evaluations, int(LOOKING * seconds / max(look, 1e-9))))
+
+
+def is_timed(times: Sequence[float], spent: float, seconds: float, timed: int) -> bool:
+    """Whether enough steps have been timed: a few will do where steps are slow beside the budget."""
+    if len(times) >= timed or spent > seconds:
+        return True
+    return len(times) >= FEWEST and spent > EARLY * seconds
+
+
+def typical(times: Sequence[float]) -> float:
+    """How long a step takes: the median of those timed but for the first, which do what is done once."""
+    later = sorted(times[max(len(times) // 5, min(len(times) - 1, 2)) :])
+    return later[len(later) // 2]
+
+
 def bought(seconds: float, spent: float, done: int, step: float, look: float, looks: int) -> int:
     """How many steps a budget buys in all, once `done` have taken `spent` seconds and what a step and a look take."""
     left = max(seconds - spent - look * looks, 0.0)
     return done + int(left / max(step, 1e-9))
-
-
-def looks(total: int, evaluations: int) -> set[int]:
-    """After which steps the held-out part is looked at: evenly spread, the last one included."""
-    return {max(1, round(total * turn / evaluations)) for turn in range(1, evaluations + 1)}

@@ -1,0 +1,269 @@
+"""A run on its way, kept in a folder so that it can go on exactly where it was.
+
+    state.json             how far it is, which files hold its tensors, and what it is a run of
+    last-812.safetensors   after step 812: the weights, the averaged ones, the optimizer's moments
+    best-800.safetensors   the averaged weights that cost the least so far
+    metrics.jsonl          each step's loss, each look at the held-out part
+
+A file is written beside and renamed, state.json last, and only then is removed what it no longer names: at whatever
+moment the process is killed, it names files that are whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from io import BufferedWriter
+from pathlib import Path as FilePath
+from typing import Any, Self
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from kbdisk.entity import show
+from kbdisk.errors import CheckpointError
+from kbdisk.loaders.target import writing
+from kbdisk.training.data import Data
+from kbdisk.training.loop import Progress, State, Trainer, finite
+from kbdisk.training.run import Run
+
+FORMAT = 1
+STATE, METRICS = "state.json", "metrics.jsonl"
+SPAN = 30.0  # seconds between two times that a run is kept, at most
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
+SHOWN = 3  # differences named in an error
+
+
+def identity(data: Data, run: Run, source: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run is of: it goes on only where all of that is the same."""
+    return {
+        "kbdisk": version("kbdisk"),
+        "source": {name: value for name, value in source.items() if name != "name"},
+        "schema": _hash(data.codec.schema.to_yaml().encode()),
+        "run": run.to_json(),
+        "entities": _fingerprint(data),
+    }
+
+
+@dataclass
+class Checkpoint:
+    """A folder that a run is kept in."""
+
+    folder: FilePath
+    identity: dict[str, Any]
+    kept: float = field(default_factory=time.monotonic)  # when it was last
+    metrics: BufferedWriter | None = None
+
+    @classmethod
+    def begin(cls, folder: FilePath, identity: dict[str, Any], *, force: bool = False) -> Self:
+        """A new run's folder; an unfinished run that is there is in the way unless forced."""
+        if not force and (folder / STATE).exists():
+            step = _read(folder)["state"]["step"]
+            raise CheckpointError(
+                str(folder), f"a run stopped there after step {step:,}. Say --resume to go on, --force to begin anew."
+            )
+        remove(folder)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise CheckpointError(str(folder), f"cannot be made: {(error.strerror or str(error)).lower()}.") from None
+        return cls(folder, json.loads(_json(identity)))
+
+    @classmethod
+    def resume(cls, folder: FilePath, identity: dict[str, Any], trainer: Trainer) -> Self:
+        """The folder of a run that stopped, and the trainer as it was then; CheckpointError where it is another run's."""
+        told = _read(folder)
+        mine = json.loads(_json(identity))
+        differences = list(_differences(told["of"], mine))
+        if differences:
+            more = f", and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+            what = f"{', '.join(differences[:SHOWN])}{more}"
+            raise CheckpointError(
+                str(folder), f"is another run's: {what}. Resume with what it began with, or say --force to begin anew."
+            )
+        _put(trainer, _load(folder / told["last"], trainer.device), _load(folder / told["best"], trainer.device))
+        trainer.state = _state(told["state"])
+        _shorten(folder / METRICS, trainer.state.step)
+        return cls(folder, mine)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the run has not been kept for long."""
+        return time.monotonic() - self.kept > SPAN
+
+    def save(self, trainer: Trainer) -> None:
+        """Keep the run as it is between two steps."""
+        state = trainer.state
+        last, best = f"last-{state.step}.safetensors", f"best-{state.best_step}.safetensors"
+        _write(self.folder / last, safetensors.torch.save(_tensors(trainer)))
+        if not (self.folder / best).exists():
+            _write(self.folder / best, safetensors.torch.save(_named("best", trainer, trainer.best)))
+        told = {"format": FORMAT, "last": last, "best": best, "state": _plain(state), "of": self.identity}
+        if self.metrics is not None:
+            self.metrics.flush()
+        _write(self.folder / STATE, _json(told))
+        for file in self.folder.iterdir():
+            if file.name not in (STATE, METRICS, last, best):
+                file.unlink()
+        self.kept = time.monotonic()
+
+    def log(self, progress: Progress, trainer: Trainer) -> None:
+        """A line of metrics."""
+        if self.metrics is None:
+            self.metrics = (self.folder / METRICS).open("ab")
+        told: dict[str, Any] = {
+            "step": progress.step,
+            "seconds": round(progress.seconds, 2),
+            "loss": finite(progress.loss),
+            "rate": trainer.optimizer.param_groups[0]["lr"] / trainer.shares[0],
+        }
+        if progress.look is not None:
+            slots = trainer.codec.slots
+            by_path = {show(slots[slot].keys): finite(nats) for slot, (nats, _) in progress.look.by_slot.items()}
+            told |= {"nats": finite(progress.look.nats), "properties": by_path}
+        self.metrics.write(_json(told) + b"\n")
+        if progress.look is not None:
+            self.metrics.flush()
+
+    def close(self) -> None:
+        """End the metrics."""
+        if self.metrics is not None:
+            self.metrics.close()
+            self.metrics = None
+
+
+def is_there(folder: FilePath) -> bool:
+    """Whether a run that can go on is kept in a folder."""
+    return (folder / STATE).exists()
+
+
+def remove(folder: FilePath) -> None:
+    """Remove what was kept of a run; a folder that holds anything else is not ours to remove."""
+    if not folder.exists():
+        return
+    known = ("last-*.safetensors", "best-*.safetensors", STATE, METRICS, ".*.part")
+    strange = [file.name for file in folder.iterdir() if not any(file.match(name) for name in known)]
+    if strange:
+        raise CheckpointError(str(folder), f"expected a run that stopped, got a folder with {strange[0]!r}. Move it.")
+    (folder / STATE).unlink(missing_ok=True)  # first, so that what is left of a killed removal is no run
+    shutil.rmtree(folder)
+
+
+# ---------------------------------------------------------------- tensors
+
+
+def _named(kind: str, trainer: Trainer, tensors: list[Tensor]) -> dict[str, Tensor]:
+    names = [name for name, _ in trainer.network.named_parameters()]
+    return {f"{kind}/{name}": one.detach().contiguous() for name, one in zip(names, tensors, strict=True)}
+
+
+def _tensors(trainer: Trainer) -> dict[str, Tensor]:
+    """All that the next step depends on, but for what the seed and the step's number tell."""
+    kept = _named("weights", trainer, list(trainer.network.parameters()))
+    kept |= _named("average", trainer, trainer.average.weights)
+    for name, parameter in trainer.network.named_parameters():
+        moments = trainer.optimizer.state.get(parameter, {})
+        kept |= {f"{key}/{name}": moments[key].contiguous() for key in MOMENTS if key in moments}
+    return kept
+
+
+@torch.no_grad()
+def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor]) -> None:
+    """The trainer with these tensors. What the run is of is the same, so names and shapes are."""
+    for place, (name, parameter) in enumerate(trainer.network.named_parameters()):
+        parameter.copy_(last[f"weights/{name}"])
+        trainer.average.weights[place].copy_(last[f"average/{name}"])
+        trainer.best[place].copy_(best[f"best/{name}"])
+        moments = {key: last[f"{key}/{name}"] for key in MOMENTS if f"{key}/{name}" in last}
+        if moments:
+            trainer.optimizer.state[parameter] = moments
+
+
+def _load(file: FilePath, device: torch.device) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load_file(file, str(device))
+    except (OSError, safetensors.SafetensorError) as error:
+        fact = (getattr(error, "strerror", None) or str(error)).lower()
+        raise CheckpointError(str(file), f"cannot be read: {fact}. Say --force to begin the run anew.") from None
+
+
+# ---------------------------------------------------------------- state
+
+
+def _plain(state: State) -> dict[str, Any]:
+    return {**asdict(state), "best": finite(state.best)}
+
+
+def _state(told: Mapping[str, Any]) -> State:
+    return State(**{**told, "best": math.inf if told["best"] is None else told["best"]})
+
+
+def _read(folder: FilePath) -> dict[str, Any]:
+    """state.json."""
+    file = folder / STATE
+    try:
+        told = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise CheckpointError(str(folder), "no run is kept there. Leave --resume out to begin one.") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(str(file), f"cannot be read: {error}. Say --force to begin the run anew.") from None
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        got = told.get("format") if isinstance(told, dict) else None
+        raise CheckpointError(
+            str(file), f"expected a run in format {FORMAT}, got {got!r}. Say --force to begin the run anew."
+        )
+    return told
+
+
+def _differences(then: Any, now: Any, at: tuple[str, ...] = ()) -> Iterator[str]:
+    """What is not the same in two trees of plain data, in words."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in {**then, **now}:
+            yield from _differences(then.get(key), now.get(key), (*at, key))
+    elif then != now:
+        place = ".".join(at[1:] if at[0] == "run" else at)
+        is_hash = at[0] in ("source", "schema", "entities")
+        yield f"the {at[0]} has changed" if is_hash else f"{place} was {then!r} and is {now!r}"
+
+
+def _shorten(file: FilePath, step: int) -> None:
+    """Metrics without the lines of steps that are to be done again, and without half a line."""
+    if not file.exists():
+        return
+    kept = []
+    for line in file.read_bytes().splitlines(keepends=True):
+        if not line.endswith(b"\n") or json.loads(line)["step"] > step:
+            break
+        kept.append(line)
+    _write(file, b"".join(kept))
+
+
+def _write(file: FilePath, data: bytes) -> None:
+    with writing(file) as stream:
+        stream.write(data)
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _fingerprint(data: Data) -> str:
+    """Of the entities as the network sees them, and of the codec that made them so."""
+    hashed = hashlib.sha256(_json(data.codec.to_json()))
+    for tokens in (data.training, data.validation):
+        hashed.update(repr(tokens.ids).encode())
+        for one in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
+            hashed.update(one.numpy().tobytes())
+    return hashed.hexdigest()
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
