@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.entity import (
@@ -22,7 +23,18 @@ from kbdisk.loaders import KB, load, write
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kbdisk.api import Model, open, train
     from kbdisk.schemas.inference import Inference
+    from kbdisk.schemas.schema import Schema
+    from kbdisk.training.run import Run
+
+LATER = {  # names that are imported when they are first used, since torch comes with most of them
+    "Model": "kbdisk.api",
+    "Run": "kbdisk.training.run",
+    "Schema": "kbdisk.schemas.schema",
+    "open": "kbdisk.api",
+    "train": "kbdisk.api",
+}
 
 __all__ = [
     "KB",
@@ -36,10 +48,15 @@ __all__ = [
     "KBDiskError",
     "KBDiskWarning",
     "Link",
+    "Model",
     "Quantity",
+    "Run",
+    "Schema",
     "Text",
     "infer",
     "load",
+    "open",
+    "train",
     "write",
 ]
 
@@ -49,3 +66,9 @@ def infer(kb: Iterable[Entity], **options: Any) -> Inference:
     from kbdisk.schemas.inference import infer
 
     return infer(kb, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(f"module 'kbdisk' has no attribute {name!r}")
+    return getattr(importlib.import_module(LATER[name]), name)

@@ -1,0 +1,17 @@
+"""The face to Python: `train` a model, `open` one that was saved, and ask it.
+
+    model = kbdisk.train("phones.jsonl", budget="2m", out="phones.kbdisk")
+    for completion in model.complete("phones.jsonl"): ...
+    model.belief(entity, "weight").interval(0.9)
+
+Every knowledge base may be a path, a list of dicts or of entities, a pandas frame, an rdflib graph, a KB, or a list of
+several of these.
+"""
+
+from __future__ import annotations
+
+from kbdisk.api.model import Model
+from kbdisk.api.reading import Reading
+from kbdisk.api.training import open, train
+
+__all__ = ["Model", "Reading", "open", "train"]

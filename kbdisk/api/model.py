@@ -1,0 +1,161 @@
+"""A trained model as its user meets it. Each method reads what it is given, and asks the part of kbdisk that knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+from kbdisk.api.beliefs import Belief, beliefs_of, leaf_at
+from kbdisk.api.reading import Knowledge, Reading
+from kbdisk.entity import Completion, Entity, Path, read_path, show
+from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.graph import Graph
+from kbdisk.schemas.schema import Schema
+from kbdisk.training.trained import Record, Trained
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas
+
+Told = Callable[[int, int], None]  # how many are done, of how many
+
+
+class Model:
+    """What `train` makes and `open` finds: it completes, samples, scores and tells what it believes."""
+
+    def __init__(self, trained: Trained, known: Reading | None = None) -> None:
+        self.trained = trained
+        self.known = known  # what it was trained on, where that is at hand
+        self._graph: tuple[Any, Graph] | None = None  # the latest that was asked for
+
+    @property
+    def schema(self) -> Schema:
+        """What kind of value stands where."""
+        return self.trained.schema
+
+    @property
+    def record(self) -> Record:
+        """How it came about, and how good it is on what was held out."""
+        return self.trained.record
+
+    def __repr__(self) -> str:
+        source, classes = self.record.source, ", ".join(filter(None, self.schema.classes))
+        properties = sum(len(one.properties) for one in self.schema.classes.values())
+        return f"<Model of {source.get('name', 'entities')}: {classes or 'one class'}, {properties} properties>"
+
+    # ------------------------------------------------------------ asking
+
+    def complete(self, kb: Knowledge, **options: Any) -> Iterator[Completion]:
+        """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.complete for options."""
+        from kbdisk.completion import complete
+
+        return complete(self.trained, Reading.of(kb).entities, **options)
+
+    def belief(self, entity: Entity | Mapping[str, Any] | str, path: Path | str, kb: Knowledge = None) -> Belief:
+        """What is believed of one property of an entity, given all its others; of a quantity, its number.
+
+        An id needs the knowledge base that it is of, unless the model was trained on that just now.
+        """
+        one, graph = self._asked(entity, kb)
+        wanted = leaf_at(self.trained, self._class_of(one), _path(path))
+        return beliefs_of(self.trained, one, graph, [wanted])[wanted]
+
+    def beliefs(self, entity: Entity | Mapping[str, Any] | str, kb: Knowledge = None) -> dict[str, Belief]:
+        """What is believed of every property that an entity's class has, each given all others, by path."""
+        one, graph = self._asked(entity, kb)
+        return {show(path): belief for path, belief in beliefs_of(self.trained, one, graph).items()}
+
+    def sample(
+        self,
+        n: int = 1,
+        given: Mapping[str, Any] | None = None,
+        *,
+        of: str | None = None,
+        seed: int = 0,
+        leap: int = 1,
+        watch: Told | None = None,
+    ) -> list[Entity]:
+        """Entities that might be: drawn property by property in random order, `leap` at a time, from what is given."""
+        from kbdisk.sampling import sample
+
+        return list(sample(self.trained, n, given or {}, of=of, seed=seed, leap=leap, watch=watch))
+
+    def log_prob(self, kb: Knowledge, *, orders: int = 4, seed: int = 0) -> np.ndarray[Any, Any]:
+        """The log-probability of each entity's values in nats, or a lower bound where it has more than 8 of them."""
+        from kbdisk.api.asking import log_probs
+
+        reading = self._reading(kb)
+        return log_probs(self.trained, reading.entities, self._graph_of(reading), orders=orders, seed=seed)
+
+    def embed(self, kb: Knowledge) -> np.ndarray[Any, Any]:
+        """A vector for each entity, of all that is known of it: (entities, width). Near ones are alike."""
+        from kbdisk.embedding import embed
+
+        reading = self._reading(kb)
+        return embed(self.trained, reading.entities, self._graph_of(reading))
+
+    def evaluate(self, kb: Knowledge, **options: Any) -> pandas.DataFrame:
+        """How well each property is told from the others, beside the constant: a row for each."""
+        import pandas
+
+        return pandas.DataFrame(self.quality(Reading.of(kb), **options))
+
+    def quality(self, reading: Reading, **options: Any) -> list[dict[str, Any]]:
+        """The same as plain data."""
+        return []
+
+    # ------------------------------------------------------------ keeping
+
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the model folder."""
+        from kbdisk.training.folder import save
+
+        save(self.trained, FilePath(folder), force=force)
+
+    @property
+    def card(self) -> str:
+        """What it is, what it was trained on and how good it is, as Markdown."""
+        from kbdisk.training.folder import card
+
+        return card(self.trained)
+
+    # ------------------------------------------------------------ what is asked about
+
+    def _reading(self, kb: Knowledge) -> Reading:
+        return Reading.of([kb] if isinstance(kb, Entity | Mapping) else kb)
+
+    def _asked(self, entity: Entity | Mapping[str, Any] | str, kb: Knowledge) -> tuple[Entity, Graph | None]:
+        """The entity that is meant, and what its links lead to."""
+        reading = Reading.of(kb) if kb is not None else self.known
+        if isinstance(entity, str):
+            if reading is None:
+                raise ConfigError(entity, "expected the knowledge base that this id is of, got none. Say kb=...")
+            if entity not in reading.by_id:
+                raise LoadError(reading.name, f"no entity has the id {entity!r}.")
+            entity = reading.by_id[entity]
+        elif not isinstance(entity, Entity):
+            entity = Reading.of([entity]).entities[0]
+        return entity, None if reading is None else self._graph_of(reading)
+
+    def _class_of(self, entity: Entity) -> str:
+        found = self.schema.class_of(entity)
+        if found is None:
+            got, known = ", ".join(entity.classes) or "none", ", ".join(self.schema.classes)
+            raise SchemaError(entity.id, f"expected a class of {known}, got {got}.")
+        return found.name
+
+    def _graph_of(self, reading: Reading) -> Graph:
+        if self._graph is None or self._graph[0] is not reading:
+            self._graph = reading, reading.graph(self.schema)
+        return self._graph[1]
+
+
+def _path(path: Path | str) -> Path:
+    if not isinstance(path, str):
+        return path
+    try:
+        return read_path(path)
+    except ValueError as error:
+        raise ConfigError(path, f"{error}.") from None

@@ -1,0 +1,97 @@
+"""Whatever a user calls a knowledge base, as a list of entities that were read once.
+
+Of several sources that tell of the same id, each adds what those before it do not say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import Any, TypeAlias
+
+from kbdisk.entity import Entity, walk, with_values
+from kbdisk.graph import Graph
+from kbdisk.loaders import KB, load
+from kbdisk.schemas.schema import Schema
+
+Knowledge: TypeAlias = Any  # a path, a list of dicts or entities, a frame, a Graph, a KB; or a list of several
+PIECE = 1 << 20  # bytes hashed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The entities of some sources."""
+
+    sources: tuple[KB, ...]
+    entities: list[Entity]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge) -> Reading:
+        """Read them; what is a reading already is not read again."""
+        if isinstance(knowledge, Reading):
+            return knowledge
+        several = knowledge if _is_several(knowledge) else [knowledge]
+        sources = tuple(one if isinstance(one, KB) else load(one) for one in several)
+        return cls(sources, _merged(sources) if len(sources) > 1 else list(sources[0]))
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return ", ".join(one.name for one in self.sources)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Entity]:
+        """The entities by their ids."""
+        return {entity.id: entity for entity in reversed(self.entities)}
+
+    def graph(self, schema: Schema) -> Graph:
+        """What the entities know of each other."""
+        return Graph.read(schema, self.entities)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The same for the same sources: of files their bytes, of what is in memory all that it says."""
+        digest = hashlib.sha256()
+        for kb in self.sources:
+            if kb.source is None:
+                own = (entity for entity in self.entities if entity.source is kb)
+                for entity in own:
+                    digest.update(repr((entity.id, entity.classes, entity.tree)).encode())
+            else:
+                with kb.source.stored() as stream:
+                    while piece := stream.read(PIECE):
+                        digest.update(piece)
+        return digest.hexdigest()
+
+    def facts(self) -> dict[str, Any]:
+        """What a model folder keeps of where it comes from."""
+        return {"name": self.name, "sha256": self.sha256, "entities": len(self.entities)}
+
+
+def _is_several(knowledge: Knowledge) -> bool:
+    """Whether it is a list of sources, not one of dicts or entities."""
+    if not isinstance(knowledge, list | tuple) or not knowledge:
+        return False
+    return not any(isinstance(one, Mapping | Entity) for one in knowledge)
+
+
+def _merged(sources: Iterable[KB]) -> list[Entity]:
+    found: dict[str, Entity] = {}
+    for kb in sources:
+        for entity in kb:
+            one = entity
+            if entity.id == str(entity.position):  # it has no id of its own: another source has such a number, too
+                one = replace(entity, id=f"{FilePath(kb.name).name}#{entity.id}")
+            found[one.id] = _joined(found[one.id], one) if one.id in found else one
+    return list(found.values())
+
+
+def _joined(entity: Entity, other: Entity) -> Entity:
+    """An entity with what another of the same id says beside."""
+    there = {path[0] for path, value in walk(entity.tree) if value is not None}
+    new = {(key,): value for key, value in other.tree.items() if key not in there}
+    classes = tuple(dict.fromkeys((*entity.classes, *other.classes)))
+    return replace(entity, tree=with_values(entity.tree, new), classes=classes, label=entity.label or other.label)

@@ -1,0 +1,159 @@
+"""From a knowledge base to a model, and a model folder opened again: what the user says becomes a schema and a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path as FilePath
+from typing import Any
+
+import torch
+
+from kbdisk.api.model import Model
+from kbdisk.api.reading import Knowledge, Reading
+from kbdisk.entity import show
+from kbdisk.errors import CheckpointError, ConfigError, LoadError, SchemaError
+from kbdisk.schemas.inference import infer
+from kbdisk.schemas.schema import Schema, names_of
+from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.training import checkpoint
+from kbdisk.training.loop import Progress, Watch
+from kbdisk.training.precision import device_named
+from kbdisk.training.run import Run
+from kbdisk.training.train import train as trained
+
+Folder = str | os.PathLike[str]
+
+UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+BUDGET = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
+
+
+def train(
+    kb: Knowledge,
+    schema: Schema | Folder | None = None,
+    *,
+    preset: str = "default",
+    budget: str | float | None = None,
+    config: Folder | None = None,
+    run: Run | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    out: Folder | None = None,
+    resume: bool = False,
+    force: bool = False,
+    watch: Watch | None = None,
+) -> Model:
+    """A model of a knowledge base, whose schema is inferred where none is given.
+
+    `budget` bounds the time, such as "10m", "90s" or seconds; `config` is a run file over the preset. With `out` the
+    model is saved there, and what a run that was cut short left beside it is gone on from with `resume`.
+    """
+    chosen = run_of(preset, budget, config, seed) if run is None else run
+    where = device_named(device)
+    reading = Reading.of(kb)
+    known = schema_of(schema, reading)
+    refuse_strangers(known, reading)
+    keep = None if out is None else kept_beside(FilePath(out), force)
+    try:
+        made = trained(
+            known,
+            reading.entities,
+            chosen,
+            where,
+            watch or _unwatched,
+            source=reading.facts(),
+            checkpoint=keep,
+            resume=resume,
+            force=force,
+        )
+    except ValueError as error:
+        raise LoadError(reading.name, f"{error}.") from None
+    made.record.facts |= facts(where, schema)
+    model = Model(made, reading)
+    held_out = set(made.record.validation)
+    made.record.quality = model.quality([one for one in reading.entities if known.id_of(one) in held_out])
+    if out is not None and keep is not None:
+        model.save(out, force=force)
+        checkpoint.remove(keep)
+    return model
+
+
+def kept_beside(folder: FilePath, force: bool) -> FilePath:
+    """Where a run is kept while it goes on; CheckpointError, before any work, where its model would replace another."""
+    if folder.exists() and not force:
+        raise CheckpointError(str(folder), "exists already. Say --force to replace it, or another --out.")
+    return folder.with_name(f"{folder.name}.training")
+
+
+def open(folder: Folder, device: str = "auto") -> Model:
+    """A model that was saved."""
+    from kbdisk.training.folder import open_folder
+
+    return Model(open_folder(FilePath(folder), device_named(device)))
+
+
+def run_of(preset: str, budget: str | float | None, config: Folder | None, seed: int | None) -> Run:
+    """A preset, a run file over it, and what is said beside."""
+    run = Run.of(preset)
+    if config is not None:
+        run = run.with_file(FilePath(config))
+    if budget is not None:
+        run = run.with_train(seconds=seconds_of(budget))
+    return run if seed is None else replace(run, seed=seed)
+
+
+def seconds_of(budget: str | float) -> float:
+    """A time as seconds: 90, "90s", "10m", "1.5h"."""
+    found = BUDGET.fullmatch(str(budget))
+    seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
+    if seconds <= 0:
+        raise ConfigError("--budget", f"expected a time such as 90s, 10m or 2h, got {budget!r}.")
+    return seconds
+
+
+def schema_of(schema: Schema | Folder | None, reading: Reading) -> Schema:
+    """The schema that is meant, or else the one that the entities seem to have."""
+    if isinstance(schema, Schema):
+        return schema
+    if schema is not None:
+        return Schema.read(schema)
+    if len(reading.sources) == 1:
+        return infer(reading.sources[0]).schema
+    return infer(reading.entities).schema
+
+
+def refuse_strangers(schema: Schema, reading: Reading) -> None:
+    """SchemaError where the entities have nothing of what the schema knows."""
+    if any(schema.leaves(entity) for entity in reading.entities):
+        return
+    names: Collection[str] = list(dict.fromkeys(names_of(schema)))
+    met = list(dict.fromkeys(show((key,)) for one in reading.entities[:1000] for key in one.tree if key[:1] != "@"))
+    near = next((hint for name in met if (hint := did_you_mean(name, names))), "")
+    there = ", ".join(met[:8]) or "none"
+    raise SchemaError(
+        reading.name, f"expected properties of the schema, such as {', '.join(list(names)[:4])}, got {there}.{near}"
+    )
+
+
+def facts(device: torch.device, schema: Schema | Folder | None) -> dict[str, Any]:
+    """Where and when, and with what, a model was trained."""
+    told = "inferred" if schema is None else "given" if isinstance(schema, Schema) else os.fspath(schema)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    return {
+        "kbdisk": version("kbdisk"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "device": f"{device.type}: {name}",
+        "schema": told,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _unwatched(progress: Progress) -> None:
+    pass
