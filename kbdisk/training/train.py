@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.schemas.schema import Schema
+from kbdisk.scoring import Constants
 from kbdisk.training.checkpoint import Checkpoint, identity, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, Watch
@@ -97,10 +97,14 @@ def _record(trainer: Trainer, data: Data, source: Mapping[str, Any]) -> Record:
         "total": state.total,
         "best_step": state.best_step,
         "seconds": round(state.seconds, 1),
-        "device": str(trainer.device),
-        "machine": platform.machine(),
-        "torch": torch.__version__,
         "parameters": sum(one.numel() for one in trainer.network.parameters()),
     }
     facts |= {"stopped": state.stopped} if state.stopped else {}
-    return Record(dict(source), list(data.validation.ids), list(data.training.ids), state.history, facts=facts)
+    return Record(
+        dict(source),
+        list(data.validation.ids),
+        list(data.training.ids),
+        state.history,
+        facts=facts,
+        constants=Constants.fit(data.codec, data.training).to_json(),
+    )

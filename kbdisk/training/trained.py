@@ -29,6 +29,7 @@ class Record:
     training: list[str] = field(default_factory=list)  # the ids of those that were trained on
     history: list[dict[str, Any]] = field(default_factory=list)  # the looks at the held-out part
     quality: list[dict[str, Any]] = field(default_factory=list)  # of each property, on the held-out part
+    constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (scoring)
     facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions
 
 

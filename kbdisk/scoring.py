@@ -1,0 +1,343 @@
+"""How good answers are: errors of hidden values, beside those of one constant answer for all entities.
+
+    number                     mean absolute error (of the median), root mean squared error (of the mean)
+    category, boolean, link    error rate
+    set, text                  1 - IoU: of members, of words
+
+    better  =  1 - ours / constant: 0 is as good as the constant, 1 is always right
+
+The constants are what training says is best: median, mean, the commonest label, the members or words that are in
+the most. `nats` are -log p; those of the constant are `marginals`'.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.codec import Codec
+from kbdisk.codec.slots import Slot
+from kbdisk.entity import Link, Path, Text
+from kbdisk.estimates import LEVEL, decoded
+from kbdisk.graph import pattern
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.leaves.text.belief import TextBelief
+from kbdisk.marginals import Marginals
+from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.leaf import kind_of
+from kbdisk.tokens import Tokens
+
+SAMPLE = 20_000  # values of a slot that its constant is learnt from
+FEWER = 500  # sets and texts
+LONGEST = 40  # members or words of a constant, at most
+SLACK = 1e-6  # of a number's step: how far outside of an interval floats may put what is inside
+
+# ---------------------------------------------------------------- one answer
+
+
+def words(text: Any) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset((text.text if isinstance(text, Text) else text).split())
+
+
+def members(value: Any) -> frozenset[Hashable]:
+    """The members of a set; one value alone is a set of one."""
+    several = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    return frozenset(map(_label, several))
+
+
+def apart(one: frozenset[Any], other: frozenset[Any]) -> float:
+    """1 - IoU of two sets; two empty ones are the same."""
+    return 1 - len(one & other) / len(one | other) if one or other else 0.0
+
+
+def _label(value: Any) -> Hashable:
+    """A label or a link such that true is not 1, and a link is its id."""
+    return (isinstance(value, bool), value.id if isinstance(value, Link) else value)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What an answer of some kind costs; the least is 0."""
+
+    name: str  # as a table has it
+    key: str  # as a row has it
+    of: Callable[[Any, Any], float]  # (truth, said); said is never None
+
+
+MISTAKE = Metric("error rate", "error", lambda truth, said: float(_label(truth) != _label(said)))
+METRICS: Mapping[str, Metric] = {
+    "number": Metric("MAE", "mae", lambda truth, said: abs(float(truth) - float(said))),
+    "category": MISTAKE,
+    "link": MISTAKE,
+    "set": Metric("1 - IoU", "iou", lambda truth, said: apart(members(truth), members(said))),
+    "text": Metric("1 - IoU", "iou", lambda truth, said: apart(words(truth), words(said))),
+}
+
+
+def error(kind: str, truth: Any, said: Any) -> float:
+    """What an answer costs; one that cannot be given is wrong. A number must have one."""
+    return 1.0 if truth is None or said is None else METRICS[kind].of(truth, said)
+
+
+# ---------------------------------------------------------------- constants
+
+
+@dataclass(frozen=True)
+class Constant:
+    """What is best said of a slot to everybody."""
+
+    value: Any  # the median, a label, a link, a list of members, a text of words
+    mean: float | None = None  # of numbers
+    interval: tuple[float, float] | None = None  # of numbers: where nine tenths are
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of all slots that training has values of."""
+
+    slots: Mapping[int, Constant]
+
+    @classmethod
+    def fit(cls, codec: Codec, tokens: Tokens) -> Self:
+        """Learn from training entities."""
+        found: dict[int, Constant] = {}
+        own = (tokens.known & ~tokens.layout.fixed[tokens.slot]).nonzero()[:, 0]
+        own = own[tokens.slot[own].argsort(stable=True)]
+        for several in own.split(tokens.slot[own].unique_consecutive(return_counts=True)[1].tolist()):
+            slot = int(tokens.slot[several[0]])
+            kind = codec.slots[slot].kind
+            most = FEWER if kind in ("set", "text") else SAMPLE
+            some = several[:: -(-len(several) // most)]
+            codes = tokens.codes[kind].gather(tokens.row[some])
+            values = [one for one in codec.slots[slot].codec.decode(codes) if one is not None]
+            if values:
+                found[slot] = CONSTANTS[kind](values)
+        return cls(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        return {
+            str(slot): [_plain(one.value), one.mean, list(one.interval) if one.interval else None]
+            for slot, one in self.slots.items()
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself again."""
+        return cls(
+            {
+                int(slot): Constant(_unplain(value), mean, tuple(interval) if interval else None)
+                for slot, (value, mean, interval) in data.items()
+            }
+        )
+
+
+def _of_numbers(values: Sequence[Any]) -> Constant:
+    numbers = torch.tensor([float(one) for one in values], dtype=torch.float64)
+    low, middle, high = numbers.quantile(torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)).tolist()
+    return Constant(middle, float(numbers.mean()), (low, high))
+
+
+def _of_labels(values: Sequence[Any]) -> Constant:
+    first: dict[Hashable, Any] = {}
+    for one in values:
+        first.setdefault(_label(one), one)
+    return Constant(first[Counter(map(_label, values)).most_common(1)[0][0]])
+
+
+def _of_sets(values: Sequence[Any]) -> Constant:
+    names = {_label(one): one for value in values for one in value}
+    return Constant([names[one] for one in _nearest([members(value) for value in values])])
+
+
+def _of_texts(values: Sequence[Any]) -> Constant:
+    return Constant(" ".join(_nearest([words(value) for value in values])))
+
+
+CONSTANTS: Mapping[str, Callable[[Sequence[Any]], Constant]] = {
+    "number": _of_numbers,
+    "category": _of_labels,
+    "link": _of_labels,
+    "set": _of_sets,
+    "text": _of_texts,
+}
+
+
+def _nearest(sets: Sequence[frozenset[Any]]) -> list[Any]:
+    """The set with the least 1 - IoU on average, among the commonest one and those of the k commonest members."""
+    counts = Counter(one for each in sets for one in each)
+    order = sorted(counts, key=lambda one: (-counts[one], str(one)))
+    whole = Counter(sets).most_common(1)[0][0]
+    candidates = [whole, *(frozenset(order[:k]) for k in range(min(len(order), LONGEST) + 1))]
+    best = min(candidates, key=lambda one: sum(apart(one, each) for each in sets))
+    return sorted(best, key=lambda one: (-counts[one], str(one)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, Link):
+        return {"link": value.id}
+    return {"decimal": str(value)} if isinstance(value, Decimal) else value
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unplain(one) for one in value]
+    if isinstance(value, dict):
+        return Link(value["link"]) if "link" in value else Decimal(value["decimal"])
+    return value
+
+
+# ---------------------------------------------------------------- cases
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A hidden value, and what was said of it."""
+
+    entity: int
+    slot: int
+    truth: Any  # None: a label that has no code
+    said: Any  # None: nothing could be asked
+    mean: float | None = None  # of a number
+    interval: tuple[float, float] | None = None
+    nats: float | None = None  # -log p
+    constant_nats: float | None = None
+
+
+def cases(codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs) -> list[Case]:
+    """What was said of every asked token of a batch whose values are known; texts greedily, token by token."""
+    return [
+        case
+        for kind, one in beliefs.kinds.items()
+        if len(one.rows)
+        for case in _cases(codec, marginals, batch, kind, one)
+    ]
+
+
+@torch.no_grad()
+def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: Asked) -> list[Case]:
+    slots, codes = batch.slot[asked.tokens], batch.values[kind][asked.rows]
+    belief: Any = asked.belief
+    means, intervals = [None] * len(slots), [None] * len(slots)
+    if isinstance(belief, NumberBelief):
+        said = belief.codes(belief.median())
+        means = belief.mean().tolist()
+        intervals = list(zip(*(end.tolist() for end in belief.interval(LEVEL)), strict=True))
+    else:
+        said = belief.greedy().codes if isinstance(belief, TextBelief) else belief.mode()
+    each = zip(
+        batch.entity[asked.tokens].tolist(),
+        slots.tolist(),
+        decoded(codec, slots, codes),
+        decoded(codec, slots, said),
+        means,
+        intervals,
+        (-belief.log_prob(codes)).tolist(),
+        _constant_nats(marginals, slots, codes),
+        strict=True,
+    )
+    return [Case(*one) for one in each]
+
+
+def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[float]:
+    """(q,) slots are ascending."""
+    counts = slots.unique_consecutive(return_counts=True)[1].tolist()
+    parts = zip(slots.split(counts), codes.split(counts), strict=True)
+    return [nats for own, some in parts for nats in marginals.nats(int(own[0]), some).tolist()]
+
+
+# ---------------------------------------------------------------- rows
+
+
+def property_of(slot: Slot) -> tuple[str, Path]:
+    """What a slot is a row with: all places of a list are one property."""
+    return slot.of, pattern(slot.path)
+
+
+def score_rows(codec: Codec, constants: Constants, all_cases: Iterable[Case]) -> list[dict[str, Any]]:
+    """A row of plain data for each property that has cases, in the schema's order."""
+    by_property: dict[tuple[str, Path], list[Case]] = {}
+    for case in all_cases:
+        by_property.setdefault(property_of(codec.slots[case.slot]), []).append(case)
+    known: Counter[tuple[str, Path]] = Counter()
+    for slot in codec.slots:
+        known[property_of(slot)] += slot.count if slot.role == "value" else 0
+    ordered = ((of, path) for of, one in codec.schema.classes.items() for path in one.leaves())
+    order = {one: place for place, one in enumerate(ordered)}
+    rows = []
+    for of, path in sorted(by_property, key=order.__getitem__):
+        own = by_property[of, path]
+        slot = codec.slots[own[0].slot]
+        named = {"class": of, "path": show_pattern(path), "kind": kind_of(slot.leaf), "known": known[of, path]}
+        rows.append(named | scored(codec, constants, own))
+    return rows
+
+
+def scored(codec: Codec, constants: Constants, own: Sequence[Case]) -> dict[str, Any]:
+    """The scores of the cases of one property; None where there is nothing to tell, and of kinds that have no such.
+
+    What could not be asked for is wrong; of numbers it is only counted, as nobody knows how far off one is.
+    """
+    kind = codec.slots[own[0].slot].kind
+    metric, asked = METRICS[kind], [case for case in own if kind != "number" or case.said is not None]
+    told = [constants.slots[case.slot] for case in asked]
+    ours = [error(kind, case.truth, case.said) for case in asked]
+    theirs = [error(kind, case.truth, one.value) for case, one in zip(asked, told, strict=True)]
+    mean, constant = _mean(ours), _mean(theirs)
+    row: dict[str, Any] = {
+        "n": len(asked),
+        "unread": sum(case.said is None for case in own),
+        "metric": metric.name,
+        "ours": mean,
+        "constant": constant,
+        "better": 1 - mean / constant if mean is not None and constant else None,
+        "stderr": _stderr([other - one for one, other in zip(ours, theirs, strict=True)]),
+        **dict.fromkeys(both("mae", "rmse", "error", "iou", "coverage")),
+        "nats": _mean([case.nats for case in own if case.nats is not None]),
+        "constant_nats": _mean([case.constant_nats for case in own if case.constant_nats is not None]),
+    }
+    for key, value in zip(both(metric.key), (mean, constant), strict=True):
+        row[key] = 1 - value if metric.key == "iou" and value is not None else value
+    return row | _of_number(codec, asked, told) if kind == "number" else row
+
+
+def both(*names: str) -> list[str]:
+    """The keys of some scores, ours and the constant's."""
+    return [key for name in names for key in (name, f"constant_{name}")]
+
+
+def _of_number(codec: Codec, asked: Sequence[Case], told: Sequence[Constant]) -> dict[str, Any]:
+    scores: dict[str, Any] = {}
+    for prefix, answers in (("", asked), ("constant_", told)):
+        pairs = [(case, one) for case, one in zip(asked, answers, strict=True) if one.mean is not None]
+        square = _mean([(float(case.truth) - float(one.mean or 0)) ** 2 for case, one in pairs])
+        scores[f"{prefix}rmse"] = None if square is None else math.sqrt(square)
+        scores[f"{prefix}coverage"] = _mean([_covers(codec, case, one.interval) for case, one in pairs])
+    return scores
+
+
+def _covers(codec: Codec, case: Case, interval: tuple[float, float] | None) -> bool:
+    slack = SLACK * codec.slots[case.slot].codec.step
+    return interval is not None and interval[0] - slack <= float(case.truth) <= interval[1] + slack
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _stderr(values: Sequence[float]) -> float | None:
+    """Of their mean; None of a single one."""
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
