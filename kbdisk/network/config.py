@@ -25,6 +25,8 @@ class ModelConfig:
             raise ValueError(f"expected a width that {self.heads} heads divide, got {self.width}")
         if self.paths not in PATHS:
             raise ValueError(f"expected one of {', '.join(PATHS)} for paths, got {self.paths!r}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"expected 0 to below 1 for dropout, got {self.dropout}")
         for name in ("width", "layers", "heads", "hidden", "base"):
             if getattr(self, name) < 1:
                 raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")

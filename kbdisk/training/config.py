@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from kbdisk.diffusion import OBJECTIVES
 
+LARGEST = 1 << 20  # entities in a step
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -36,15 +38,17 @@ class TrainConfig:
             raise ValueError(f"objective: expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        if self.batch > LARGEST:
+            raise ValueError(f"batch: expected at most {LARGEST:,}, got {self.batch:,}")
         for name in ("batch", "timed", "evaluations", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
         for name in ("warmup", "absent", "decay", "presence"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}: expected at least 0, got {getattr(self, name)!r}")
         for name in ("rate", "clip", "steps", "seconds"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
+            if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name}: expected more than 0, got {value!r}")
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation: expected 0 to below 1, got {self.validation!r}")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kbdisk.codec import Codec
-from kbdisk.entity import Entity
+from kbdisk.entity import Entity, show
+from kbdisk.errors import SchemaError
 from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
 from kbdisk.tokens import Tokens
@@ -14,6 +15,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.splits import split
 
 LEAST = 2  # entities that can be learnt from
+SHOWN = 1000  # entities whose classes are told where none fits
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,27 @@ class Data:
         """Split, fit and encode. What is held out is no evidence for what is trained on, but the other way round."""
         parts = split(schema, entities, run.train.validation, run.seed)
         if len(parts.training) < LEAST:
-            raise ValueError(f"expected at least {LEAST} entities of the schema's classes, got {len(parts.training)}")
+            raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
         training, validation = ([entities[place] for place in side] for side in (parts.training, parts.validation))
         known = Graph.read(schema, training)
         codec = Codec.fit(schema, training, run.codec, known)
+        if all(slot.fixed for slot in codec.slots):
+            raise SchemaError("the schema", _nothing_to_learn(codec))
         return cls(
             codec,
             codec.encode(training, graph=known),
             codec.encode(validation, graph=Graph.read(schema, [*training, *validation])),
         )
+
+
+def _too_few(schema: Schema, entities: Sequence[Entity], found: int) -> str:
+    classes = ", ".join(name for name in schema.classes if name) or "the schema"
+    met = ", ".join(dict.fromkeys(name for one in entities[:SHOWN] for name in one.classes)) or "none"
+    of = f" Their classes are {met}." if entities and not found else ""
+    return f"expected at least {LEAST} of the class {classes} to learn from, got {found} of {len(entities)}.{of}"
+
+
+def _nothing_to_learn(codec: Codec) -> str:
+    told = [f"{show(path)} ({why})" for (_, path), why in list(codec.left_out.items())[:3]]
+    told += [f"{show(slot.path)} (role: {slot.role})" for slot in codec.slots if slot.role == "given"][:3]
+    return f"expected a property that can be predicted, got {', '.join(told) or 'no property'}."

@@ -25,8 +25,7 @@ from kbdisk.training.looking import Look, look
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
-
-UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody sees it getting worse, and none are asked for
+UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
 
 @dataclass
@@ -190,7 +189,7 @@ class Trainer:
         state = self.state
         if not len(self.held_out) or (state.total is None and self.config.seconds is not None):
             return None
-        return self.look() if state.step in schedule.looks(state.total, state.evaluations) else None
+        return self.look() if schedule.is_look(state.step, state.total, state.evaluations) else None
 
     def look(self) -> Look:
         """What the held-out part costs with the averaged weights."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 EVERY = 100  # steps between looks, where it is not known how many there will be
 LOOKING = 0.2  # of a time budget: what looks take of it at most
@@ -23,11 +22,11 @@ def share(step: int, total: int | None, warmup: int) -> float:
     return 0.01 + 0.99 * (1 + math.cos(math.pi * min(done, 1.0))) / 2
 
 
-def looks(total: int | None, evaluations: int) -> Container[int]:
-    """After which steps the held-out part is looked at: evenly spread, the last one included."""
+def is_look(step: int, total: int | None, evaluations: int) -> bool:
+    """Whether the held-out part is looked at after a step: evenly spread, and after the last one."""
     if total is None:
-        return range(EVERY, sys.maxsize, EVERY)
-    return {max(1, round(total * turn / evaluations)) for turn in range(1, evaluations + 1)}
+        return step % EVERY == 0
+    return step * evaluations // total > (step - 1) * evaluations // total
 
 
 def affordable(seconds: float, look: float, evaluations: int) -> int:

@@ -1,5 +1,6 @@
-"""Which entities are held out. Duplicates but for id and name stand on one side, and so do entities that link to each other.
+"""Which entities are held out: the same for the same entities and seed.
 
+Duplicates but for id and name stand on one side, and so do entities that link to each other.
 A copy of a held-out entity among those trained on would make every figure better than it is.
 """
 
@@ -7,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kbdisk.codec.reading import Reading, read
 from kbdisk.entity import Entity, Link, Path
 from kbdisk.graph import Graph
 from kbdisk.schemas.leaf import Text
-from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.schema import Property, Schema
 
+FEWEST = 10  # entities of a class that some are held out of
+ENOUGH = 3  # properties that entities must have alike to be copies
 SHARED = 0.02  # of all entities: how many may stand together because of their links, at most
 
 
@@ -28,7 +32,7 @@ class Split:
 
 
 def split(schema: Schema, entities: Sequence[Entity], share: float, seed: int) -> Split:
-    """Hold out a share of the entities of each class, group by group; none where a class has fewer than 10."""
+    """Hold out a share of the entities of each class, group by group; none where a class has fewer than `FEWEST`."""
     readings = [read(schema, entity) for entity in entities]
     group = _groups(schema, entities, readings)
     members: dict[int, list[int]] = {}
@@ -39,7 +43,7 @@ def split(schema: Schema, entities: Sequence[Entity], share: float, seed: int) -
     for reading in readings:
         if reading is not None:
             sizes[reading.of] = sizes.get(reading.of, 0) + 1
-    left = {of: round(share * size) if size >= 10 else 0 for of, size in sizes.items()}
+    left = {of: round(share * size) if size >= FEWEST else 0 for of, size in sizes.items()}
     order = list(members.values())
     random.Random(seed).shuffle(order)
     training: list[int] = []
@@ -75,7 +79,7 @@ def _groups(schema: Schema, entities: Sequence[Entity], readings: Sequence[Readi
     for place, reading in enumerate(readings):
         if reading is None:
             continue
-        place_of[reading.id] = place
+        join(place_of.setdefault(reading.id, place), place, len(entities))
         graph.add(reading.id, reading.of, reading.leaves)
         fingerprint = _fingerprint(schema, reading)
         if fingerprint is not None:
@@ -94,13 +98,20 @@ def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
     said = [
         (repr(path), repr(value))
         for path, value in reading.leaves.items()
-        if not _is_name(properties, path) and not isinstance(value, Link)
+        if not _is_name(properties, path) and not _is_linked(value)
     ]
-    if len(said) < 3:
+    if len(said) < ENOUGH:
         return None
     return hashlib.blake2b(repr((reading.of, sorted(said))).encode(), digest_size=16).digest()
 
 
-def _is_name(properties: object, path: Path) -> bool:
-    found = next((properties[path[:n]] for n in range(1, len(path) + 1) if path[:n] in properties), None)  # type: ignore[operator,index]
-    return found is not None and isinstance(found.kind, Text)
+def _is_name(properties: Mapping[Path, Property], path: Path) -> bool:
+    """Whether a leaf is a text, or else what no two entities share."""
+    found = next((properties[path[:n]] for n in range(1, len(path) + 1) if path[:n] in properties), None)
+    return found is not None and (found.unique or isinstance(found.kind, Text))
+
+
+def _is_linked(value: Any) -> bool:
+    """Whether a leaf is a link, or several: copies of one thing may be told apart by what leads to each."""
+    several = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    return any(isinstance(one, Link) for one in several)
