@@ -1,0 +1,115 @@
+"""Dates: parts, years, ISO strings, or strings in the schema's order with the separators and zeros of the others.
+
+A layout is the text of a date with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kbdisk.entity import Date, Path
+from kbdisk.schemas import dates
+from kbdisk.schemas.composites import Parts
+from kbdisk.schemas.composites.date import CARRIED, NUMBERS, SPLIT
+from kbdisk.schemas.composites.date import Date as DateKind
+from kbdisk.shapes.habit import TYPED, Form, Habit
+from kbdisk.shapes.scalars import given
+
+PARTS, YEAR, ISO = Form("parts"), Form("year"), Form("iso")
+UNKNOWN = "00"  # a part of a string that is not known
+
+
+def group_of(day: Date) -> str:
+    """Which parts are known: dates without a day may be written in another way."""
+    return "".join(name[0].upper() for name in NUMBERS if getattr(day, name) is not None)
+
+
+def see(kind: DateKind, raw: Any, habit: Habit) -> None:
+    """A date that fits."""
+    group = group_of(kind.apply(raw))
+    if isinstance(raw, Date):
+        habit.saw(TYPED, group)
+    elif isinstance(raw, dict):
+        for name in NUMBERS:
+            if raw.get(name) is not None:
+                habit.numbers.see(raw[name])
+        habit.saw(PARTS, group)
+    elif isinstance(raw, str):
+        habit.saw(_form_of(kind, raw, habit), group)
+    else:
+        habit.numbers.see(raw)
+        habit.saw(YEAR, group)
+
+
+def _form_of(kind: DateKind, text: str, habit: Habit) -> Form:
+    pattern = dates.ISO if kind.order == "iso" else SPLIT
+    found = pattern.fullmatch(text)
+    if found is None or (kind.order == "iso" and (found["time"] or not text[0].isdigit())):
+        return ISO
+    letters = "YMD" if kind.order == "iso" else kind.order.upper()
+    layout, last = "", 0
+    for number, letter in enumerate(letters, 1):
+        told = found[number]
+        if told is None:
+            break
+        layout += text[last : found.start(number)] + (told if told == UNKNOWN else letter)
+        last = found.end(number)
+        if letter != "Y" and told != UNKNOWN:
+            habit.padded += (told[0] == "0") - (len(told) == 1)
+    return Form("text", layout.strip())
+
+
+def ways(kind: DateKind, value: Date, habit: Habit) -> Iterator[Form]:
+    """As dates of the same parts are; where all are strings, a part that is not known is 00 or left out as it is elsewhere."""
+    yield from habit.ways(group_of(value))
+    texts = [form.detail for form, _ in habit.forms if form.name == "text"]
+    if any(UNKNOWN in layout for layout in texts):
+        yield Form("text", "Y-M-00" if value.month else "Y-00-00")
+    if kind.order == "iso" and (texts or any(form == ISO for form, _ in habit.forms)):
+        yield ISO
+
+
+def write(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
+    """A date in a form; ValueError where it is none of that."""
+    match form.name:
+        case "typed":
+            return value
+        case "parts":
+            parts = kind.split(value)
+            return {str(name): _part(part, habit) for (name,), part in parts.items()}
+        case "year":
+            if value != Date(value.year) or value.year is None:
+                raise ValueError("the others are years alone")
+            return habit.numbers.typed(value.year)
+        case "iso":
+            return dates.write_iso(value)
+    texts = {"Y": _year(value.year), "M": _two(value.month, habit), "D": _two(value.day, habit)}
+    written = [texts.get(letter, letter) for letter in form.detail]
+    if None in written:
+        raise ValueError(f"the others are whole dates, such as {_example(form.detail)}")
+    return "".join(map(str, written))
+
+
+def fill(kind: DateKind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """The parts that are missing of a date in parts."""
+    if not isinstance(raw, dict):
+        missing = ", ".join(str(path[0]) for path in new if path[0] not in CARRIED)
+        raise ValueError(f"{raw!r} is given, and has no place for a {missing}") if missing else given(raw)
+    return {path: _part(part, habit) for path, part in new.items()}
+
+
+def _part(part: Any, habit: Habit) -> Any:
+    return part if isinstance(part, str) else habit.numbers.typed(part)
+
+
+def _year(year: int | None) -> str | None:
+    return None if year is None else f"{'-' * (year < 0)}{abs(year):04d}"
+
+
+def _two(part: int | None, habit: Habit) -> str | None:
+    return None if part is None else f"{part:02d}" if habit.padded >= 0 else str(part)
+
+
+def _example(layout: str) -> str:
+    return layout.replace("Y", "1912").replace("M", "11").replace("D", "28")

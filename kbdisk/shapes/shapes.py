@@ -1,0 +1,94 @@
+"""Learning how a knowledge base writes its values, and writing new ones the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kbdisk.entity import NOVALUE, Entity, Known, Path, Tree, at, show, with_values
+from kbdisk.schemas import values
+from kbdisk.schemas.composites.base import split_kind
+from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.shapes import amounts, leaves
+from kbdisk.shapes.filling import fill
+from kbdisk.shapes.seeing import Places
+from kbdisk.shapes.writing import members
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """How the values of each class look. Bounded by the schema, however many entities there are."""
+
+    schema: Schema
+    places: dict[str, Places] = field(default_factory=dict)  # by class
+
+    @classmethod
+    def learn(cls, schema: Schema, entities: Iterable[Entity]) -> Shapes:
+        """Look at every value once, as it was read."""
+        usual = Places().usual
+        places = {name: Places(usual=usual) for name in schema.classes}
+        for entity in entities:
+            of = schema.class_of(entity)
+            for path, one, value in schema.applied(of, entity) if of else ():
+                if value is not None and not isinstance(value, Known):
+                    places[of.name].see(path, one.kind, at(entity.tree, path))  # type: ignore[union-attr]
+        return cls(schema, places)
+
+    def place(self, entity: Entity, path: Path, value: Any) -> dict[Path, Any]:
+        """What has to stand where in an entity as it was read, so that a property has a value in the form of its siblings.
+
+        Of a value that is given in part the rest alone; of one that is given nothing. ValueError, with the reason, where
+        that cannot be without changing what is given, or where the others are of no form that can say the value.
+        """
+        of, one = self._property(entity, path)
+        raw = _standing(entity.tree, path)
+        if raw is not None:
+            self._check_given(one, raw)
+        put = fill(self.places[of.name], path, one.kind, raw, value)
+        self._check_read_back(one, raw, put, value)
+        return {(*path, *within): new for within, new in put.items()}
+
+    def _property(self, entity: Entity, path: Path) -> tuple[Class, Property]:
+        of = self.schema.class_of(entity)
+        one = of.properties.get(path) if of else None
+        if of is None or one is None:
+            raise ValueError(f"the schema has no property {show(path)} for it")
+        return of, one
+
+    def _check_given(self, one: Property, raw: Any) -> None:
+        """Refuse what stands for a gap, and what does not fit."""
+        try:
+            applied = values.applied(one, raw, self.schema.missing)
+        except ValueError as error:
+            raise ValueError(f"what stands there does not fit: {error}") from None
+        if isinstance(applied, Known):
+            known = "there is none" if applied is NOVALUE else "there is one, and not which"
+            raise ValueError(f"it is known that {known}")
+        if applied is None and not isinstance(raw, dict | list):
+            raise ValueError(f"{raw!r} stands there for a gap, and would have to go")
+
+    def _check_read_back(self, one: Property, raw: Any, put: dict[Path, Any], value: Any) -> None:
+        """Refuse what would be read as something else, such as a label that is spelt like a gap."""
+        after = with_values({"": raw}, {("", *within): new for within, new in put.items()})[""]
+        read = values.applied(one, after, self.schema.missing)
+        if read is None or isinstance(read, Known):
+            raise ValueError(f"{after!r} would be read as a gap")
+        there = split_kind(one.kind, read)
+        wanted = split_kind(one.kind, members(value) if isinstance(one.kind, Set) else value)
+        wrong = [path for path, leaf in wanted.items() if not leaves.is_same(leaf, there.get(path), amounts.NEAR)]
+        if wrong:
+            raise ValueError(f"{after!r} would be read as something else")
+
+
+def _standing(tree: Tree, path: Path) -> Any:
+    """What stands at a path; None where nothing does, and ValueError where nothing can."""
+    here: Any = tree
+    for length, key in enumerate(path):
+        if not isinstance(here, dict):
+            raise ValueError(f"{show(path[:length])} is {here!r}, and has no place for {show((key,))}")
+        here = here.get(key)  # type: ignore[call-overload]
+        if here is None:
+            return None
+    return here
