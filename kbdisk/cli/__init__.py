@@ -15,6 +15,7 @@ import rich_click as click
 
 from kbdisk.cli.inspect import inspect
 from kbdisk.cli.schema import schema
+from kbdisk.cli.show import show
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning
 
@@ -71,4 +72,5 @@ def main() -> None:
 
 main.add_command(inspect)
 main.add_command(schema)
+main.add_command(show)
 main.add_command(write)

@@ -1,0 +1,113 @@
+"""`kbdisk show`: the card of a model folder, read without loading the model."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kbdisk.loaders.target import standard_output
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kbdisk.training.card import Row
+    from kbdisk.training.files import Files
+
+NARROW, TIGHT = 76, 52  # columns of a terminal, below which a table shows less
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--json", "as_json", is_flag=True, help="All that is recorded, the ids of the split too, as one JSON object."
+)
+def show(model: str, as_json: bool) -> None:
+    """Tell what MODEL is, what it was trained on, and how good it is.
+
+    MODEL is a folder that `kbdisk train` wrote. The figures are of held-out entities: each property hidden in
+    turn and told from the others, beside the one constant that is best for all.
+
+    \b
+    kbdisk show phones.kbdisk
+    kbdisk show phones.kbdisk --json | jq .quality
+    """
+    from kbdisk.training.files import Files
+
+    files = Files.of(model)
+    files.check_sizes()
+    told = _json(files) if as_json else _tables(files, model)
+    with standard_output() as stream:
+        stream.write(told)
+
+
+def _json(files: Files) -> bytes:
+    import json
+
+    from kbdisk.training.files import METRICS, SPLIT
+
+    rest = {key: value for key, value in files.config.items() if key not in ("files", "checksum")}
+    told = {**rest, **files.json(METRICS), "split": files.json(SPLIT)}
+    return json.dumps(told, indent=2).encode() + b"\n"
+
+
+def _tables(files: Files, name: str) -> bytes:
+    from kbdisk.cli.tables import printed
+    from kbdisk.training.card import quality, text, trained_how, trained_on
+    from kbdisk.training.files import METRICS
+
+    metrics = files.json(METRICS)
+    groups = [trained_on(files.config), trained_how(files.config)]
+
+    def show_it(console: Console) -> None:
+        from rich.text import Text
+
+        console.print(Text.assemble((text(name), "bold"), "  a kbdisk model"), soft_wrap=True)
+        for group in groups:
+            console.print()
+            _pairs(console, group)
+        console.print()
+        rows = quality(metrics)
+        if rows:
+            _quality(console, rows)
+        else:
+            console.print(Text("Nothing was held out, or nothing of it was measured.", "dim"))
+
+    return printed(show_it).encode(sys.stdout.encoding, "replace")
+
+
+def _pairs(console: Console, group: dict[str, str]) -> None:
+    from rich.text import Text
+
+    from kbdisk.cli.tables import table_of
+
+    table = table_of("what", "value")
+    table.show_header = False
+    for name, value in group.items():
+        table.add_row(Text(name, "dim"), Text(value))
+    console.print(table)
+
+
+def _quality(console: Console, rows: list[Row]) -> None:
+    """The table of quality: of a narrow terminal, fewer columns, the figures last to go."""
+    from rich.text import Text
+
+    from kbdisk.cli.tables import table_of
+
+    names: dict[str, str] = {"property": "property", "kind": "kind", "known": ">trained on", "n": ">n"}
+    names |= {"metric": "metric", "constant": ">constant", "ours": ">ours", "better": ">better"}
+    gone = {"kind", "known"} if console.width < NARROW else set()
+    gone |= {"n", "metric"} if console.width < TIGHT else set()
+    kept = [name for name in names if name not in gone]
+    table = table_of(*(names[name] for name in kept))
+    for row in rows:
+        cells: list[Any] = [getattr(row, name) for name in kept]
+        table.add_row(*(Text(cell, _colour(name, cell)) for name, cell in zip(kept, cells, strict=True)))
+    console.print(table)
+
+
+def _colour(name: str, cell: str) -> str:
+    if name == "better":
+        return "red" if cell.startswith(("-", "0")) else ""
+    return "green" if name == "property" else ""

@@ -1,0 +1,203 @@
+"""The card of a model: what it is, what it was trained on, how, how good it is, what it's for. From plain data alone.
+
+`config` is what config.json says, `metrics` what metrics.json says; either may come from a folder that somebody else
+wrote, so any of its values may be missing or of another type: then it is left out, or shown as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeGuard
+
+from kbdisk.training.configfile import Told, printable
+
+FEW = 30  # hidden values: a figure of fewer says little
+LONG = 70  # characters of anything
+NONE = "–"
+
+
+class Row(NamedTuple):
+    """A property's quality, each cell as it is shown."""
+
+    property: str
+    kind: str
+    known: str  # values that were trained on
+    n: str  # values that were hidden, and told again
+    metric: str
+    constant: str
+    ours: str
+    better: str
+
+
+def trained_on(config: Told) -> dict[str, str]:
+    """What it was trained on."""
+    counts, source, facts = config["counts"], config["source"], config["facts"]
+    entities = f"{number(counts.get('training'))} trained on, {number(counts.get('validation'))} held out"
+    properties = f"{number(counts.get('properties'))} in {number(counts.get('classes'))}"
+    return _said(
+        source=source.get("name"),
+        sha256=source.get("sha256"),
+        entities=entities,
+        properties=properties + (" class" if counts.get("classes") == 1 else " classes"),
+        schema=facts.get("schema"),
+        date=facts.get("date") or config["written"],
+    )
+
+
+def trained_how(config: Told) -> dict[str, str]:
+    """How it was trained, and with what."""
+    run, facts, counts = config["run"], config["facts"], config["counts"]
+    steps = number(facts.get("steps"))
+    best = facts.get("best_step")
+    return _said(
+        preset=run.get("preset"),
+        seed=run.get("seed"),
+        steps=steps if best in (None, facts.get("steps")) else f"{steps}, the best after {number(best)}",
+        seconds=number(facts.get("seconds")),
+        stopped=facts.get("stopped"),
+        parameters=number(counts.get("parameters")),
+        device=facts.get("device"),
+        machine=facts.get("machine"),
+        versions=", ".join(
+            f"{name} {told}" for name in ("kbdisk", "torch", "python") if (told := facts.get(name, config.get(name)))
+        ),
+    )
+
+
+def quality(metrics: Told) -> list[Row]:
+    """A row for each property that was measured; those of several classes by their classes."""
+    rows = metrics["quality"]
+    several = len({str(row.get("class")) for row in rows}) > 1
+    return [_row(row, several) for row in rows]
+
+
+def no_better(metrics: Told) -> list[str]:
+    """The properties that a constant tells as well, of those that were measured often enough to say so."""
+    rows = metrics["quality"]
+    several = len({str(row.get("class")) for row in rows}) > 1
+    return [
+        _row(row, several).property
+        for row in rows
+        if _is_number(row.get("better")) and row["better"] <= 0 and _is_number(row.get("n")) and row["n"] >= FEW
+    ]
+
+
+def number(value: Any) -> str:
+    """A number in few digits; anything else as it is."""
+    if not _is_number(value):
+        return NONE if value is None else text(value)
+    if isinstance(value, int) or value == round(value):
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3e}"
+    if abs(value) >= 1e9 or abs(value) < 1e-3:
+        return f"{value:.2e}"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def text(value: Any) -> str:
+    """Anything as a short line of text that is only that."""
+    told = printable(str(value)[: 4 * LONG])
+    return told if len(told) <= LONG else told[: LONG - 1] + "…"
+
+
+def markdown(config: Told, metrics: Told, name: str) -> str:
+    """The card, for a model folder of this name."""
+    parts = [
+        f"# {_escaped(name)}",
+        "A model of kbdisk. It knows how the properties of a knowledge base's entities hang together: it completes\n"
+        "such entities, saying how sure it is, and makes up new ones.",
+        "## What it was trained on",
+        _pairs(trained_on(config)),
+        "## How",
+        _pairs(trained_how(config)),
+        "## How good it is",
+        _quality(metrics),
+        "## How to use it",
+        USE.format(name=printable(name).replace('"', "").replace("'", "")),
+        "## Limits",
+        LIMITS + _weak(metrics),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+USE = """\
+```sh
+kbdisk show {name}
+kbdisk complete SOURCE --model {name} --out TARGET
+```
+
+```python
+import kbdisk
+
+model = kbdisk.open("{name}")
+for completion in model.complete("SOURCE"):
+    print(completion.entity.id, completion.filled)
+```"""
+
+LIMITS = """\
+- It knows its source, with that one's gaps and mistakes. What it fills is likely, not looked up.
+- Entities of another kind than those it was trained on get answers, too, and they mean little.
+- That a property is likely there means that such a knowledge base would record it, not that it is so in the world.
+- The folder holds ids, labels and pieces of the source's text. Give it to nobody who may not see the source."""
+
+
+def _quality(metrics: Told) -> str:
+    rows = quality(metrics)
+    if not rows:
+        return "Nothing was held out, or nothing of it was measured."
+    head = "| property | kind | trained on | n | metric | constant | ours | better |\n|---|---|--:|--:|---|--:|--:|--:|"
+    cells = ["| " + " | ".join([_code(row[0]), *map(_escaped, row[1:])]) + " |" for row in rows]
+    return "\n".join(
+        [
+            "Each property of the held-out entities was hidden in turn, and told from the others. `constant` is the one",
+            "answer that is best for all of them; every metric is better the lower it is. `n` values were hidden.",
+            "",
+            head,
+            *cells,
+        ]
+    )
+
+
+def _weak(metrics: Told) -> str:
+    names = no_better(metrics)
+    some = ", ".join(map(_code, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return f"\n- It tells no better than a constant: {some}." if names else ""
+
+
+def _pairs(told: Mapping[str, str]) -> str:
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {_escaped(value)} |" for name, value in told.items())])
+
+
+def _row(row: Told, several: bool) -> Row:
+    path, better = text(row.get("path", NONE)), row.get("better")
+    return Row(
+        f"{text(row.get('class'))}.{path}" if several else path,
+        text(row.get("kind", NONE)),
+        number(row.get("known")),
+        number(row.get("n")),
+        text(row.get("metric", NONE)),
+        number(row.get("constant")),
+        number(row.get("ours")),
+        f"{100 * better:.0f} %" if _is_number(better) else NONE,
+    )
+
+
+def _said(**told: Any) -> dict[str, str]:
+    return {name: text(value) for name, value in told.items() if value not in (None, "", NONE)}
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _escaped(told: str, marks: Iterable[str] = "\\`*_[]<>|#&") -> str:
+    """Text that Markdown shows as it stands."""
+    for mark in marks:
+        told = told.replace(mark, f"\\{mark}")
+    return told
+
+
+def _code(told: str) -> str:
+    """Text as code; a bar would end the cell of a table, and a backtick the code."""
+    if "`" in told or "\\" in told:
+        return _escaped(told)
+    return f"`{told.replace('|', chr(92) + '|')}`"

@@ -1,0 +1,201 @@
+"""The files of a model folder, read as plain data: within bounds, and only as they were written.
+
+    config.json         what the folder is: its format, the run, the source, and every other file's size and SHA-256
+    model.safetensors   the weights
+    schema.yaml         what kind of value stands where
+    codec.json          what was fitted to the training entities
+    tokenizer.model     the tokenizer of their text, where there is any
+    metrics.json        the quality of each property, and the looks at the held-out part
+    split.json          the ids of the entities that were trained on, and of those held out
+    README.md           the card, for people: never read, so anybody may change it
+
+Only these names are ever opened, whatever a folder's JSON says; other files are ignored. Nothing here loads torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from kbdisk.errors import CheckpointError
+from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
+
+FORMAT = 1
+WEIGHTS, SCHEMA, CODEC, WORDS = "model.safetensors", "schema.yaml", "codec.json", "tokenizer.model"
+METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
+NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)  # and WORDS where config.json lists it
+LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
+
+# From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
+MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {}
+
+LARGEST_JSON = 1 << 30  # bytes
+OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."
+SHAPES: Mapping[str, Mapping[str, type]] = {  # what each JSON file has at least
+    CONFIG: {"written": str, "counts": dict, "source": dict, "facts": dict, "run": dict},
+    CODEC: {"slots": list, "codecs": list, "config": dict, "left_out": list},
+    METRICS: {"quality": list, "history": list, "constants": dict},
+    SPLIT: {"training": list, "validation": list},
+}
+ITEMS: Mapping[tuple[str, str], type] = {  # and what is in them
+    (METRICS, "quality"): dict,
+    (METRICS, "history"): dict,
+    (SPLIT, "training"): str,
+    (SPLIT, "validation"): str,
+}
+NAMES = {dict: "an object", list: "a list", str: "text", type(None): "none"}
+
+# What our code raises when plain data that it did not write makes no sense.
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass
+class Files:
+    """One model folder: what its config.json says, and its other files as that lists them."""
+
+    folder: FilePath
+    config: Told
+    migrated: dict[str, Told] = field(default_factory=dict)  # of an older format, as it would be written today
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike[str]) -> Files:
+        """The files of a folder; CheckpointError where it is none of ours, or of a format that is not read."""
+        place = FilePath(folder)
+        refuse_no_folder(place)
+        files = cls(place, read_config(place))
+        if files.config["format"] == FORMAT:
+            files._refuse_listing()
+        else:
+            files._migrate()
+        files._refuse_shape(CONFIG, files.config)
+        return files
+
+    def path(self, name: str) -> str:
+        """What errors call a file."""
+        return str(self.folder / name)
+
+    def has(self, name: str) -> bool:
+        """Whether the folder was written with this file."""
+        return name in self.config["files"]
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes, which are those that were written."""
+        with self._opened(name) as stream:
+            data = stream.read()
+        self._refuse_change(name, hashlib.sha256(data).hexdigest())
+        return data
+
+    def sound(self, name: str) -> FilePath:
+        """Where a file is that is as it was written; for one that is better not read at once."""
+        with self._opened(name) as stream:
+            self._refuse_change(name, hashlib.file_digest(stream, "sha256").hexdigest())
+        return self.folder / name
+
+    def json(self, name: str) -> Told:
+        """What a JSON file says; what every such file has is there."""
+        told = self.migrated[name] if name in self.migrated else self._json(name)
+        self._refuse_shape(name, told)
+        return told
+
+    def check_sizes(self) -> None:
+        """CheckpointError where a file is missing or has another size: tells most of what goes wrong, at once."""
+        for name in (*NEEDED, *[WORDS] * self.has(WORDS)):
+            self._opened(name).close()
+
+    @contextmanager
+    def understood(self, name: str) -> Iterator[None]:
+        """CheckpointError instead of a traceback where what a file says makes no sense to us."""
+        try:
+            yield
+        except MALFORMED as error:
+            fact = printable(f"{type(error).__name__}: {error}")[:200]
+            problem = (
+                f"expected what kbdisk {self.config['kbdisk']} writes, got what makes no sense ({fact}). {RESTORE}"
+            )
+            raise CheckpointError(self.path(name), problem) from error
+
+    # ------------------------------------------------------------ what is refused
+
+    def _json(self, name: str) -> Any:
+        if self.config["files"][name]["bytes"] > LARGEST_JSON:
+            raise CheckpointError(self.path(name), f"expected at most {LARGEST_JSON:,} bytes, got more. {RESTORE}")
+        return parsed(self.read(name), self.path(name))
+
+    def _opened(self, name: str) -> io.BufferedReader:
+        stream = opened(self.folder / name)
+        wanted, size = self.config["files"][name]["bytes"], os.fstat(stream.fileno()).st_size
+        if size != wanted:
+            stream.close()
+            advice = OTHER_SCHEMA if name == SCHEMA else RESTORE
+            raise CheckpointError(self.path(name), f"expected {wanted:,} bytes, got {size:,}. {advice}")
+        return stream
+
+    def _refuse_change(self, name: str, digest: str) -> None:
+        wanted = self.config["files"][name]["sha256"]
+        if digest != wanted:
+            advice = OTHER_SCHEMA if name == SCHEMA else RESTORE
+            problem = f"expected the content with SHA-256 {wanted[:12]}…, got {digest[:12]}…. {advice}"
+            raise CheckpointError(self.path(name), problem)
+
+    def _refuse_listing(self) -> None:
+        """Every needed file is listed with its size and digest, and no name leads out of the folder."""
+        listed = self.config.get("files")
+        if not isinstance(listed, dict):
+            raise self._wrong("a list of the folder's files", "none")
+        for name, told in listed.items():
+            if not _is_plain(name):
+                raise self._wrong("names of files in the folder", repr(name)[:80])
+            size, digest = (told.get("bytes"), told.get("sha256")) if isinstance(told, dict) else (None, None)
+            if type(size) is not int or size < 0 or not isinstance(digest, str) or not digest.isalnum():
+                raise self._wrong(f"the size and SHA-256 of {printable(name)}", "others")
+        for name in NEEDED:
+            if name not in listed:
+                raise self._wrong(f"{name} in the list of files", "none")
+
+    def _migrate(self) -> None:
+        """Bring the JSON of an older format up to this one, where each step on the way is known."""
+        number = self.config["format"]
+        wrote = f"{number}, that of kbdisk {self.config['kbdisk']}"
+        if number > FORMAT:
+            advice = "Upgrade: pip install -U kbdisk."
+            raise CheckpointError(self.path(CONFIG), f"expected format {FORMAT} or an older one, got {wrote}. {advice}")
+        if number < 0 or any(step not in MIGRATIONS for step in range(number, FORMAT)):
+            problem = f"expected format {FORMAT}, got {wrote}, which is no longer read."
+            raise CheckpointError(self.path(CONFIG), f"{problem} Train again, or use that version.")
+        self._refuse_listing()
+        told = {CONFIG: self.config} | {name: self._json(name) for name in self.config["files"] if name in SHAPES}
+        with self.understood(CONFIG):
+            for step in range(number, FORMAT):
+                told = MIGRATIONS[step](told)
+            self.config, self.migrated = told[CONFIG], told
+
+    def _refuse_shape(self, name: str, told: Any) -> None:
+        for key, kind in SHAPES[name].items():
+            found: Any = told.get(key) if isinstance(told, dict) else None
+            if not isinstance(found, kind):
+                raise self._wrong(f"{NAMES[kind]} as {key}", NAMES.get(type(found), "another value"), name)
+            item = ITEMS.get((name, key))
+            if item is not None and not all(isinstance(one, item) for one in found):
+                raise self._wrong(f"{NAMES[item]} for each of {key}", "others", name)
+
+    def _wrong(self, expected: str, got: str, name: str = CONFIG) -> CheckpointError:
+        return CheckpointError(self.path(name), f"expected {expected}, got {got}. {RESTORE}")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is that of a file beside this one, on any system."""
+    return name not in ("", ".", "..") and not any(one in name for one in "/\\:\0")

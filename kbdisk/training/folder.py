@@ -1,0 +1,208 @@
+"""A model folder: a model is written there, all of it or nothing, and opened again. What is opened believes the same
+to the last bit, and nothing that a folder holds can run code: it is JSON, YAML, and numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path as FilePath
+from typing import Any
+
+import torch
+
+from kbdisk.codec import Codec
+from kbdisk.errors import CheckpointError, SchemaError
+from kbdisk.leaves.words import Words
+from kbdisk.network.disk import DiSK
+from kbdisk.schemas import yamlfile
+from kbdisk.training import swapping, weights
+from kbdisk.training.card import markdown
+from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum, is_model
+from kbdisk.training.files import CARD, CODEC, FORMAT, LATER, METRICS, NEEDED, SCHEMA, SPLIT, WEIGHTS, WORDS, Files
+from kbdisk.training.run import Run
+from kbdisk.training.trained import Record, Trained
+
+DESKTOP = (".DS_Store", "Thumbs.db", "desktop.ini")  # which file managers leave wherever they look
+CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
+
+
+def save(trained: Trained, folder: str | os.PathLike[str], force: bool = False) -> None:
+    """Write a model. Only a model is ever replaced, and that with `force` alone."""
+    refuse_place(folder, force)
+    place = FilePath(folder).resolve()  # a link stays one: what it leads to is replaced
+    contents = _contents(trained, place.name, str(folder))
+    try:
+        with swapping.replacing(place) as part:
+            for name, data in contents.items():
+                swapping.put(part / name, data)
+            refuse_place(place, force)  # the world may have changed meanwhile
+    except OSError as error:
+        problem = f"cannot be written: {(error.strerror or str(error)).lower()}."
+        raise CheckpointError(str(folder), problem) from error
+
+
+def refuse_place(folder: str | os.PathLike[str], force: bool = False) -> None:
+    """CheckpointError where a model could not be saved: best asked before it is trained."""
+    place, named = FilePath(folder), str(folder)
+    try:
+        held = {one.name for one in place.iterdir()}
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise CheckpointError(named, "expected a folder or nothing, got a file. Name another folder.") from None
+    except (OSError, ValueError) as error:
+        fact = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(named, f"cannot be written: {fact.lower()}.") from None
+    if not held:
+        return
+    if not is_model(place):
+        raise CheckpointError(
+            named, "expected a model, nothing, or an empty folder, got other files. Name another folder."
+        )
+    if not force:
+        raise CheckpointError(named, "a model is there already. Say --force to replace it.")
+    foreign = sorted(held - {CONFIG, CARD, WORDS, *NEEDED, *LATER, *DESKTOP})
+    if foreign:
+        problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."
+        raise CheckpointError(named, problem)
+
+
+def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained:
+    """The model of a folder, on a device; CheckpointError where the folder is not as it was written."""
+    files = Files.of(folder)
+    files.check_sizes()
+    with files.understood(CONFIG):
+        run = Run.from_json(files.config["run"])
+    codec = _codec(files)
+    network = _network(files, codec, run)
+    split, metrics = files.json(SPLIT), files.json(METRICS)
+    record = Record(
+        source=files.config["source"],
+        validation=split["validation"],
+        training=split["training"],
+        history=metrics["history"],
+        quality=metrics["quality"],
+        constants=metrics["constants"],
+        facts=files.config["facts"],
+    )
+    return Trained(codec, network.to(device).eval(), run, record)
+
+
+def card(trained: Trained, name: str = "MODEL") -> str:
+    """What a model is, what it was trained on and how good it is, as Markdown, for a folder of this name."""
+    return markdown(_config(trained), _metrics(trained.record), name)
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
+    """All files of a model by their names, for a folder of this name."""
+    codec, record = trained.codec, trained.record
+    metrics = _metrics(record)
+    files = {
+        WEIGHTS: weights.to_bytes(trained.network, where),
+        SCHEMA: trained.schema.to_yaml().encode(),
+        CODEC: _json(codec.to_json()),
+        METRICS: _json(metrics),
+        SPLIT: _json({"training": record.training, "validation": record.validation}),
+    }
+    if codec.words is not None:
+        files[WORDS] = codec.words.to_bytes()
+    config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
+    config["checksum"] = checksum(config)
+    return {**files, CONFIG: _json(config), CARD: markdown(config, metrics, name).encode()}
+
+
+def _metrics(record: Record) -> Told:
+    """What metrics.json says."""
+    told: Told = _finite({"quality": record.quality, "history": record.history, "constants": record.constants})
+    return told
+
+
+def _config(trained: Trained) -> Told:
+    """What config.json says, but for the other files."""
+    record, classes = trained.record, trained.schema.classes
+    counts = {
+        "classes": len(classes),
+        "properties": sum(len(one.properties) for one in classes.values()),
+        "parameters": sum(one.numel() for one in trained.network.parameters()),
+        "training": len(record.training),
+        "validation": len(record.validation),
+    }
+    told = {
+        "kbdisk": version("kbdisk"),
+        "format": FORMAT,
+        "written": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "counts": counts,
+        "source": _finite(record.source),
+        "facts": _finite(record.facts),
+        "run": trained.run.to_json(),
+    }
+    plain: Told = json.loads(_json(told))  # as it will be read: its checksum is of that
+    return plain
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def _finite(data: Any) -> Any:
+    """Plain data with null for a measure that is none: JSON has no NaN."""
+    if isinstance(data, Mapping):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _listed(data: bytes) -> Told:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def _codec(files: Files) -> Codec:
+    try:
+        schema = yamlfile.loads(files.read(SCHEMA), files.path(SCHEMA))
+    except SchemaError as error:
+        raise CheckpointError(error.where, error.problem) from error
+    words = None
+    if files.has(WORDS):
+        with files.understood(WORDS):
+            words = Words.from_bytes(files.read(WORDS))
+            len(words)
+    told = files.json(CODEC)
+    with files.understood(CODEC):
+        return Codec.from_json(told, schema, words)
+
+
+def _network(files: Files, codec: Codec, run: Run) -> DiSK:
+    """The network that the run and the codec tell of, with the folder's weights, which have to fit it."""
+    file = files.sound(WEIGHTS)
+    shapes = weights.shapes(file)
+    sizes: list[Any] = [run.model, *codec.config.kinds.values()]
+    most = max(getattr(one, name, 0) for one in sizes for name in ("layers", "blocks"))
+    if shapes.get("query") != (run.model.width,) or most > len(shapes):
+        problem = f"expected weights of width {run.model.width} and {most} layers, got others. {RESTORE}"
+        raise CheckpointError(str(file), problem)  # before a network of any size is built
+    _refuse_encoder(files, codec)
+    with files.understood(CODEC), torch.random.fork_rng(devices=[]):
+        network = DiSK(codec, run.model)
+    weights.put(network, file)
+    return network
+
+
+def _refuse_encoder(files: Files, codec: Codec) -> None:
+    """A sentence encoder comes from elsewhere: a name in somebody's folder is no reason to fetch and run it."""
+    name = getattr(codec.config.kinds["text"], "sentence_encoder", None)
+    if name is not None and os.environ.get(CONSENT) != name:
+        problem = f"reads text by the sentence encoder {str(name)!r}, which is loaded from outside this folder."
+        raise CheckpointError(files.path(CODEC), f"{problem} Where you trust it, set {CONSENT} to that name.")

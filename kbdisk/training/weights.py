@@ -1,0 +1,85 @@
+"""Weights as safetensors: names, shapes, numbers, nothing that could be run. What does not fit is refused by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from kbdisk.errors import CheckpointError
+from kbdisk.training.configfile import RESTORE, printable
+
+Shape = tuple[int, ...]
+
+
+def tensors_of(network: nn.Module) -> dict[str, Tensor]:
+    """What a network has learnt, or drawn once; what stands at two places is there once."""
+    found: dict[int, tuple[str, Tensor]] = {}
+    for name, one in network.state_dict(keep_vars=True).items():
+        found.setdefault(id(one), (name, one))
+    return dict(found.values())
+
+
+def to_bytes(network: nn.Module, where: str) -> bytes:
+    """A network's weights; CheckpointError where one is no number, as nobody could open them."""
+    tensors = {name: one.detach().cpu().contiguous() for name, one in tensors_of(network).items()}
+    for name, one in tensors.items():
+        if not _is_finite(one):
+            raise CheckpointError(
+                where, f"expected weights that are numbers, got NaN or infinity in {name}. Train again."
+            )
+    return save(tensors)
+
+
+def shapes(file: Path) -> dict[str, Shape]:
+    """The tensors of a file by their names; none of them is read yet."""
+    with _stored(file) as stored:
+        return {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+
+
+def put(network: nn.Module, file: Path) -> None:
+    """Write a file's weights into a network that they fit to the last one."""
+    own, found = tensors_of(network), shapes(file)
+    _refuse(file, "missing", own.keys() - found.keys())
+    _refuse(file, "unknown", found.keys() - own.keys())
+    with _stored(file) as stored, torch.no_grad():
+        for name, one in own.items():
+            tensor = stored.get_tensor(name) if found[name] == tuple(one.shape) else None
+            if tensor is None or tensor.dtype != one.dtype:
+                got = found[name] if tensor is None else tensor.dtype
+                wanted = tuple(one.shape) if tensor is None else one.dtype
+                raise CheckpointError(str(file), f"expected {name} as {wanted}, got {got}. {RESTORE}")
+            if not _is_finite(tensor):
+                raise CheckpointError(str(file), f"expected numbers, got NaN or infinity in {name}. {RESTORE}")
+            one.copy_(tensor)
+
+
+@contextmanager
+def _stored(file: Path) -> Iterator[Any]:
+    """A file's tensors, read when they are asked for; CheckpointError where there are none."""
+    try:
+        with safe_open(file, "pt") as stored:
+            yield stored
+    except SafetensorError as error:
+        fact = printable(str(error)).rstrip(".")
+        raise CheckpointError(
+            str(file), f"expected weights as safetensors, got other bytes ({fact}). {RESTORE}"
+        ) from error
+
+
+def _refuse(file: Path, what: str, names: Iterable[str]) -> None:
+    some = sorted(names)
+    if some:
+        more = f" and {len(some) - 3} more" if len(some) > 3 else ""
+        problem = f"expected the weights of this model, got others ({what}: {printable(', '.join(some[:3]))}{more})."
+        raise CheckpointError(str(file), f"{problem} {RESTORE}")
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
