@@ -30,7 +30,7 @@ class CodecConfig:
 
     sharing: str = "auto"  # a row of SHARING
     own: int = 64  # most properties of a kind that have weights of their own, where sharing is auto
-    enough: int = 100  # values that a property must have for that
+    enough: int = 1000  # values that a property must have for that
     evidence: EvidenceConfig = field(default_factory=EvidenceConfig)
     kinds: Mapping[str, Any] = field(default_factory=dict)  # the kinds' own by name; defaults where there is none
 
