@@ -16,7 +16,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["schemas"],
     ["loaders"],
     ["inspection"],
-    ["checking"],
+    ["checking", "shapes"],
     ["blocks", "batch", "graph"],
     ["leaves", "tokens"],
     ["codec"],
@@ -31,7 +31,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["cli"],
     ["__main__"],
 ]
-GROUND = {"entity", "errors", "schemas", "loaders", "inspection", "checking"}
+GROUND = {"entity", "errors", "schemas", "loaders", "inspection", "checking", "shapes"}
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 
 
