@@ -26,6 +26,8 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["likelihood", "estimates", "marginals"],
     ["scoring"],
     ["training"],
+    ["evaluation"],
+    ["plots"],
     ["api"],
     ["__init__"],
     ["cli"],

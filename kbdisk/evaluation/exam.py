@@ -1,0 +1,126 @@
+"""An exam: entities, the values of theirs that are asked for, and what a model says of each when it is hidden.
+
+Values that have no code, such as labels that a schema does not allow, are wrong answers of the model and the constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from kbdisk.codec.reading import Reading, read
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity, Path
+from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
+from kbdisk.graph import Graph
+from kbdisk.marginals import Marginals
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.schema import Misfit
+from kbdisk.scoring import Case, Constants, cases, score_rows
+from kbdisk.tokens import Tokens
+from kbdisk.training.trained import CHUNK, Trained
+
+ROOM = 16  # times as many tokens in a pass where there is an accelerator
+
+Told = Callable[[int, int], None]  # how many questions are answered, of how many
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which values are asked for."""
+
+    only: tuple[Path, ...] = ()  # those at these paths or below
+    classes: tuple[str, ...] = ()
+    limit: int = 1000  # of each property, at most
+    texts: int = 200  # of a text: saying one takes long
+    whole: bool = False  # the parts of a composite are hidden at once
+    seed: int = 0  # of what is drawn where there are more, and of what is given in a curve
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "texts"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Exam:
+    """A model, and what it is asked."""
+
+    trained: Trained
+    readings: Sequence[Reading]
+    tokens: Tokens
+    choice: Choice
+    scope: Scope
+
+    @classmethod
+    def of(cls, trained: Trained, entities: Collection[Entity], graph: Graph | None, scope: Scope) -> Exam:
+        """Encode the entities that the schema has a class for, and choose among their values."""
+        codec, schema = trained.codec, trained.schema
+        slots = askable(codec, scope.only, scope.classes)
+        known = [(one, reading) for one in entities if (reading := read(schema, one)) is not None]
+        graph = Graph.read(schema, entities) if graph is None else graph
+        tokens, readings = trained.encode((one for one, _ in known), graph=graph), [reading for _, reading in known]
+        misfits = [
+            (number, slot)
+            for number, (one, reading) in enumerate(known)
+            for path in _misfits(trained, one, reading)
+            if (slot := codec.slot(reading.of, path)) is not None
+        ]
+        limits = {
+            slot.kind: min(scope.texts, scope.limit) if slot.kind == "text" else scope.limit for slot in codec.slots
+        }
+        choice = chosen(codec, tokens, readings, misfits, slots, limits, scope.seed)
+        return cls(trained, readings, tokens, choice, scope)
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """All that are asked."""
+        return questions(self.trained.codec, self.choice.values, whole=self.scope.whole)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """What training says is best said to everybody."""
+        return Constants.from_json(self.trained.record.constants)
+
+    @torch.no_grad()
+    def cases(self, given: float | None = None, told: Told | None = None) -> Iterator[Case]:
+        """What is said of every value, given all others or a share of them."""
+        codec, network, marginals = self.trained.codec, self.trained.network, Marginals(self.trained.codec)
+        size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ROOM
+        network.eval()
+        done = 0
+        for turn, one in enumerate(posed(self.tokens, self.questions, size)):
+            visible = one.visible(given, self.scope.seed * 1_000_003 + turn)
+            found = cases(codec, marginals, one.batch, beliefs(network, one.batch, one.asked, visible))
+            yield from (self._true(one, case) for case in found)
+            done += len(one.questions)
+            if told is not None:
+                told(done, len(self.questions))
+        yield from (Case(entity, slot, self._value(entity, slot), None) for entity, slot in self.choice.unread)
+
+    def _true(self, one: Posed, case: Case) -> Case:
+        """A case with the value as the entity has it, which a code may not tell to the last digit."""
+        entity = one.questions[case.entity].entity
+        return replace(case, entity=entity, truth=self._value(entity, case.slot))
+
+    def _value(self, entity: int, slot: int) -> Any:
+        return self.readings[entity].leaves.get(self.trained.codec.slots[slot].path)
+
+    def rows(self, found: Collection[Case]) -> list[dict[str, Any]]:
+        """The scores of each property, and how many values it would have had to be asked for."""
+        totals = {(of, show_pattern(path)): total for (of, path), total in self.choice.totals.items()}
+        rows = score_rows(self.trained.codec, self.constants, found)
+        return [row | {"of": totals[row["class"], row["path"]]} for row in rows]
+
+
+def _misfits(trained: Trained, entity: Entity, reading: Reading) -> Iterator[Path]:
+    """The properties of an entity whose values do not fit the schema."""
+    if reading.said:
+        misfits: list[Misfit] = []
+        for _ in trained.schema.applied(trained.schema.classes[reading.of], entity, misfits):
+            pass
+        yield from (misfit.path for misfit in misfits)
