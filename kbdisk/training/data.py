@@ -45,10 +45,10 @@ class Data:
 
 
 def _too_few(schema: Schema, entities: Sequence[Entity], found: int) -> str:
-    classes = ", ".join(name for name in schema.classes if name) or "the schema"
+    classes = ", ".join(name or "no name" for name in schema.classes) or "none"
     met = ", ".join(dict.fromkeys(name for one in entities[:SHOWN] for name in one.classes)) or "none"
-    of = f" Their classes are {met}." if entities and not found else ""
-    return f"expected at least {LEAST} of the class {classes} to learn from, got {found} of {len(entities)}.{of}"
+    of = f" Their classes are: {met}." if entities and not found else ""
+    return f"expected at least {LEAST} of the schema's classes ({classes}), got {found} of {len(entities)}.{of}"
 
 
 def _nothing_to_learn(codec: Codec) -> str:

@@ -1,0 +1,87 @@
+"""What a run is trained on, also where there is hardly anything, and a clear word where there is nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from models import phones, tiny, tiny_run
+
+from kbdisk.entity import Entity, Link
+from kbdisk.errors import SchemaError
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.leaf import Link as LinkLeaf
+from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.training.data import Data
+
+SCHEMA = Schema(
+    {
+        "A": Class("A", {("x",): Property(Number()), ("c",): Property(Category())}),
+        "B": Class("B", {("y",): Property(Number()), ("to",): Property(LinkLeaf("A"))}),
+    }
+)
+
+
+def some(a: int, b: int) -> list[Entity]:
+    return [
+        *(Entity(f"a{n}", {"x": n / 2, "c": "uv"[n % 2]}, ("A",)) for n in range(a)),
+        *(Entity(f"b{n}", {"y": n * 2, "to": Link("a0")}, ("B",)) for n in range(b)),
+    ]
+
+
+def test_the_codec_knows_training_entities_alone():
+    entities = [*some(40, 0), Entity("far", {"x": 1e6, "c": "w"}, ("A",))]
+    for seed in range(40):
+        data = Data.prepare(SCHEMA, entities, tiny_run(seed=seed))
+        if "far" in data.validation.ids:
+            break
+    assert data.codec.slots[data.codec.slot("A", ("x",))].codec.spread[1] < 100
+    assert not set(data.training.ids) & set(data.validation.ids)
+
+
+@pytest.mark.parametrize(("a", "b"), [(2, 0), (1, 1), (3, 1), (20, 1), (5, 12)])
+def test_a_few_entities_can_be_trained_on(a, b):
+    trained = tiny(SCHEMA, some(a, b), batch=64)
+    assert trained.record.facts["steps"] == 5
+    assert len(trained.record.training) + len(trained.record.validation) == a + b
+    assert bool(trained.record.validation) == (max(a, b) >= 10)
+    assert all(one.isfinite().all() for one in trained.network.parameters())
+
+
+def test_where_nothing_is_held_out_the_last_weights_are_kept():
+    trained = tiny(SCHEMA, some(6, 0))
+    assert trained.record.facts["best_step"] == 5
+    assert trained.record.history == []
+
+
+@pytest.mark.parametrize(
+    ("entities", "complaint"),
+    [
+        ([], r"expected at least 2 of the schema's classes \(A, B\), got 0 of 0\."),
+        (some(1, 0), r"expected at least 2 of the schema's classes \(A, B\), got 1 of 1\."),
+        ([Entity("s", {}, ("Strange",))], r"got 0 of 1\. Their classes are: Strange\."),
+    ],
+)
+def test_too_few_entities_are_told(entities, complaint):
+    with pytest.raises(SchemaError, match=complaint):
+        Data.prepare(SCHEMA, entities, tiny_run())
+
+
+@pytest.mark.parametrize(
+    ("properties", "complaint"),
+    [
+        ({("x",): Property(Number(), role="given")}, r"got x \(role: given\)"),
+        ({("q",): Property(Category())}, r"got q \(no training entity has a value\)"),
+        ({("x",): Property(Number(), role="ignore")}, "got no property"),
+        ({}, "got no property"),
+    ],
+)
+def test_a_schema_without_anything_to_predict_is_told(properties, complaint):
+    with pytest.raises(SchemaError, match=f"expected a property that can be predicted, {complaint}"):
+        Data.prepare(Schema({"A": Class("A", properties)}), some(5, 0), tiny_run())
+
+
+def test_preparing_twice_makes_the_same():
+    one, other = (Data.prepare(*phones(), tiny_run()) for _ in range(2))
+    assert one.training.ids == other.training.ids
+    assert one.codec.to_json() == other.codec.to_json()
+    assert torch.equal(one.training.row, other.training.row)

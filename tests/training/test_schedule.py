@@ -1,0 +1,67 @@
+"""The rate rises and falls once, looks are evenly spread, and a budget buys what it pays for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbdisk.training import schedule
+
+
+def test_the_rate_rises_to_the_highest_and_falls_to_a_hundredth():
+    shares = [schedule.share(step, 1000, 100) for step in range(1000)]
+    assert max(shares) == shares[99] == 1.0
+    assert shares[:100] == sorted(shares[:100])
+    assert shares[99:] == sorted(shares[99:], reverse=True)
+    assert shares[-1] == pytest.approx(0.01, abs=1e-4)
+
+
+def test_a_short_run_warms_up_for_a_fifth_of_it():
+    assert schedule.share(9, 50, 100) == 1.0
+    assert schedule.share(8, 50, 100) < 1.0
+
+
+def test_a_run_of_one_step_and_one_without_warmup_have_a_rate():
+    assert schedule.share(0, 1, 100) > 0
+    assert schedule.share(0, 100, 0) == 1.0
+    assert schedule.share(5, None, 0) == 1.0
+
+
+@given(st.integers(1, 500), st.integers(1, 40))
+def test_looks_are_as_many_as_asked_for_evenly_spread_and_the_last_step_has_one(total, evaluations):
+    steps = [step for step in range(1, total + 1) if schedule.is_look(step, total, evaluations)]
+    assert steps[-1] == total
+    assert len(steps) == min(total, evaluations)
+    gaps = [b - a for a, b in zip([0, *steps], steps, strict=False)]
+    assert max(gaps) - min(gaps) <= 1
+
+
+def test_without_an_end_a_look_comes_every_so_many_steps():
+    assert [step for step in range(1, 301) if schedule.is_look(step, None, 7)] == [100, 200, 300]
+
+
+def test_looks_take_a_fifth_of_a_budget_at_most_but_there_is_one():
+    assert schedule.affordable(100.0, 0.1, 20) == 20
+    assert schedule.affordable(100.0, 2.0, 20) == 10
+    assert schedule.affordable(100.0, 50.0, 20) == 1
+
+
+def test_what_the_first_steps_take_does_not_count():
+    assert schedule.typical([30.0, 9.0, *[1.0] * 4]) == 1.0
+    assert schedule.typical([30.0, *[1.0, 2.0, 3.0] * 16]) == 2.0
+    assert schedule.typical([30.0, 4.0]) == 4.0
+    assert schedule.typical([30.0]) == 30.0
+
+
+@pytest.mark.parametrize(
+    ("times", "spent", "timed"),
+    [([0.1] * 49, 4.9, False), ([0.1] * 50, 5.0, True), ([5.0] * 5, 25.0, True), ([3.0] * 4, 12.0, False), ([101.0], 101.0, True)],
+)  # fmt: skip
+def test_a_budget_becomes_steps_after_fifty_or_a_few_slow_ones(times, spent, timed):
+    assert schedule.is_timed(times, spent, 100.0, 50) is timed
+
+
+def test_a_budget_buys_steps_for_what_looks_leave():
+    assert schedule.bought(100.0, 10.0, 50, 0.5, 1.0, 20) == 50 + 140
+    assert schedule.bought(10.0, 12.0, 50, 0.5, 1.0, 20) == 50

@@ -1,0 +1,54 @@
+"""Signals are noted once, obeyed the second time, and what was there before comes back."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from kbdisk.training.signals import SIGNALS, stopping
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_signal_is_noted_and_nothing_else_happens(number):
+    with stopping() as stop:
+        assert stop.signal is None
+        signal.raise_signal(number)
+        assert stop.signal == number
+
+
+def test_a_second_signal_is_obeyed():
+    with pytest.raises(KeyboardInterrupt), stopping():  # noqa: PT012
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_afterwards_the_handlers_are_those_before():
+    before = [signal.getsignal(one) for one in SIGNALS]
+    with stopping():
+        assert [signal.getsignal(one) for one in SIGNALS] != before
+    assert [signal.getsignal(one) for one in SIGNALS] == before
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stopping() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert stop.signal is None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_train_without_noting_signals():
+    found = []
+
+    def work() -> None:
+        with stopping() as stop:
+            found.append(stop.signal)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [None]
