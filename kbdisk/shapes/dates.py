@@ -16,7 +16,7 @@ from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 
-PARTS, YEAR, ISO = Form("parts"), Form("year"), Form("iso")
+YEAR, ISO = Form("year"), Form("iso")
 UNKNOWN = "00"  # a part of a string that is not known
 
 
@@ -34,7 +34,8 @@ def see(kind: DateKind, raw: Any, habit: Habit) -> None:
         for name in NUMBERS:
             if raw.get(name) is not None:
                 habit.numbers.see(raw[name])
-        habit.saw(PARTS, group)
+        habit.saw_keys(tuple(key for key in raw if key in NUMBERS))
+        habit.saw(Form("parts"), group)
     elif isinstance(raw, str):
         habit.saw(_form_of(kind, raw, habit), group)
     else:
@@ -76,8 +77,7 @@ def write(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
         case "typed":
             return value
         case "parts":
-            parts = kind.split(value)
-            return {str(name): _part(part, habit) for (name,), part in parts.items()}
+            return habit.ordered({str(name): _part(part, habit) for (name,), part in kind.split(value).items()})
         case "year":
             if value != Date(value.year) or value.year is None:
                 raise ValueError("the others are years alone")

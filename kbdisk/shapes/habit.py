@@ -89,11 +89,21 @@ class Habit:
     alone: int = 0  # one value that stands by itself
     listed: int = 0  # one value that stands in a list
     empty: int = 0  # lists without any
+    keys: tuple[str, ...] = ()  # of the fullest part, in its order
 
     def saw(self, form: Form, group: str = "") -> None:
         """Take note of a value."""
         if (form, group) in self.forms or len(self.forms) < FORMS:
             self.forms[form, group] += 1
+
+    def saw_keys(self, keys: tuple[str, ...]) -> None:
+        """Take note of a part."""
+        if len(keys) > len(self.keys):
+            self.keys = keys
+
+    def ordered(self, part: dict[str, Any]) -> dict[str, Any]:
+        """A part with its keys in the order of the others; keys that these do not have come last."""
+        return {key: part[key] for key in dict.fromkeys([*self.keys, *part]) if key in part}
 
     def ways(self, group: str = "") -> Iterator[Form]:
         """The forms of such a value, the most common first, then those of others."""

@@ -72,7 +72,10 @@ def write(kind: Kind, value: Any, habit: Habit) -> Any:
 
 def fill(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any]:
     """What of a value is missing where some of it stands; ValueError where what stands there says otherwise, or has no place."""
-    given = split_kind(kind, apply_kind(kind, raw))
+    empty = isinstance(raw, dict) and all(one is None for one in raw.values())
+    if empty and isinstance(whole := write(kind, value, habit), dict):
+        return {(key,): part for key, part in whole.items()}
+    given = {} if empty else split_kind(kind, apply_kind(kind, raw))
     wanted = split_kind(kind, value)
     for path in given.keys() & wanted.keys():
         if not is_same(given[path], wanted[path]):

@@ -58,6 +58,7 @@ class Places:
         elif item == []:
             self._own(at).empty += 1  # an empty part, as PHP writes it
         elif isinstance(item, dict):
+            self._own(at).saw_keys(tuple(key for key in item if key in kind.fields))
             for key, inner in item.items():
                 if key in kind.fields and not (inner is None or inner == [] or isinstance(inner, Known)):
                     self.see((*at, key), kind.fields[key], inner)
@@ -84,7 +85,8 @@ class Places:
 
 def is_pair(kind: Kind, raw: list[Any]) -> bool:
     """Whether a list is one value: the two numbers of a coordinate."""
-    return isinstance(kind, Coordinate) and len(raw) == 2 and not any(isinstance(one, list | dict) for one in raw)
+    numbers = len(raw) == 2 and raw != [None, None] and not any(isinstance(one, list | dict) for one in raw)
+    return isinstance(kind, Coordinate) and numbers
 
 
 def _fits(kind: Kind, raw: Any) -> bool:

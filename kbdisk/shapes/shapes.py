@@ -86,9 +86,12 @@ def _standing(tree: Tree, path: Path) -> Any:
     """What stands at a path; None where nothing does, and ValueError where nothing can."""
     here: Any = tree
     for length, key in enumerate(path):
-        if not isinstance(here, dict):
-            raise ValueError(f"{show(path[:length])} is {here!r}, and has no place for {show((key,))}")
-        here = here.get(key)  # type: ignore[call-overload]
+        if isinstance(here, list) and isinstance(key, int):
+            here = here[key] if key < len(here) else None
+        elif isinstance(here, dict) and isinstance(key, str):
+            here = here.get(key)
+        else:
+            raise ValueError(f"{show(path[:length])} is {here!r}, and has no place for {show(path)}")
         if here is None:
             return None
     return here

@@ -37,7 +37,8 @@ def write_item(places: Places, at: Path, kind: Listed | Mapped, item: Any) -> An
         return []
     if not isinstance(item, dict):
         return item
-    return {key: write_field(places, at, kind, key, inner) for key, inner in item.items() if inner is not None}
+    known = {key: write_field(places, at, kind, key, inner) for key, inner in item.items() if inner is not None}
+    return places.own.get(at, NOTHING).ordered(known)
 
 
 def write_field(places: Places, at: Path, kind: Listed | Mapped, key: str, value: Any) -> Any:
