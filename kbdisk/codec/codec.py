@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from kbdisk.batch import Batch
+from kbdisk.codec import patterns as together
 from kbdisk.codec import plain
-from kbdisk.codec.asking import asking
+from kbdisk.codec.asking import Ask, asking
 from kbdisk.codec.config import CodecConfig
 from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.evidence import Evidence
@@ -37,6 +38,7 @@ class Codec:
     slots: tuple[Slot, ...]
     left_out: Mapping[tuple[str, Path], str]  # paths of classes that have no slot, and why
     words: Words | None  # the tokenizer of all text; None where there is none
+    patterns: together.Patterns = field(default_factory=dict)  # which slots training entities have together
 
     @classmethod
     def fit(
@@ -45,7 +47,7 @@ class Codec:
         """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
         config = config or CodecConfig()
         fitted = fit(schema, entities, config, graph)
-        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words)
+        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns)
 
     @cached_property
     def index(self) -> Index:
@@ -62,9 +64,11 @@ class Codec:
         return self.index.tables[of].slot.get(path)
 
     def encode(
-        self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
+        self, entities: Iterable[Entity], ask: str | Collection[Path] | Ask = "nothing", graph: Graph | None = None
     ) -> Tokens:
         """Entities as tokens, with what they are asked for: `nothing`, their `gaps`, `all` that they lack, or paths.
+
+        Or what a function of a reading and its class's table finds that they are to be asked for.
 
         Links bring what the graph knows; without one, what these entities know of each other. SchemaError where the
         schema has no class for an entity.
@@ -135,6 +139,7 @@ class Codec:
                 plain.to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
             ],
             "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
+            "patterns": together.to_json(self.patterns),
         }
 
     @classmethod
@@ -144,7 +149,8 @@ class Codec:
         places = places_of(schema)
         slots = tuple(plain.from_json(slot, codecs, places) for slot in data["slots"])
         left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
-        return cls(schema, CodecConfig.from_json(data["config"]), slots, left_out, words)
+        patterns = together.from_json(data["patterns"])
+        return cls(schema, CodecConfig.from_json(data["config"]), slots, left_out, words, patterns)
 
     def _read(self, entity: Entity) -> Reading:
         reading = read(self.schema, entity)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from kbdisk.codec.config import CodecConfig
 from kbdisk.codec.evidence import Evidence, Seen, chosen, incoming, seen
+from kbdisk.codec.patterns import Met, Patterns
 from kbdisk.codec.reading import read
 from kbdisk.codec.slots import (
     BY_NAME,
@@ -50,6 +51,7 @@ class Gathered:
     entities: Counter[str] = field(default_factory=Counter)  # of each class
     names: dict[str, str] = field(default_factory=dict)  # what entities are called, where links lead to any
     evidence: Seen = field(default_factory=lambda: Seen({}, {}))
+    met: Met = field(default_factory=Met)  # which paths they have together
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Fitted:
     slots: tuple[Slot, ...]
     left_out: Mapping[tuple[str, Path], str]
     words: Words | None
+    patterns: Patterns
 
 
 def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Fitted:
@@ -82,10 +85,10 @@ def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: 
     counts = {one: len(values[one]) for one in order}
     groups = groups_of(kinds, counts, lambda each: SHARING[config.sharing](each, config.own, config.enough))
     make = Making(gathered, leaves, kinds, codecs, groups, entropies)
-    slots = _numbered([*make.own(), *make.over_links(config.evidence.values)])
+    slots = tuple(_numbered([*make.own(), *make.over_links(config.evidence.values)]))
     lacking = sorted(gathered.places.keys() - gathered.values.keys(), key=lambda one: (one.of, path_key(one.path)))
     left_out: dict[tuple[str, Path], str] = {(one.of, one.path): NOTHING for one in lacking}
-    return Fitted(tuple(slots), left_out, words)
+    return Fitted(slots, left_out, words, gathered.met.patterns(slots))
 
 
 def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Gathered:
@@ -100,6 +103,7 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
         if reading is None:
             continue
         gathered.entities[reading.of] += 1
+        gathered.met.add(reading.of, reading.leaves)
         if linked and entity.label:
             gathered.names[reading.id] = entity.label
         for path, value in reading.leaves.items():

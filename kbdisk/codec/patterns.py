@@ -1,0 +1,59 @@
+"""Which properties entities have together: the patterns of some training entities, evenly spread over all of them.
+
+Whoever makes up entities draws a pattern first. Places of lists are none of a pattern's: how many there are is drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from kbdisk.codec.slots import Slot
+from kbdisk.entity import Path
+
+MOST = 4096  # entities whose patterns are kept
+
+Patterns: TypeAlias = Mapping[str, Mapping[tuple[int, ...], int]]  # by class: slots, and how many entities have them
+
+
+@dataclass
+class Met:
+    """The paths that entities have, of every `stride`-th; and of the first of each class."""
+
+    stride: int = 1
+    count: int = 0
+    kept: list[tuple[str, tuple[Path, ...]]] = field(default_factory=list)
+    first: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    def add(self, of: str, paths: Iterable[Path]) -> None:
+        """Another entity."""
+        if self.count % self.stride == 0 or of not in self.first:
+            own = tuple(path for path in paths if not any(isinstance(key, int) for key in path))
+            self.first.setdefault(of, own)
+            if self.count % self.stride == 0:
+                self.kept.append((of, own))
+        self.count += 1
+        if len(self.kept) == 2 * MOST:
+            self.kept, self.stride = self.kept[::2], 2 * self.stride
+
+    def patterns(self, slots: Sequence[Slot]) -> Patterns:
+        """By slots, the more frequent first."""
+        number = {(slot.of, slot.path): place for place, slot in enumerate(slots) if slot.role == "value"}
+        counts: dict[str, Counter[tuple[int, ...]]] = {}
+        met = {of for of, _ in self.kept}
+        for of, paths in (*self.kept, *(one for one in self.first.items() if one[0] not in met)):
+            own = sorted(number[of, path] for path in paths if (of, path) in number)
+            counts.setdefault(of, Counter())[tuple(own)] += 1
+        return {of: dict(counts[of].most_common()) for of in sorted(counts)}
+
+
+def to_json(patterns: Patterns) -> dict[str, list[list[object]]]:
+    """Themselves as plain data."""
+    return {of: [[count, list(slots)] for slots, count in own.items()] for of, own in patterns.items()}
+
+
+def from_json(data: Mapping[str, Sequence[tuple[int, Sequence[int]]]]) -> Patterns:
+    """Themselves again."""
+    return {of: {tuple(slots): count for count, slots in own} for of, own in data.items()}
