@@ -63,7 +63,9 @@ def _tables(files: Files, name: str) -> bytes:
     def show_it(console: Console) -> None:
         from rich.text import Text
 
-        console.print(Text.assemble((text(name), "bold"), "  a kbdisk model"), soft_wrap=True)
+        console.print(
+            Text.assemble((text(name), "bold"), f"  a model of kbdisk {files.config['kbdisk']}"), soft_wrap=True
+        )
         for group in groups:
             console.print()
             _pairs(console, group)

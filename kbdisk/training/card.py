@@ -6,6 +6,8 @@ wrote, so any of its values may be missing or of another type: then it is left o
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
@@ -86,8 +88,8 @@ def number(value: Any) -> str:
     """A number in few digits; anything else as it is."""
     if not _is_number(value):
         return NONE if value is None else text(value)
-    if isinstance(value, int) or value == round(value):
-        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3e}"
+    if value == round(value) and abs(value) < 1e9:
+        return f"{value:,.0f}"
     if abs(value) >= 1e9 or abs(value) < 1e-3:
         return f"{value:.2e}"
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
@@ -101,8 +103,9 @@ def text(value: Any) -> str:
 
 def markdown(config: Told, metrics: Told, name: str) -> str:
     """The card, for a model folder of this name."""
+    plain = printable(name).replace("`", "")
     parts = [
-        f"# {_escaped(name)}",
+        f"# {_escaped(text(name))}",
         "A model of kbdisk. It knows how the properties of a knowledge base's entities hang together: it completes\n"
         "such entities, saying how sure it is, and makes up new ones.",
         "## What it was trained on",
@@ -112,7 +115,7 @@ def markdown(config: Told, metrics: Told, name: str) -> str:
         "## How good it is",
         _quality(metrics),
         "## How to use it",
-        USE.format(name=printable(name).replace('"', "").replace("'", "")),
+        USE.format(shell=shlex.quote(plain), python=json.dumps(plain, ensure_ascii=False)),
         "## Limits",
         LIMITS + _weak(metrics),
     ]
@@ -121,14 +124,14 @@ def markdown(config: Told, metrics: Told, name: str) -> str:
 
 USE = """\
 ```sh
-kbdisk show {name}
-kbdisk complete SOURCE --model {name} --out TARGET
+kbdisk show {shell}
+kbdisk complete SOURCE --model {shell} --out TARGET
 ```
 
 ```python
 import kbdisk
 
-model = kbdisk.open("{name}")
+model = kbdisk.open({python})
 for completion in model.complete("SOURCE"):
     print(completion.entity.id, completion.filled)
 ```"""
@@ -186,7 +189,8 @@ def _said(**told: Any) -> dict[str, str]:
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is one that can be counted with: not NaN, not infinite, none of hundreds of digits."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def _escaped(told: str, marks: Iterable[str] = "\\`*_[]<>|#&") -> str:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from kbdisk.errors import CheckpointError
+from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
 FORMAT = 1
@@ -55,9 +55,11 @@ NAMES = {dict: "an object", list: "a list", str: "text", type(None): "none"}
 MALFORMED = (
     ArithmeticError,
     AttributeError,
+    ConfigError,
     LookupError,
     MemoryError,
     RuntimeError,
+    SchemaError,
     TypeError,
     ValueError,
 )
@@ -189,7 +191,7 @@ class Files:
             if not isinstance(found, kind):
                 raise self._wrong(f"{NAMES[kind]} as {key}", NAMES.get(type(found), "another value"), name)
             item = ITEMS.get((name, key))
-            if item is not None and not all(isinstance(one, item) for one in found):
+            if item is not None and not all(isinstance(one, item) for one in told[key]):
                 raise self._wrong(f"{NAMES[item]} for each of {key}", "others", name)
 
     def _wrong(self, expected: str, got: str, name: str = CONFIG) -> CheckpointError:

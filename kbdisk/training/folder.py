@@ -55,7 +55,8 @@ def refuse_place(folder: str | os.PathLike[str], force: bool = False) -> None:
     except FileNotFoundError:
         return
     except NotADirectoryError:
-        raise CheckpointError(named, "expected a folder or nothing, got a file. Name another folder.") from None
+        got = "a file" if place.exists() else "a file on the way to it"
+        raise CheckpointError(named, f"expected a folder or nothing, got {got}. Name another folder.") from None
     except (OSError, ValueError) as error:
         fact = getattr(error, "strerror", None) or str(error)
         raise CheckpointError(named, f"cannot be written: {fact.lower()}.") from None
@@ -189,7 +190,8 @@ def _network(files: Files, codec: Codec, run: Run) -> DiSK:
     file = files.sound(WEIGHTS)
     shapes = weights.shapes(file)
     sizes: list[Any] = [run.model, *codec.config.kinds.values()]
-    most = max(getattr(one, name, 0) for one in sizes for name in ("layers", "blocks"))
+    with files.understood(CONFIG):
+        most = max(getattr(one, name, 0) for one in sizes for name in ("layers", "blocks"))
     if shapes.get("query") != (run.model.width,) or most > len(shapes):
         problem = f"expected weights of width {run.model.width} and {most} layers, got others. {RESTORE}"
         raise CheckpointError(str(file), problem)  # before a network of any size is built
