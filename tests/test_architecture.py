@@ -26,6 +26,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["likelihood", "estimates", "marginals"],
     ["scoring"],
     ["training"],
+    ["sampling"],
     ["evaluation"],
     ["plots"],
     ["api"],

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.api.beliefs import Belief, beliefs_of, leaf_at
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.entity import Completion, Entity, Path, read_path, show
-from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, SchemaError
 from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
+from kbdisk.training.folder import card, save
 from kbdisk.training.trained import Record, Trained
 
 if TYPE_CHECKING:
@@ -75,12 +76,16 @@ class Model:
         of: str | None = None,
         seed: int = 0,
         leap: int = 1,
+        text: bool = False,
         watch: Told | None = None,
     ) -> list[Entity]:
-        """Entities that might be: drawn property by property in random order, `leap` at a time, from what is given."""
+        """Entities that might be: drawn property by property in random order, `leap` at a time, from what is given.
+
+        All are of the class `of`, if one is told; free text is drawn only with `text`.
+        """
         from kbdisk.sampling import sample
 
-        return list(sample(self.trained, n, given or {}, of=of, seed=seed, leap=leap, watch=watch))
+        return list(sample(self.trained, n, given or {}, of=of, seed=seed, leap=leap, text=text, watch=watch))
 
     def log_prob(self, kb: Knowledge, *, orders: int = 4, seed: int = 0) -> np.ndarray[Any, Any]:
         """The log-probability of each entity's values in nats, or a lower bound where it has more than 8 of them."""
@@ -96,29 +101,36 @@ class Model:
         reading = self._reading(kb)
         return embed(self.trained, reading.entities, self._graph_of(reading))
 
-    def evaluate(self, kb: Knowledge, **options: Any) -> pandas.DataFrame:
-        """How well each property is told from the others, beside the constant: a row for each."""
+    def evaluate(
+        self, kb: Knowledge, *, given: float | None = None, watch: Told | None = None, **scope: Any
+    ) -> pandas.DataFrame:
+        """How well each property is told from the others, beside the constant: a row for each; see evaluation.Scope.
+
+        Of a knowledge base that the model was trained on, only what was held out is asked, where anything was.
+        """
         import pandas
 
-        return pandas.DataFrame(self.quality(Reading.of(kb), **options))
+        from kbdisk.evaluation import Scope, Sides, evaluate
 
-    def quality(self, reading: Reading, **options: Any) -> list[dict[str, Any]]:
-        """The same as plain data."""
-        return []
+        reading = self._reading(kb)
+        sides = Sides.of(self.trained, reading.entities)
+        if sides.trained_on and sides.fair is sides.trained_on:
+            warnings.warn(
+                f"{reading.name}: the model was trained on all of these entities", KBDiskWarning, stacklevel=2
+            )
+        graph = self._graph_of(reading)
+        rows = evaluate(self.trained, sides.fair, graph, Scope(**scope), given=given, watch=watch)
+        return pandas.DataFrame(rows)
 
     # ------------------------------------------------------------ keeping
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model folder."""
-        from kbdisk.training.folder import save
-
-        save(self.trained, FilePath(folder), force=force)
+        save(self.trained, folder, force=force)
 
     @property
     def card(self) -> str:
         """What it is, what it was trained on and how good it is, as Markdown."""
-        from kbdisk.training.folder import card
-
         return card(self.trained)
 
     # ------------------------------------------------------------ what is asked about

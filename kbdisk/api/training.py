@@ -17,11 +17,13 @@ import torch
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.entity import show
-from kbdisk.errors import CheckpointError, ConfigError, LoadError, SchemaError
+from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.evaluation import evaluate
 from kbdisk.schemas.inference import infer
 from kbdisk.schemas.schema import Schema, names_of
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training import checkpoint
+from kbdisk.training.folder import open_folder, refuse_place, save
 from kbdisk.training.loop import Progress, Watch
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
@@ -58,7 +60,10 @@ def train(
     reading = Reading.of(kb)
     known = schema_of(schema, reading)
     refuse_strangers(known, reading)
-    keep = None if out is None else kept_beside(FilePath(out), force)
+    keep = None
+    if out is not None:
+        refuse_place(out, force)
+        keep = FilePath(out).with_name(f"{FilePath(out).name}.training")
     try:
         made = trained(
             known,
@@ -74,27 +79,18 @@ def train(
     except ValueError as error:
         raise LoadError(reading.name, f"{error}.") from None
     made.record.facts |= facts(where, schema)
-    model = Model(made, reading)
     held_out = set(made.record.validation)
-    made.record.quality = model.quality([one for one in reading.entities if known.id_of(one) in held_out])
+    asked = [one for one in reading.entities if known.id_of(one) in held_out]
+    made.record.quality = evaluate(made, asked, reading.graph(known)) if asked else []
     if out is not None and keep is not None:
-        model.save(out, force=force)
+        save(made, out, force=force)
         checkpoint.remove(keep)
-    return model
-
-
-def kept_beside(folder: FilePath, force: bool) -> FilePath:
-    """Where a run is kept while it goes on; CheckpointError, before any work, where its model would replace another."""
-    if folder.exists() and not force:
-        raise CheckpointError(str(folder), "exists already. Say --force to replace it, or another --out.")
-    return folder.with_name(f"{folder.name}.training")
+    return Model(made, reading)
 
 
 def open(folder: Folder, device: str = "auto") -> Model:
     """A model that was saved."""
-    from kbdisk.training.folder import open_folder
-
-    return Model(open_folder(FilePath(folder), device_named(device)))
+    return Model(open_folder(folder, device_named(device)))
 
 
 def run_of(preset: str, budget: str | float | None, config: Folder | None, seed: int | None) -> Run:

@@ -1,0 +1,111 @@
+"""What drawn entities begin as: a class, what is given, and the patterns that they may have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kbdisk.codec import Codec
+from kbdisk.codec.slots import counts_of
+from kbdisk.entity import Entity, Path, Tree, read_path, show, with_values
+from kbdisk.errors import ConfigError, SchemaError
+from kbdisk.schemas.schema import Class, Misfit
+from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.training.trained import Trained
+
+RARE = 1e-9  # of a class's entities: where none in training had what is given
+
+
+@dataclass(frozen=True)
+class Start:
+    """What entities of one class begin as: what is given, and which properties they may have."""
+
+    classes: tuple[str, ...]
+    tree: Tree  # of what is given
+    entities: float  # that training had of it, with what is given
+    patterns: tuple[tuple[int, ...], ...]
+    weights: tuple[int, ...]
+
+
+def starts_of(trained: Trained, given: Mapping[Any, Any], of: str | None, text: bool) -> list[Start]:
+    """What may be drawn: entities of the classes that can have what is given."""
+    values = {_path(path): value for path, value in given.items()}
+    classes = _classes(trained, of)
+    starts, problems = [], []
+    for found in classes:
+        try:
+            starts.append(_start(trained, found, values, text))
+        except SchemaError as error:
+            known = sum(any(one[: len(path)] == path[: len(one)] for one in found.properties) for path in values)
+            problems.append((known, error))
+    if not starts:
+        raise max(problems, key=lambda pair: pair[0])[1]
+    return starts
+
+
+def _classes(trained: Trained, of: str | None) -> list[Class]:
+    schema, met = trained.schema, trained.codec.patterns
+    if of is None:
+        return [schema.classes[name] for name in met]
+    named = schema.class_of(Entity("", {}, (of,))) if of else schema.classes.get("")
+    if named is None or (named.name != of and of not in (named.iri, named.name)):
+        known = ", ".join(filter(None, schema.classes)) or "one without a name"
+        raise ConfigError("--class", f"no class {of!r}; the model's are {known}.{did_you_mean(of, schema.classes)}")
+    if named.name not in met:
+        raise ConfigError("--class", f"no entity that the model was trained on is of the class {of!r}.")
+    return [named]
+
+
+def _start(trained: Trained, found: Class, values: Mapping[Path, Any], text: bool) -> Start:
+    """What an entity of a class begins as; SchemaError where it cannot have what is given."""
+    codec, name = trained.codec, found.iri or found.name
+    leaves = _leaves(trained, found, values)
+    slots = {codec.slot(found.name, leaf) for leaf in leaves if not counts_of(leaf)}
+    wanted = {number for number in slots if number is not None and codec.slots[number].role == "value"}
+    own = codec.patterns[found.name]
+    fitting = {one: count for one, count in own.items() if wanted <= set(one)}
+    share = sum(fitting.values()) / sum(own.values())
+    drawn: Counter[tuple[int, ...]] = Counter()
+    for one, count in (fitting or own).items():
+        drawn[tuple(number for number in one if text or codec.slots[number].kind != "text")] += count
+    entities = _size(codec, found.name) * max(share, RARE)
+    tree = trained.schema.tree(leaves, found.name)
+    return Start((name,) if name else (), tree, entities, tuple(drawn), tuple(drawn.values()))
+
+
+def _leaves(trained: Trained, found: Class, values: Mapping[Path, Any]) -> dict[Path, Any]:
+    """What is given, leaf by leaf."""
+    schema, codec = trained.schema, trained.codec
+    name = found.iri or found.name
+    entity = Entity("", with_values({}, values), (name,) if name else ())
+    misfits: list[Misfit] = []
+    list(schema.applied(found, entity, misfits))
+    for misfit in misfits:
+        raise SchemaError(f"--given {show(misfit.path)}", f"{misfit.problem}.")
+    leaves = schema.leaves(entity)
+    for path in values:
+        if not any(leaf[: len(path)] == path for leaf in leaves):
+            hint = did_you_mean(show(path), map(show, found.properties))
+            raise SchemaError(f"--given {show(path)}", f"expected a property that the model knows.{hint}")
+    for leaf in leaves:
+        if codec.slot(found.name, leaf) is None and not counts_of(leaf):
+            why = codec.left_out.get((found.name, leaf), "it is no part of what the model learnt")
+            raise SchemaError(f"--given {show(leaf)}", f"nothing is known of it: {why}.")
+    return leaves
+
+
+def _size(codec: Codec, of: str) -> float:
+    """How many entities of a class training had."""
+    sizes = (slot.count / slot.fill for slot in codec.slots if slot.of == of and slot.role != "evidence")
+    return next(sizes, float(sum(codec.patterns[of].values())))
+
+
+def _path(path: Path | str) -> Path:
+    if not isinstance(path, str):
+        return path
+    try:
+        return read_path(path)
+    except ValueError as error:
+        raise ConfigError("--given", f"{error}.") from None
