@@ -69,3 +69,13 @@ def tiny_model():
     trained = tiny(*phones())
     trained.record.source = {"name": "examples/phones.jsonl", "entities": 63}
     return trained
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tiny_model, tmp_path_factory) -> Path:
+    """The same model's folder; copy it before doing it harm."""
+    from kbdisk.training.folder import save
+
+    folder = tmp_path_factory.mktemp("tiny") / "phones.kbdisk"
+    save(tiny_model, folder)
+    return folder

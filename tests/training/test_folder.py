@@ -39,12 +39,10 @@ CPU = torch.device("cpu")
 FILES = ["model.safetensors", "schema.yaml", "codec.json", "tokenizer.model", "metrics.json", "split.json"]
 
 
-@pytest.fixture(scope="module")
-def saved(tiny_model, tmp_path_factory) -> Path:
+@pytest.fixture
+def saved(tiny_folder) -> Path:
     """The tiny model's folder; tests copy it before they do it any harm."""
-    folder = tmp_path_factory.mktemp("saved") / "phones.kbdisk"
-    save(tiny_model, folder)
-    return folder
+    return tiny_folder
 
 
 @pytest.fixture
@@ -287,6 +285,27 @@ def test_whoever_looks_while_a_model_is_replaced_finds_one(saved, folder):
         swapper.kill()
         swapper.wait()
     assert len(met) == 2
+
+
+SAVING = """
+import sys, torch
+from kbdisk.training.folder import open_folder, save
+trained = open_folder(sys.argv[1], torch.device("cpu"))
+print("ready", flush=True)
+while True:
+    save(trained, sys.argv[2], force=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(10))
+def test_a_save_that_is_killed_leaves_the_old_model_or_the_new_one(saved, folder, moment):
+    saver = subprocess.Popen([sys.executable, "-c", SAVING, saved, folder], stdout=subprocess.PIPE)
+    assert saver.stdout.readline() == b"ready\n"
+    time.sleep(random.Random(moment).random() / 10)
+    saver.kill()
+    saver.communicate()
+    open_folder(folder, CPU)
 
 
 def test_where_folders_cannot_be_swapped_at_once_one_is_moved_after_the_other(tiny_model, folder, monkeypatch):
