@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from decimal import Decimal
@@ -48,6 +49,7 @@ WEIGHT = Amount("g", {"kg": 1000.0, "lb": None})
 GRAMS = Amount("g", {"kg": 1000.0, "oz": 28.349523125}, normal=True)
 SHARE = Amount("%")
 PRIZES = Listed({"year": Number(integer=True), "share": Category(), "on": Day()})
+FIRST = Listed({"year": Number(integer=True), "share": Category()}, most=1)
 MONEY = Mapped({"name": TextLeaf(), "since": Day()})
 
 
@@ -228,6 +230,8 @@ def test_values_that_do_not_fit_teach_nothing():
         (PRIZES, [], [{"year": 1901, "share": None}], [{"share": "1"}], {(0, "share"): "1"}),
         (PRIZES, [], [{"on": {"year": 1901}}, None], [{"on": Date(1901, 2)}, {"share": "1"}], {(0, "on", "month"): 2, (1,): {"share": "1"}}),
         (PRIZES, [], {"year": 1901}, [{"year": 1901, "share": "1"}], {("share",): "1"}),
+        (FIRST, [], [{"share": None}, {"year": 1911}], [{"share": "1"}], {(0, "share"): "1"}),
+        (MONEY, [], {"AWG": {}, "EUR": {"name": None}}, {"EUR": {"name": "Euro"}}, {("EUR", "name"): "Euro"}),
         (PRIZES, [], [Link("a"), {"year": 1901}], [{"@id": "a"}, {"year": 1901, "share": "1"}], {(1, "share"): "1"}),
         (PRIZES, [], [{"year": None, "share": None}], [{"year": 1, "share": "1"}, {"year": 2}], {(0, "year"): 1, (0, "share"): "1", (1,): {"year": 2}}),
         (Listed({"": Number()}), [["1"]], ["5", None], [5, 6], {(1,): "6"}),
@@ -503,3 +507,91 @@ def test_real_knowledge_bases_are_what_they_were(data, file, schema, share, exac
     count, same = put_again(Schema.read(schema), list(load(data / file))[:2000], share)
     assert count > 1000
     assert same >= exact * count
+
+
+def test_new_values_in_a_table_look_like_those_of_their_columns(tmp_path):
+    rows = [
+        "@id,launch.year,launch.month,weight,born,price,net",
+        "a,1999.0,2.0,6.9kg,5.3.1913,1.50,3G",
+        "b,2001.0,11.0,5kg,28.11.1912,2.25,4G",
+    ]
+    (tmp_path / "kb.csv").write_text("\n".join([*rows, "c,2011.0,,,,,", ""]))
+    kinds = {"launch": Day(), "weight": WEIGHT, "born": Day("dmy"), "price": Number(), "net": Set()}
+    schema = of_one_class({(name,): Property(kind) for name, kind in kinds.items()})
+    kb = load(tmp_path / "kb.csv")
+    shapes, entity = Shapes.learn(schema, kb), list(kb)[-1]
+    values = {
+        "launch": Date(2011, 3),
+        "weight": Quantity(3.0, "kg"),
+        "born": Date(2011, 3, 4),
+        "price": 9.5,
+        "net": ["3G"],
+    }
+    filled = {
+        at: Filled(raw) for name, value in values.items() for at, raw in shapes.place(entity, (name,), value).items()
+    }
+    report = write([Completion(entity, filled)], tmp_path / "done.csv")
+    assert not report.unwritable
+    assert (tmp_path / "done.csv").read_text().splitlines() == [*rows, "c,2011.0,3.0,3kg,4.3.2011,9.50,3G"]
+
+
+def test_new_values_in_rdf_are_left_to_its_writer_as_what_they_are(tmp_path):
+    kb = load(EXAMPLES / "elements.ttl")
+    schema, entities = inference.infer(kb).schema, list(kb)
+    shapes = Shapes.learn(schema, entities)
+    values = {
+        ("density",): Quantity(1.25, "g/cm3"),
+        ("meltingPoint",): Quantity(300, "K"),
+        ("discovered",): Date(1899),
+        ("discoveredIn",): Link("https://example.org/elements/Sweden"),
+        ("phase",): "solid",
+        ("group",): 3,
+    }
+    wanted = {}
+    for entity in entities:
+        there = {path[0] for path in schema.leaves(entity)}
+        missing = {path: value for path, value in values.items() if path[0] not in there}
+        if entity.classes[:1] and entity.classes[0].endswith("#Element") and missing:
+            wanted[entity.id] = entity, missing
+    completions = [
+        Completion(
+            entity,
+            {
+                at: Filled(raw)
+                for path, value in missing.items()
+                for at, raw in shapes.place(entity, path, value).items()
+            },
+        )
+        for entity, missing in wanted.values()
+    ]
+    report = write(completions, tmp_path / "done.ttl")
+    assert not report.unwritable
+    assert report.written > 50
+    for done in load(tmp_path / "done.ttl"):
+        if done.id in wanted:
+            entity, missing = wanted[done.id]
+            whole = replace(done, tree=with_values(done.tree, done.made))  # what was filled in is not given
+            assert known_paths(schema, whole) == known_paths(schema, entity) | missing.keys()
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("file", "schema"), [("countries", "country"), ("nobel_laureates", "laureate")])
+def test_a_json_file_with_values_taken_away_is_what_it_was_once_it_is_completed(data, tmp_path, file, schema):
+    original = json.loads((data / "json" / f"{file}.json").read_text())
+    (tmp_path / "whole.json").write_text(json.dumps(original))
+    schema, draw = Schema.read(schema), random.Random(1)
+    entities = list(load(tmp_path / "whole.json"))
+    shapes, taken = Shapes.learn(schema, entities), []
+    left = []
+    for entity, record in zip(entities, original, strict=True):
+        path, _, value = draw.choice([one for one in known(schema, entity) if one[0] != ("id",)])
+        taken.append((path, value))
+        left.append(without(record, path))
+    (tmp_path / "left.json").write_text(json.dumps(left))
+    completions = [
+        Completion(entity, {at: Filled(raw) for at, raw in shapes.place(entity, path, value).items()})
+        for entity, (path, value) in zip(load(tmp_path / "left.json"), taken, strict=True)
+    ]
+    report = write(completions, tmp_path / "done.json")
+    assert not report.unwritable
+    assert json.loads((tmp_path / "done.json").read_text()) == original

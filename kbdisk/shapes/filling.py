@@ -58,7 +58,8 @@ def _fill_list(places: Places, at: Path, kind: Listed, raw: Any, value: list[Any
         if len(value) != 1:
             raise given(raw)
         return _fill_item(places, (*at, EACH), kind, raw, value[0])
-    if len(value) < len(raw) and raw != [None]:
+    learnt = len(raw) if kind.most is None else min(len(raw), kind.most)  # of a longer one no more is asked
+    if len(value) < learnt and raw != [None]:
         raise ValueError(f"{len(raw)} are given, which {len(value)} would change")
     found: Put = {}
     for place, item in enumerate(value):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from kbdisk.entity import NOVALUE, Entity, Known, Path, Tree, at, show, with_values
 from kbdisk.schemas import values
-from kbdisk.schemas.composites.base import split_kind
-from kbdisk.schemas.leaf import Set
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.shapes import amounts, leaves
 from kbdisk.shapes.filling import fill
+from kbdisk.shapes.reading import has
 from kbdisk.shapes.seeing import Places
-from kbdisk.shapes.writing import members
+
+ENOUGH = 5000  # values of a property: those that follow look no different
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,16 @@ class Shapes:
 
     @classmethod
     def learn(cls, schema: Schema, entities: Iterable[Entity]) -> Shapes:
-        """Look at every value once, as it was read."""
+        """Look at the first values of every property, as they were read; each entity once."""
         usual = Places().usual
         places = {name: Places(usual=usual) for name in schema.classes}
+        seen: Counter[tuple[str, Path]] = Counter()
         for entity in entities:
             of = schema.class_of(entity)
-            for path, one, value in schema.applied(of, entity) if of else ():
-                if value is not None and not isinstance(value, Known):
-                    places[of.name].see(path, one.kind, at(entity.tree, path))  # type: ignore[union-attr]
+            for path, one in of.beginning(entity.tree) if of else ():
+                if of is not None and seen[of.name, path] < ENOUGH and _fits(schema, one, entity, path):
+                    seen[of.name, path] += 1
+                    places[of.name].see(path, one.kind, at(entity.tree, path))
         return cls(schema, places)
 
     def place(self, entity: Entity, path: Path, value: Any) -> dict[Path, Any]:
@@ -75,11 +77,17 @@ class Shapes:
         read = values.applied(one, after, self.schema.missing)
         if read is None or isinstance(read, Known):
             raise ValueError(f"{after!r} would be read as a gap")
-        there = split_kind(one.kind, read)
-        wanted = split_kind(one.kind, members(value) if isinstance(one.kind, Set) else value)
-        wrong = [path for path, leaf in wanted.items() if not leaves.is_same(leaf, there.get(path), amounts.NEAR)]
-        if wrong:
+        if not has(one.kind, read, value):
             raise ValueError(f"{after!r} would be read as something else")
+
+
+def _fits(schema: Schema, one: Property, entity: Entity, path: Path) -> bool:
+    """Whether there is a value."""
+    try:
+        value = values.applied(one, at(entity.tree, path), schema.missing)
+    except (KeyError, ValueError):
+        return False
+    return value is not None and not isinstance(value, Known)
 
 
 def _standing(tree: Tree, path: Path) -> Any:
