@@ -12,7 +12,7 @@ B entities   T tokens   S slots
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Protocol
@@ -149,8 +149,12 @@ def revealing(
     temperature: float = 1.0,
     scale: Tensor | None = None,
     generator: Generator | None = None,
+    say: Say | None = None,
 ) -> Iterator[Batch]:
-    """`reveal`, pass by pass: the batch as it is after each of ceil(N / leap), N the most that an entity asks for."""
+    """`reveal`, pass by pass: the batch as it is after each of ceil(N / leap), N the most that an entity asks for.
+
+    Instead of being drawn, codes may be what there is to `say` for a belief.
+    """
     if order not in ORDERS:
         raise ValueError(f"expected one of {', '.join(ORDERS)} for order, got {order!r}")
     if leap < 1:
@@ -163,11 +167,13 @@ def revealing(
     for turn in range(-(-int(counts.max()) // leap) if batch.size else 0):
         visible = batch.known & ~apart & (counts > turn * leap)[batch.entity]  # entities that are done cost nothing
         chosen = choose(turn, batch, partial(model, batch, visible, memo=memo))
-        for kind, codes in chosen.sample(temperature, generator).items():
+        said = chosen.sample(temperature, generator) if say is None else say(chosen)
+        for kind, codes in said.items():
             batch = batch.with_values(kind, chosen.kinds[kind].rows, codes)
         yield batch
 
 
+Say = Callable[[Beliefs], Mapping[str, Tensor]]  # kind -> codes (q, ...) for each asked token
 Believe = Callable[[Tensor], Beliefs]  # about some asked tokens (T,), given all that is known by now
 Choose = Callable[[int, Batch, Believe], Beliefs]  # about those to be drawn in this turn
 

@@ -8,7 +8,7 @@ Categories, links, sets and texts are said by their likeliest value, or a sample
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +68,10 @@ def answers(
     *,
     level: float = LEVEL,
     generator: Generator | None = None,
+    said: Mapping[str, Tensor] | None = None,
 ) -> list[Answer]:
-    """What is said for every asked token, kind by kind."""
-    said = estimated(beliefs, estimate, generator)
+    """What is said for every asked token, kind by kind; where codes were `said` already, how sure that is."""
+    said = estimated(beliefs, estimate, generator) if said is None else said
     return [
         answer for kind, one in beliefs.kinds.items() for answer in _answers(codec, batch, kind, one, said[kind], level)
     ]

@@ -1,0 +1,42 @@
+"""What can be chosen about completing: what is filled, with which value, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kbdisk.diffusion import ORDERS
+from kbdisk.entity import Path
+from kbdisk.errors import ConfigError
+from kbdisk.estimates import ESTIMATES
+
+# What is filled: only what is asked for (a blank cell, a null, a missing part, what the schema requires), also what
+# such an entity is likely to have, or all that its class has.
+FILLS = ("asked", "likely", "all")
+PASSES = 8  # at most, where no leap is told
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How knowledge is completed."""
+
+    fill: str = "likely"
+    only: tuple[Path, ...] = ()  # nothing but what stands at these paths or below; text too, where it is named
+    classes: tuple[str, ...] = ()  # nothing but entities of these classes, by their names, IRIs or last words
+    estimate: str = "median"  # which value is said of a number: a row of ESTIMATES
+    order: str = "certain"  # in which properties are filled, each given those before it: a row of ORDERS
+    leap: int | None = None  # how many of an entity at a time; enough for PASSES passes where it is not told
+    draws: int = 0  # values drawn of each gap, besides the one that is filled in
+    min_confidence: float = 0.0
+    least: int = 30  # values in training that a property must have
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"--{name}", f"expected one of {', '.join(known)}, got {getattr(self, name)!r}.")
+        if self.leap is not None and self.leap < 1:
+            raise ConfigError("--leap", f"expected at least 1, got {self.leap}.")
+        if self.draws < 0:
+            raise ConfigError("--draws", f"expected at least 0, got {self.draws}.")
+        if not 0 <= self.min_confidence <= 1:
+            raise ConfigError("--min-confidence", f"expected 0 to 1, got {self.min_confidence}.")

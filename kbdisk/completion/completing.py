@@ -1,0 +1,242 @@
+"""Completing: entities go through in the order of their source, some hundred at a time, and come out with their gaps filled.
+
+What is kept of all of them is how their values are written, and, where links bring evidence, the graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from kbdisk.codec.asking import Table
+from kbdisk.codec.reading import Reading
+from kbdisk.completion.choices import Choices
+from kbdisk.completion.derived import computed
+from kbdisk.completion.fields import Field, fields_of
+from kbdisk.completion.filling import Filler, Filling
+from kbdisk.completion.gaps import Gap, gaps_of, known_properties
+from kbdisk.completion.placing import Placing, Told
+from kbdisk.completion.summary import Summary
+from kbdisk.entity import Completion, Entity, Filled, Path
+from kbdisk.graph import Graph
+from kbdisk.inspection import is_class
+from kbdisk.schemas.suggest import refuse_unmet
+from kbdisk.shapes import Shapes
+from kbdisk.training.trained import CHUNK, Trained, batches
+
+ENTITIES = 500  # in memory at once
+
+Watch = Callable[[int], None]  # how many entities are done
+
+
+@dataclass(eq=False)
+class Asked:
+    """An entity, what it says, and what it lacks."""
+
+    entity: Entity
+    reading: Reading
+    gaps: Sequence[Gap]
+    filled: dict[Path, Filled] = field(default_factory=dict)
+    leaves: dict[Path, Any] = field(default_factory=dict)  # what was filled in, leaf by leaf
+    sure: dict[Path, float] = field(default_factory=dict)  # of each of these leaves
+
+
+class Completing(Iterator[Completion]):
+    """The completions of some entities, one by one; `summary` tells of those that came out by now."""
+
+    def __init__(self, trained: Trained, entities: Iterable[Entity], choices: Choices, watch: Watch | None) -> None:
+        self.trained, self.choices, self.watch = trained, choices, watch
+        self.entities = list(entities) if isinstance(entities, Iterator) else entities
+        self.schema, self.codec = trained.schema, trained.codec
+        self.fields = fields_of(self.codec, choices)
+        self._refuse_classes()
+        self.summary = Summary.of(trained.record.quality)
+        self._lay_rows()
+        self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
+        self._met: Counter[str] = Counter()
+        self._unique: dict[tuple[str, Path], set[str]] = {}
+        self._completions = self._all()
+
+    def __next__(self) -> Completion:
+        return next(self._completions)
+
+    # ------------------------------------------------------------ the way through
+
+    def _all(self) -> Iterator[Completion]:
+        most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
+        filler = Filler(self.trained, self.choices, most)
+        shapes = Shapes.learn(self.schema, self.entities)
+        graph = Graph.read(self.schema, self.entities) if self.codec.index.over else None
+        placing = Placing(self.schema, shapes.place, self.choices.estimate)
+        self._learn_unique()
+        rest, number = iter(self.entities), 0
+        self.trained.network.eval()
+        while chunk := list(islice(rest, ENTITIES)):
+            asked, number = self._filled(chunk, filler, graph, number, placing)
+            for entity in chunk:
+                one = asked.get(id(entity))
+                yield Completion(entity, one.filled if one else {})
+            self.summary.entities += len(chunk)
+            if self.watch is not None:
+                self.watch(self.summary.entities)
+        self._count_held()
+
+    def _filled(
+        self, chunk: Sequence[Entity], filler: Filler, graph: Graph | None, number: int, placing: Placing
+    ) -> tuple[dict[int, Asked], int]:
+        """The entities of a chunk that are asked, filled; and how many batches there were by now."""
+        chosen = [entity for entity in chunk if self._is_chosen(entity)]
+        asked: list[Asked] = []
+        waiting = iter(chosen)
+
+        def ask(reading: Reading, table: Table) -> Iterator[int]:
+            entity = next(waiting)
+            asked.append(Asked(entity, reading, self._gaps(entity, reading, table)))
+            return (spot.slot for gap in asked[-1].gaps for spot in gap.spots)
+
+        tokens = self.codec.encode(chosen, ask, graph).to(self.trained.device)
+        size = max(CHUNK // (1 + self.choices.draws), CHUNK // 16)
+        for places, batch in batches(tokens, size):
+            some = [asked[place] for place in places]
+            if any(one.gaps for one in some):
+                fillings = filler.fill(batch, [one.gaps for one in some], number)
+                number += 1
+                for one, several in zip(some, fillings, strict=True):
+                    self._take(one, several, placing)
+            for one in some:
+                self._compute(one, placing)
+        return {id(one.entity): one for one in asked}, number
+
+    def _gaps(self, entity: Entity, reading: Reading, table: Table) -> list[Gap]:
+        fields = self.fields[reading.of]
+        self._met[reading.of] += 1
+        self._known[reading.of].update(known_properties(fields, reading, entity.made))
+        gaps = gaps_of(fields, reading, table, entity.made)
+        for gap in gaps:
+            self.summary.row(gap.of).missing += 1
+        return gaps
+
+    # ------------------------------------------------------------ what is taken
+
+    def _take(self, one: Asked, several: Sequence[Filling], placing: Placing) -> None:
+        """Take what was said for the gaps of an entity, or count why not."""
+        given: Mapping[Path, Any] = one.reading.leaves
+        if any(filling.gap.parts or filling.gap.path != filling.gap.of.top for filling in several):
+            given = self.schema.leaves(one.entity)  # of a list longer than is learnt all of it
+        for filling in several:
+            row = self.summary.row(filling.gap.of)
+            try:
+                filled = self._placed(one, filling, given, placing)
+            except ValueError as error:
+                row.held[str(error)] += 1
+                continue
+            sure = math.prod(answer.confidence for answer in filling.answers.values())
+            row.filled += 1
+            row.sure += sure
+            one.filled |= filled
+            one.leaves |= filling.leaves
+            one.sure |= dict.fromkeys(filling.leaves, sure)
+
+    def _placed(self, one: Asked, filling: Filling, given: Mapping[Path, Any], placing: Placing) -> dict[Path, Filled]:
+        """What is to stand where; ValueError where a gap stays one."""
+        if filling.why_not:
+            raise ValueError(filling.why_not)
+        if math.prod(answer.confidence for answer in filling.answers.values()) < self.choices.min_confidence:
+            raise ValueError(f"less sure than {self.choices.min_confidence:g}")
+        filled = placing.placed(one.entity, filling, given)
+        met = self._unique.get((filling.gap.of.of, filling.gap.of.top))
+        if met is not None:
+            told = repr(sorted((path, repr(leaf)) for path, leaf in filling.leaves.items()))
+            if told in met:
+                raise ValueError("unique, and another entity has the likeliest value")
+            met.add(told)
+        return filled
+
+    def _compute(self, one: Asked, placing: Placing) -> None:
+        """Fill in what has a formula."""
+        of = self.fields[one.reading.of].of
+        if not self._has_formulas(of.name) or (self.choices.fill == "asked" and not one.reading.gaps):
+            return
+        leaves = {**self.schema.leaves(one.entity, ignored=True), **one.leaves}
+        closed = {*one.reading.said, *one.reading.none}
+        for path, known, value in computed(of, leaves):
+            if path in closed or (self.choices.fill == "asked" and path not in one.reading.gaps):
+                continue
+            row = self.summary.row(Field(of.name, path, path, known, known.kind))
+            row.missing += 1
+            try:
+                raws = placing.put(one.entity, path, value)
+            except ValueError as error:
+                row.held[str(error)] += 1
+                continue
+            needed = known.formula.paths if known.formula else ()
+            sure = math.prod(one.sure.get(leaf, 1.0) for leaf in needed)
+            told = Told(of.name, path, path, estimate="formula", formula=known.formula.text if known.formula else "")
+            one.filled |= {at: Filled(raw, sure, told) for at, raw in raws.items()}
+            row.filled += 1
+            row.sure += sure
+
+    # ------------------------------------------------------------ who, and what is known of all
+
+    def _is_chosen(self, entity: Entity) -> bool:
+        found = self.schema.class_of(entity)
+        names = () if found is None else (*entity.classes, found.name)
+        wanted = self.choices.classes
+        if found is not None and (not wanted or any(is_class(name, one) for name in names for one in wanted)):
+            return True
+        self.summary.strangers += 1
+        return False
+
+    def _lay_rows(self) -> None:
+        """The summary's rows, in the order of the schema."""
+        for one in self.fields.values():
+            order = {path: place for place, path in enumerate(one.of.properties)}
+            for each in sorted(one.fields.values(), key=lambda each: order[each.top]):
+                self.summary.row(each)
+
+    def _refuse_classes(self) -> None:
+        names = [name for one in self.schema.classes.values() for name in (one.name, one.iri) if name]
+        refuse_unmet(str(self.trained.record.source.get("name", "the model")), self.choices.classes, names)
+
+    def _has_formulas(self, of: str) -> bool:
+        return any(one.formula is not None for one in self.schema.classes[of].properties.values())
+
+    def _learn_unique(self) -> None:
+        """Which values unique properties have, where they are to be filled."""
+        self._unique = {
+            (one.of, one.top): set()
+            for each in self.fields.values()
+            for one in each.fields.values()
+            if one.one.unique and not one.held
+        }
+        for entity in self.entities if self._unique else ():
+            found = self.schema.class_of(entity)
+            for (of, path), met in self._unique.items() if found else ():
+                if found is not None and of == found.name:
+                    own = {
+                        leaf: value for leaf, value in self.schema.leaves(entity).items() if leaf[: len(path)] == path
+                    }
+                    met.add(repr(sorted((leaf, repr(value)) for leaf, value in own.items())))
+
+    def _count_held(self) -> None:
+        """What is never filled, now that it is known how many have it."""
+        for name, fields in self.fields.items():
+            for one in fields.fields.values():
+                lacking = self._met[name] - self._known[name][one.top]
+                if one.held and one.path == one.top and one.one.role != "ignore" and lacking:
+                    row = self.summary.row(one)
+                    row.missing += lacking
+                    row.held[one.held] += lacking
+
+
+def complete(trained: Trained, entities: Iterable[Entity], *, watch: Watch | None = None, **choices: Any) -> Completing:
+    """Each entity with what it lacks filled in, in order; options are those of Choices.
+
+    The result is an iterator, and has a `summary`. Entities are gone through more than once.
+    """
+    choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
+    return Completing(trained, entities, Choices(**choices), watch)

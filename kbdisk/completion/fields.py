@@ -1,0 +1,221 @@
+"""Fields: what is filled as one - a property, or a field of the parts of a list - and why some never are.
+
+A list has a field of its own, for where nothing is known of it; where its length is known, each of its parts' fields is
+asked for by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kbdisk.codec import Codec
+from kbdisk.codec.slots import Place, Slot, Source, counts_of, places_of
+from kbdisk.completion.choices import Choices
+from kbdisk.entity import Path, show
+from kbdisk.errors import SchemaError
+from kbdisk.graph import pattern
+from kbdisk.schemas.composites import Composite, Kind
+from kbdisk.schemas.composites.listed import COUNT, Listed
+from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.schema import Class, Property, names_of
+from kbdisk.schemas.suggest import did_you_mean
+
+SINGULAR = 0.9  # of the labels a property has: where so many are met but once, they are names and not kinds
+
+
+@dataclass(eq=False)
+class Field:
+    """A place of a class that is filled as one."""
+
+    of: str
+    path: Path  # EACH for any place of a list
+    top: Path  # of the schema's property
+    one: Property
+    kind: Kind  # of what stands there
+    held: str = ""  # why it is never filled
+    lead: Path = ()  # the slot, by its pattern, whose presence is that of the whole
+    slots: list[int] = field(default_factory=list)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is filled in two steps, the length first."""
+        return isinstance(self.kind, Listed | Mapped)
+
+
+class Spot(NamedTuple):
+    """A slot that may be asked for, and what it is a part of."""
+
+    slot: int
+    path: Path
+    field: Field
+    length: int  # of the path of what is filled as one
+    counts: tuple[tuple[Path, int], ...]  # where the lists it stands in say how long they are, and its place in each
+    lists: tuple[Field | None, ...]  # these lists' own fields
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """All of a class: its fields, those that nothing is known of included, and the slots that may be asked for."""
+
+    of: Class
+    fields: Mapping[Path, Field]  # by their patterns
+    spots: Sequence[Spot]
+    property: Mapping[Path, Path]  # of each leaf of the class, by its pattern
+
+
+def fields_of(codec: Codec, choices: Choices) -> dict[str, Fields]:
+    """The fields of every class; SchemaError where a path was told that no class has."""
+    places = places_of(codec.schema)
+    made = {name: _Making(codec, found, places, choices).fields() for name, found in codec.schema.classes.items()}
+    for path in choices.only:
+        if not any(_meets(path, one) for each in made.values() for one in [*each.of.properties, *each.property]):
+            hint = did_you_mean(show(path), set(names_of(codec.schema)))
+            raise SchemaError(show(path), f"expected a path of the schema, got one that no class has.{hint}")
+    return made
+
+
+class _Making:
+    """The fields of one class in the making."""
+
+    def __init__(self, codec: Codec, of: Class, places: Mapping[Source, Place], choices: Choices) -> None:
+        self.codec, self.of, self.choices = codec, of, choices
+        self.places = {source.path: place for source, place in places.items() if source.of == of.name}
+        self.found: dict[Path, Field] = {}
+        self.known: dict[Path, int] = {}  # training values by pattern
+
+    def fields(self) -> Fields:
+        own = [(n, one) for n, one in enumerate(self.codec.slots) if one.of == self.of.name and one.role == "value"]
+        for _, slot in own:
+            at = pattern(slot.path)
+            self.known[at] = self.known.get(at, 0) + slot.count
+        spots = [self._spot(number, slot) for number, slot in own if self._is_wanted(slot)]
+        for one in self.found.values():
+            one.held = self._held(one)
+        for path in self.of.properties:  # what nothing can be asked of
+            if not any(found.top == path for found in self.found.values()):
+                self._lacking(path)
+        fine = [spot for spot in spots if not (spot.field.held and all(one is None or one.held for one in spot.lists))]
+        property = {path: place.property for path, place in self.places.items()}
+        return Fields(self.of, self.found, fine, property)
+
+    def _is_wanted(self, slot: Slot) -> bool:
+        """Text where it is named alone; what is computed not at all."""
+        named = any(_meets(one, slot.path) for one in self.choices.only)
+        if self.choices.only and not named:
+            return False
+        return (slot.kind != "text" or named) and self._property(slot.path).formula is None
+
+    def _property(self, path: Path) -> Property:
+        return self.of.properties[self.places[pattern(path)].property]
+
+    def _spot(self, number: int, slot: Slot) -> Spot:
+        at, place = pattern(slot.path), self.places[pattern(slot.path)]
+        whole = place.whole
+        if _is_count(self.of.properties[place.property].kind, at[len(place.property) :]):
+            whole = at[:-1]
+        own = self._field(whole, place.property)
+        counts = counts_of(slot.path)
+        lists = tuple(self._field(pattern(count[: -len(COUNT)]), place.property) for count, _ in counts)
+        for one in (own, *lists):
+            one.slots.append(number)
+            if one.is_list:
+                one.lead = (*one.path, *COUNT)
+            elif not one.lead or self.known[at] > self.known[one.lead]:
+                one.lead = at
+        return Spot(number, slot.path, own, len(whole), counts, lists)
+
+    def _field(self, path: Path, property: Path) -> Field:
+        if path not in self.found:
+            one = self.of.properties[property]
+            kind = kind_at(one.kind, path[len(property) :])
+            self.found[path] = Field(self.of.name, path, property, one, kind)
+        return self.found[path]
+
+    def _held(self, one: Field) -> str:
+        """Why a field is never filled, where it is not."""
+        if one.is_list and len(one.slots) == sum(self.codec.slots[slot].path[-1:] == COUNT for slot in one.slots):
+            return TEXT if any(isinstance(kind, Text) for kind in one.kind.leaves().values()) else NOTHING
+        known = self.known.get(one.lead, 0)
+        if known < self.choices.least:
+            return few(known, self.choices.least)
+        if any(_meets(path, one.path) for path in self.choices.only):
+            return ""
+        if one.one.unique:
+            return UNIQUE
+        leading = next(slot for slot in map(self.codec.slots.__getitem__, one.slots) if pattern(slot.path) == one.lead)
+        return NAMES if _is_name(leading) else ""
+
+    def _lacking(self, path: Path) -> None:
+        """A property that has no slot to be asked for: why."""
+        one = self.of.properties[path]
+        if one.formula is not None or (self.choices.only and not any(_meets(each, path) for each in self.choices.only)):
+            return
+        found = Field(self.of.name, path, path, one, one.kind)
+        under = [leaf for leaf, place in self.places.items() if place.property == path]
+        leaves = [self.places[leaf].leaf for leaf in under]
+        if one.role != "value":
+            found.held = GIVEN if one.role == "given" else IGNORED
+        elif any(isinstance(leaf, Text) for leaf in leaves):
+            found.held = TEXT
+        else:
+            found.held = few(0, self.choices.least)
+        self.found[path] = found
+
+
+# ---------------------------------------------------------------- why not
+
+TEXT = "text: written only where --only names it"
+GIVEN = "given: read, but never predicted"
+IGNORED = "ignored by the schema"
+UNIQUE = "unique: written only where --only names it"
+NAMES = "hardly a value comes again, as of an identifier: written only where --only names it"
+NOTHING = "nothing of its parts can be predicted"
+
+
+def few(known: int, least: int) -> str:
+    """That too few values are known."""
+    if known == 0:
+        return "no value to learn from"
+    return f"{known} known {'value' if known == 1 else 'values'} to learn from, fewer than {least}"
+
+
+def _is_name(slot: Slot) -> bool:
+    """Whether labels or links are met but once, nearly all."""
+    labels = getattr(slot.codec, "labels", getattr(slot.codec, "targets", None))
+    counts: Sequence[int] = getattr(labels, "counts", ())
+    return slot.kind in ("category", "link") and counts.count(1) >= SINGULAR * max(sum(counts), 1)
+
+
+# ---------------------------------------------------------------- paths and kinds
+
+
+def kind_at(kind: Kind, within: Path) -> Kind:
+    """What stands at a path, by its pattern, within a value of a kind."""
+    while within:
+        path, kind = next(
+            (path, inner)
+            for path, inner in kind.leaves().items()
+            if path == within[: len(path)] and (not isinstance(inner, Composite) or len(path) <= len(within))
+        )
+        within = within[len(path) :]
+    return kind
+
+
+def _is_count(kind: Kind, within: Path) -> bool:
+    """Whether a path within a value is that of a list's length."""
+    return within[-len(COUNT) :] == COUNT and isinstance(kind_at(kind, within[: -len(COUNT)]), Listed | Mapped)
+
+
+def plain(path: Iterable[Any]) -> Path:
+    """A path without the places of lists: prizes.share stands for prizes[].share."""
+    return tuple(key for key in path if not isinstance(key, int))
+
+
+def _meets(told: Path, path: Path) -> bool:
+    """Whether a path that a user told leads to this one, or further into it."""
+    one, other = plain(told), plain(path)
+    least = min(len(one), len(other))
+    return one[:least] == other[:least]

@@ -1,0 +1,240 @@
+"""Filling the gaps of a batch: one look tells which are likely and how sure each value is, given what is given alone;
+then values are said pass by pass, each given those said before.
+
+T tokens   S slots
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.completion.choices import PASSES, Choices
+from kbdisk.completion.gaps import Gap
+from kbdisk.diffusion import beliefs, reveal, revealing
+from kbdisk.entity import Path
+from kbdisk.estimates import Answer, answers, estimated
+from kbdisk.network.beliefs import Beliefs
+from kbdisk.schemas.composites.date import NUMBERS
+from kbdisk.schemas.composites.date import Date as DateKind
+from kbdisk.schemas.composites.listed import COUNT
+from kbdisk.training.trained import Trained
+
+HALF = 0.5  # of the share of its class that has it: as likely as that, a property is taken to be recorded
+UNLIKELY = "not likely to be recorded for such an entity"
+EMPTY = "likeliest to be empty"
+
+
+@dataclass(eq=False)
+class Filling:
+    """What was said for a gap, leaf by leaf; or why nothing was."""
+
+    gap: Gap
+    why_not: str = ""
+    presence: float | None = None
+    leaves: dict[Path, Any] = field(default_factory=dict)
+    answers: dict[Path, Answer] = field(default_factory=dict)
+    draws: list[dict[Path, Any]] = field(default_factory=list)
+    tokens: dict[Path, int] = field(default_factory=dict)  # those that are asked, of the batch
+
+
+class Filler:
+    """A model that fills gaps as was chosen."""
+
+    def __init__(self, trained: Trained, choices: Choices, most: int) -> None:
+        self.codec, self.network, self.choices = trained.codec, trained.network, choices
+        self.leap = choices.leap or max(1, -(-most // PASSES))
+        entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
+        self.scale = entropies.clamp(min=HALF)  # (S,)
+
+    @torch.no_grad()
+    def fill(self, batch: Batch, gaps: Sequence[Sequence[Gap]], number: int) -> list[list[Filling]]:
+        """The gaps of each entity of a batch, which asks for all of their slots; batches are counted for their draws."""
+        generator = Generator(batch.slot.device).manual_seed(_mixed(self.choices.seed, number))
+        token = {
+            (entity, slot): place
+            for place, (entity, slot, asked) in enumerate(
+                zip(batch.entity.tolist(), batch.slot.tolist(), batch.asked.tolist(), strict=True)
+            )
+            if asked
+        }
+        given = beliefs(self.network, batch)
+        present = _presence(batch, given)
+        found = [[Filling(gap) for gap in several] for several in gaps]
+        for entity, several in enumerate(found):
+            for one in several:
+                self._choose(one, partial(_at, token, entity), present)
+        batch = self._counted(batch, given, found, generator)
+        chosen = torch.zeros_like(batch.known)
+        wanted = [place for several in found for one in several if not one.why_not for place in one.tokens.values()]
+        chosen[wanted] = True
+        if wanted:
+            self._say(batch, given, chosen, found, generator)
+        return found
+
+    # ------------------------------------------------------------ which
+
+    def _choose(self, one: Filling, token: Callable[[int], int | None], present: Mapping[int, float]) -> None:
+        """The tokens of a gap; why it is left alone, where it is."""
+        gap, slots = one.gap, self.codec.slots
+        places = {spot.path: (spot.slot, place) for spot in gap.spots if (place := token(spot.slot)) is not None}
+        likely = {
+            path: present[place] >= HALF * slots[slot].fill
+            for path, (slot, place) in places.items()
+            if place in present
+        }
+        lead = (*gap.path, *COUNT) if gap.of.is_list else _lead(places, slots)
+        if lead not in places:
+            one.why_not = "no such value to learn from"
+            return
+        one.presence = present.get(places[lead][1])
+        if not gap.asked and self.choices.fill != "all":
+            if self.choices.fill == "asked":
+                one.why_not = "not asked for"
+            elif not likely.get(lead, True):
+                one.why_not = UNLIKELY
+        wanted = {path: place for path, (_, place) in places.items()}
+        if isinstance(gap.of.kind, DateKind) and not gap.parts:
+            named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}
+            wanted = {path: wanted[path] for path in _precise(gap, wanted, likely, named)}
+        one.tokens = wanted
+
+    def _counted(self, batch: Batch, given: Beliefs, found: list[list[Filling]], generator: Generator) -> Batch:
+        """The batch with the lengths of lists that are to be filled; of these no more places are asked for."""
+        lists = [one for several in found for one in several if one.gap.of.is_list and not one.why_not]
+        if not lists:
+            return batch
+        counts = {one.tokens[(*one.gap.path, *COUNT)]: one for one in lists}
+        wanted = torch.zeros_like(batch.known)
+        wanted[list(counts)] = True
+        picked = given.pick(wanted)
+        said = estimated(picked, "sample" if self.choices.estimate == "sample" else "mode", generator)
+        for answer in answers(self.codec, batch, picked, said=said):
+            one = counts[answer.token]
+            self._take_count(one, answer)
+        for kind, codes in said.items():
+            batch = batch.with_values(kind, picked.kinds[kind].rows, codes)
+        return batch
+
+    def _take_count(self, one: Filling, answer: Answer) -> None:
+        path = (*one.gap.path, *COUNT)
+        count = int(answer.value)
+        one.leaves[path], one.answers[path] = count, answer
+        if count == 0:
+            one.why_not = EMPTY
+        slots = {spot.path: self.codec.slots[spot.slot] for spot in one.gap.spots}
+        at = len(one.gap.path)
+        fullest: dict[Any, float] = {}  # the share that has each place at all
+        for spot in one.gap.spots:
+            fullest[spot.path[at]] = max(fullest.get(spot.path[at], 0.0), slots[spot.path].fill)
+        one.tokens = {
+            leaf: place
+            for leaf, place in one.tokens.items()
+            if leaf != path
+            and len(_places(leaf[at:])) == 1
+            and _places(leaf[at:])[0] < count
+            and slots[leaf].fill >= HALF * fullest[leaf[at]]
+        }
+
+    # ------------------------------------------------------------ what
+
+    def _say(
+        self, batch: Batch, given: Beliefs, chosen: Tensor, found: list[list[Filling]], generator: Generator
+    ) -> None:
+        """Values for the chosen tokens (T,), and how sure each is given what is given alone."""
+        kept, places = narrowed(batch, chosen)
+        say = partial(estimated, estimate=self.choices.estimate, generator=generator)
+        turns = revealing(
+            self.network, kept, order=self.choices.order, leap=self.leap, scale=self.scale, generator=generator, say=say
+        )
+        done = reduce(lambda _, last: last, turns, kept)
+        picked = given.pick(chosen)
+        said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
+        told = {answer.token: answer for answer in answers(self.codec, batch, picked, said=said)}
+        asked = kept.asked
+        values = self.codec.leaves(done, asked)
+        repeated = self._draws(kept, asked, generator)
+        for entity, several in enumerate(found):
+            for one in several:
+                if one.why_not:
+                    continue
+                one.answers |= {path: told[token] for path, token in one.tokens.items()}
+                one.leaves |= {path: values[entity][path] for path in one.tokens if path in values[entity]}
+                one.draws = [{path: each[path] for path in one.tokens if path in each} for each in repeated[entity]]
+
+    def _draws(self, batch: Batch, asked: Tensor, generator: Generator) -> list[list[dict[Path, Any]]]:
+        """So many times for each entity, all that is asked of it drawn together."""
+        times = self.choices.draws
+        if not times:
+            return [[] for _ in range(batch.size)]
+        drawn = reveal(self.network, batch.repeat(times), order="random", leap=self.leap, generator=generator)
+        leaves = self.codec.leaves(drawn, asked.repeat_interleave(times))
+        return [leaves[entity * times : (entity + 1) * times] for entity in range(batch.size)]
+
+
+def narrowed(batch: Batch, chosen: Tensor) -> tuple[Batch, Tensor]:
+    """The batch asking for the chosen tokens (T,) alone, and (T,) where each token stands in it."""
+    keep = batch.known | chosen
+    places = keep.cumsum(0) - 1
+    rows = {kind: keep[start:end] for kind, (start, end) in batch.spans.items()}
+    before = [0, *keep.cumsum(0).tolist()]
+    narrow = replace(
+        batch,
+        entity=batch.entity[keep],
+        slot=batch.slot[keep],
+        known=batch.known[keep],
+        values={kind: codes[rows[kind]] for kind, codes in batch.values.items()},
+        spans={kind: (before[start], before[end]) for kind, (start, end) in batch.spans.items()},
+        fixed=batch.fixed[keep],
+        unit=batch.unit[keep],
+        needs=places[batch.needs],
+        absent=batch.absent[keep],
+        rarity=batch.rarity[keep],
+    )
+    return narrow, places
+
+
+def _presence(batch: Batch, given: Beliefs) -> dict[int, float]:
+    """How likely each asked token is recorded."""
+    if given.presence is None:
+        return {}
+    tokens, chances = given.presence["tokens"].tolist(), given.presence["logits"].sigmoid().tolist()
+    return dict(zip(tokens, chances, strict=True))
+
+
+def _lead(places: Mapping[Path, tuple[int, int]], slots: Sequence[Any]) -> Path:
+    """The part of a gap that most entities have; of several the first, as they are in a date: the year."""
+    return max(places, key=lambda path: (slots[places[path][0]].fill, _rank(path)), default=())
+
+
+def _rank(path: Path) -> int:
+    return -NUMBERS.index(str(path[-1])) if path[-1] in NUMBERS else -len(NUMBERS)
+
+
+def _precise(gap: Gap, wanted: Iterable[Path], likely: Mapping[Path, bool], named: set[Path]) -> list[Path]:
+    """Which parts a date has: year, month and day, each where the one before it is and it is likely itself."""
+    chosen: list[Path] = []
+    for path in ((*gap.path, name) for name in NUMBERS if (*gap.path, name) in wanted):
+        if chosen and path not in named and not likely.get(path, True):
+            break
+        chosen.append(path)
+    return chosen + [path for path in wanted if path[-1] not in NUMBERS]
+
+
+def _places(path: Path) -> list[int]:
+    return [key for key in path if isinstance(key, int)]
+
+
+def _at(token: Mapping[tuple[int, int], int], entity: int, slot: int) -> int | None:
+    return token.get((entity, slot))
+
+
+def _mixed(seed: int, number: int) -> int:
+    mixed = (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + 1) & (1 << 63) - 1
+    return mixed ^ mixed >> 31

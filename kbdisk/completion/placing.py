@@ -1,0 +1,116 @@
+"""What was said for a gap, put together and put where the knowledge base has such values; or why it has no place.
+
+Nothing is filled in that breaks the schema, and nothing given is changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kbdisk.completion.filling import EMPTY, Filling
+from kbdisk.entity import Entity, Filled, Path, is_fillable
+from kbdisk.estimates import Answer
+from kbdisk.schemas.composites.base import apply_kind, join_kind
+from kbdisk.schemas.schema import Schema
+
+GIVEN = "something stands there already, and given values are never changed"
+UNNAMED = "likeliest is a value that was never met"
+PARTLESS = "nothing of its parts can be predicted"
+
+Place = Callable[[Entity, Path, Any], dict[Path, Any]]  # (entity, property, value) -> what has to stand where
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of a value that was filled in, beside how sure it is."""
+
+    of: str  # the class
+    field: Path  # EACH for any place of a list
+    gap: Path  # what was filled as one: of a date whose month and day are missing, the date
+    presence: float | None = None  # how likely such an entity has it recorded
+    interval: Bounds | Mapping[str, Bounds] | None = None  # of a number; of several, each by its name
+    within: float | Mapping[str, float] | None = None  # how far off a number may be and still count as right
+    draws: tuple[Any, ...] = ()
+    estimate: str = ""  # or `formula`
+    formula: str = ""
+    calibrated: bool = False
+
+
+class Placing:
+    """Puts fillings into entities."""
+
+    def __init__(self, schema: Schema, place: Place, estimate: str) -> None:
+        self.schema, self.place, self.estimate = schema, place, estimate
+
+    def placed(self, entity: Entity, one: Filling, given: Mapping[Path, Any]) -> dict[Path, Filled]:
+        """What has to stand where; ValueError, with the reason, where nothing can. `given` are the entity's leaves."""
+        gap = one.gap
+        value = self._value(one, one.leaves, given)
+        raws = self.put(entity, gap.of.top, value)
+        drawn = [raw for leaves in one.draws if (raw := self._raws(entity, one, leaves, given))]
+        return {path: self._filled(one, path, raw, drawn) for path, raw in raws.items()}
+
+    def put(self, entity: Entity, property: Path, value: Any) -> dict[Path, Any]:
+        """The paths and values that say this; ValueError where that is nothing, or would change what is given."""
+        raws = self.place(entity, property, value)
+        if not raws or not all(is_fillable(entity.tree, path, raw) for path, raw in raws.items()):
+            raise ValueError(GIVEN)
+        return raws
+
+    def _raws(self, entity: Entity, one: Filling, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
+        """Where a draw would stand; None where it is none."""
+        try:
+            return self.place(entity, one.gap.of.top, self._value(one, leaves, given))
+        except ValueError:
+            return None
+
+    def _value(self, one: Filling, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
+        """The whole property, with what is given of it."""
+        gap, at = one.gap, one.gap.of.top
+        if not leaves or not _is_whole(one, leaves):
+            raise ValueError(UNNAMED)
+        if all(leaf in ([], ()) for leaf in leaves.values()):
+            raise ValueError(EMPTY)
+        parts = {path[len(at) :]: leaf for path, leaf in given.items() if path[: len(at)] == at}
+        parts |= {path[len(at) :]: leaf for path, leaf in leaves.items()}
+        value = join_kind(gap.of.one.kind, parts)
+        if gap.of.is_list and not any(_items(value)):
+            raise ValueError(PARTLESS)
+        return apply_kind(gap.of.one.kind, value)
+
+    def _filled(self, one: Filling, path: Path, raw: Any, drawn: Collection[Mapping[Path, Any]]) -> Filled:
+        """How sure one of the places is: of a part that was said by itself as sure as that, else as all of it is."""
+        under = {leaf: answer for leaf, answer in one.answers.items() if leaf[: len(path)] == path} or one.answers
+        told = Told(
+            of=one.gap.of.of,
+            field=one.gap.of.path,
+            gap=one.gap.path,
+            presence=one.presence,
+            interval=_by_name(under, "interval", len(path)),
+            within=_by_name(under, "within", len(path)),
+            draws=tuple(each[path] for each in drawn if path in each),
+            estimate=self.estimate,
+        )
+        return Filled(raw, math.prod(answer.confidence for answer in under.values()), told)
+
+
+def _is_whole(one: Filling, leaves: Mapping[Path, Any]) -> bool:
+    """Whether all that a value cannot do without is there: every part, but for those of a list."""
+    return one.gap.of.is_list or one.tokens.keys() <= leaves.keys()
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """The parts of a list or a map."""
+    yield from value.values() if isinstance(value, dict) else value
+
+
+def _by_name(under: Mapping[Path, Answer], what: str, length: int) -> Any:
+    """What there is to tell of numbers: of one that stands alone itself, of several by their names."""
+    told = {leaf: value for leaf, answer in under.items() if (value := getattr(answer, what)) is not None}
+    if len(told) == 1 and len(under) <= 2:  # a number, or a number and its unit
+        return next(iter(told.values()))
+    return {".".join(map(str, leaf[length:])) or str(leaf[-1]): value for leaf, value in told.items()} or None

@@ -1,0 +1,104 @@
+"""What a completion came to, property by property: how many were missing, filled, held back and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kbdisk.completion.fields import Field
+from kbdisk.entity import Path
+from kbdisk.schemas.composites import show_pattern
+
+
+@dataclass
+class Row:
+    """One property, or one field of the parts of a list."""
+
+    of: str
+    path: Path
+    missing: int = 0
+    filled: int = 0
+    held: Counter[str] = field(default_factory=Counter)  # why -> how many
+    metric: str = ""  # what is expected of its values: this error
+    error: float | None = None
+    constant: float | None = None  # the same of one answer for all
+    unit: str = ""
+    sure: float = 0.0  # the sum of all confidences
+
+    @property
+    def confidence(self) -> float | None:
+        """The mean of those that were filled."""
+        return self.sure / self.filled if self.filled else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        return {
+            "class": self.of,
+            "path": show_pattern(self.path),
+            "missing": self.missing,
+            "filled": self.filled,
+            "held_back": dict(self.held.most_common()),
+            "metric": self.metric or None,
+            "expected_error": self.error,
+            "constant_error": self.constant,
+            "confidence": self.confidence,
+        }
+
+
+@dataclass
+class Summary:
+    """Of all entities that were gone through by now."""
+
+    entities: int = 0
+    strangers: int = 0  # of no class of the schema, or of none that was asked for
+    rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
+    quality: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, quality: Sequence[Mapping[str, Any]]) -> Summary:
+        """A blank one that knows how well each property is told, as rows of an evaluation have it."""
+        return cls(quality={(row["class"], row["path"]): row for row in quality})
+
+    def row(self, one: Field) -> Row:
+        """The row of a field."""
+        key = (one.of, one.path)
+        if key not in self.rows:
+            told = next(
+                (row for path in (one.lead, one.path) if (row := self.quality.get((one.of, show_pattern(path))))), {}
+            )
+            made = Row(one.of, one.path, metric=told.get("metric") or "", unit=getattr(one.kind, "unit", None) or "")
+            made.error, made.constant = told.get("ours"), told.get("constant")
+            self.rows[key] = made
+        return self.rows[key]
+
+    def unwritten(self, of: str, path: Path, why: str, confidence: float) -> None:
+        """A value that was filled in, and that the target then had no place for."""
+        row = self.rows[of, path]
+        row.filled -= 1
+        row.sure -= confidence
+        row.held[why] += 1
+
+    @property
+    def filled(self) -> int:
+        """How many in all."""
+        return sum(row.filled for row in self.rows.values())
+
+    @property
+    def missing(self) -> int:
+        """How many in all."""
+        return sum(row.missing for row in self.rows.values())
+
+    def shown(self) -> list[Row]:
+        """The rows of what was missing."""
+        return [row for row in self.rows.values() if row.missing]
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        return {
+            "entities": self.entities,
+            "missing": self.missing,
+            "filled": self.filled,
+            "properties": [row.to_json() for row in self.shown()],
+        }
