@@ -46,11 +46,7 @@ class DiSK(nn.Module):
     def forward(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,); `memo` serves passes over one batch."""
         seen, queries = visible.nonzero()[:, 0], (asked | batch.absent).nonzero()[:, 0]  # (V,), (Q,)
-        slots, place = batch.slot.unique_consecutive(return_inverse=True)
-        classes, whose = batch.classes.unique(return_inverse=True)
-        paths = self.paths(torch.cat([classes, slots + self.classes]))
-        entity, path = paths[: len(classes)][whose], paths[len(classes) :]  # (B, D), (U, D)
-
+        entity, path, place = self._paths(batch)  # (B, D), (U, D), (T,)
         values = self._values(batch, seen, path[place[seen]], memo)  # (V, D)
         x = torch.cat([entity, values + path[place[seen]], self.query + path[place[queries]]])  # (B + V + Q, D)
         of = torch.cat([torch.arange(batch.size, device=seen.device), batch.entity[seen], batch.entity[queries]])
@@ -61,6 +57,23 @@ class DiSK(nn.Module):
         decoded = asked[queries]  # an absent property has no value to believe anything of
         beliefs = self.kinds.believe(batch, queries[decoded], h[decoded], path[place[queries[decoded]]])
         return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": self.presence(h).float()[:, 0]})
+
+    def embed(self, batch: Batch, visible: Tensor) -> Tensor:
+        """(B, D) a vector for each entity: the mean of what there is to look at of it, its class among that."""
+        seen = visible.nonzero()[:, 0]
+        entity, path, place = self._paths(batch)
+        x = torch.cat([entity, self.kinds.read(batch, seen, path[place[seen]]) + path[place[seen]]])  # (B + V, D)
+        of = torch.cat([torch.arange(batch.size, device=seen.device), batch.entity[seen]])
+        h = self.entity_encoder.looked_at(x, arrange(of, of, batch.size))  # (B + V, D)
+        total = h.new_zeros(batch.size, h.shape[1]).index_add(0, of, h)
+        return total / of.bincount(minlength=batch.size)[:, None]
+
+    def _paths(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, D) the class of each entity, (U, D) the paths that occur, (T,) which of these each token has."""
+        slots, place = batch.slot.unique_consecutive(return_inverse=True)
+        classes, whose = batch.classes.unique(return_inverse=True)
+        paths = self.paths(torch.cat([classes, slots + self.classes]))
+        return paths[: len(classes)][whose], paths[len(classes) :], place
 
     def _values(self, batch: Batch, seen: Tensor, path: Tensor, memo: Memo | None) -> Tensor:
         """(V, D) of the visible values; those that were read in an earlier pass are not read again."""

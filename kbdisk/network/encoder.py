@@ -57,3 +57,10 @@ class EntityEncoder(nn.Module):
             x = layer(x, seen, asked if last else whole, last)
         out: Tensor = self.norm(x)
         return out
+
+    def looked_at(self, x: Tensor, layout: Layout) -> Tensor:
+        """(N, D) seen rows alone -> what those asked would look at in the last layer (N, D)."""
+        for layer in list(self.layers)[:-1]:
+            x = layer(x, len(x), layout, False)
+        out: Tensor = self.layers[-1].before_attention(x)
+        return out

@@ -108,7 +108,7 @@ class NumberCodec:
         code, atom = (codes[:, at].detach().cpu().double().numpy() for at in (0, 3))
         low, high = self.bounds
         numbers = np.clip(self.map.inverse(code), -LARGEST, LARGEST).tolist()
-        written = [min(max(round(number, self.decimals), low), high) for number in numbers]
+        written = [min(max(round(number, self.decimals) + 0.0, low), high) for number in numbers]  # never -0.0
         for place in np.flatnonzero((atom >= 0) & (atom < len(self.atoms))).tolist():
             written[place] = self.atoms[int(atom[place])]
         return [round(number) for number in written] if self.whole else written
