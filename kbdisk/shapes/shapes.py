@@ -14,7 +14,7 @@ from kbdisk.shapes.filling import fill
 from kbdisk.shapes.reading import has
 from kbdisk.shapes.seeing import Places
 
-ENOUGH = 5000  # values of a property: those that follow look no different
+ENOUGH = 2000  # values of a property: those that follow look no different
 
 
 @dataclass(frozen=True)
