@@ -110,7 +110,7 @@ class NumberBeliever(nn.Module):
     def forward(self, h: Tensor, codes: Tensor, path: Tensor, codec: Any, hidden: Tensor) -> Tensor:
         """(B, D), (B, 4), (D,) -> -log of the mass of a step (B,), 0 where not hidden"""
         h = self.block(h + path)
-        mass = self.density(self.curve(h), codes, codec)
+        mass = (1 - 1e-6) * self.density(self.curve(h), codes, codec) + 1e-6 * self.far_out(codes, codec)
         if self.atoms is not None:
             prior = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
             logits = self.atoms(h)[:, : len(prior)] + torch.tensor(prior, dtype=h.dtype).log()
@@ -119,6 +119,12 @@ class NumberBeliever(nn.Module):
             met = shares.gather(1, (atom + 1).clamp(max=len(prior) - 1)) * (atom >= 0)
             mass = shares[:, 0] * mass + met[:, 0]
         return -torch.where(hidden, mass.clamp(min=1e-30), 1).log()
+
+    def far_out(self, codes: Tensor, codec: Any) -> Tensor:
+        """Student's distribution with two degrees of freedom, about the middle of the training values."""
+        middle, scale = (codec.edges[-1] + codec.edges[0]) / 2, (codec.edges[-1] - codec.edges[0]) / 2
+        low, high = ((codes[:, 0] + side - middle) / scale for side in (-codes[:, 1], codes[:, 2]))
+        return (high / (2 + high * high).sqrt() - low / (2 + low * low).sqrt()) / 2
 
     def mixture(self, out: Tensor, codes: Tensor, codec: Any) -> Tensor:
         """The weighted sum of what each Gaussian has between the ends of the step."""

@@ -329,7 +329,7 @@ def test_what_is_seen_is_learnt(encoder, decoder, codes, rows):
     decoder.train()
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.02)
     losses = []
-    for _ in range(30):
+    for _ in range(45):
         optimizer.zero_grad()
         loss = -decoder(encoder(codes, rows), rows).log_prob(codes).mean()
         loss.backward()

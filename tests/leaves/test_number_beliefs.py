@@ -13,6 +13,7 @@ from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.binned import TAILS, Binned, Bins
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.number.tailed import Tailed, Tails
 from kbdisk.schemas.leaf import Number
 
 RANDOM = np.random.default_rng(0)
@@ -43,19 +44,25 @@ def binned(codec: NumberCodec, rows: int = 3) -> Binned:
     )
 
 
-def believed(codec: NumberCodec, curve: Mixture | Binned) -> NumberBelief:
-    rows = len(curve.logits)
+def tailed(codec: NumberCodec, rows: int = 3) -> Tailed:
+    curve: Tailed = Tails([codec])(mixture(rows), torch.zeros(rows, dtype=torch.long))
+    return curve
+
+
+def believed(codec: NumberCodec, curve: Mixture | Binned | Tailed) -> NumberBelief:
+    rows = len(curve.mean_code())
     shares = torch.randn(rows, 1 + len(codec.atoms)).log_softmax(1)
     return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), Tables([codec]))
 
 
-@pytest.fixture(
-    params=[(d, c, k) for d in LEAVES for c in ("quantile", "log", "standard") for k in ("mixture", "binned")]
-)
+CURVES = {"mixture": lambda codec: mixture(), "binned": binned, "tailed": tailed}
+
+
+@pytest.fixture(params=[(d, c, k) for d in LEAVES for c in ("quantile", "log", "standard") for k in CURVES])
 def belief(request) -> tuple[NumberCodec, NumberBelief]:
     data, code, kind = request.param
     codec = fitted(data, code)
-    return codec, believed(codec, mixture() if kind == "mixture" else binned(codec))
+    return codec, believed(codec, CURVES[kind](codec))
 
 
 def grid(codec: NumberCodec, belief: NumberBelief) -> torch.Tensor:

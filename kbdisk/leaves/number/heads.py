@@ -17,6 +17,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.binned import TAILS, Binned, Bins
 from kbdisk.leaves.number.codec import NumberCodec
 from kbdisk.leaves.number.mixture import Mixture
+from kbdisk.leaves.number.tailed import Tailed, Tails
 
 NARROW = -0.43  # softplus takes it to 0.5: at the start the components overlap
 
@@ -34,15 +35,17 @@ class MixtureHead(nn.Module):
         start = torch.tensor([0.0] * self.count + spread + [NARROW] * self.count)  # (3 K,)
         self.linear.bias = nn.Parameter(start.repeat(setting.sets, 1))
         self.register_buffer("floor", torch.tensor([codec.floor for codec in codecs]), persistent=False)  # (S,)
+        self.tails = Tails(codecs)
 
-    def forward(self, h: Tensor, rows: Rows) -> Mixture:
+    def forward(self, h: Tensor, rows: Rows) -> Tailed:
         """(n, D) -> a mixture for each row."""
         logits, mean, std = self.linear(h, rows.counts).float().chunk(3, dim=1)  # (n, K) each
-        return Mixture(logits, mean, F.softplus(std) + self.floor[rows.slot, None])
+        tailed: Tailed = self.tails(Mixture(logits, mean, F.softplus(std) + self.floor[rows.slot, None]), rows.slot)
+        return tailed
 
 
 class SquareHead(nn.Module):
-    """One Gaussian of unit variance: its loss is the squared error of the code."""
+    """One Gaussian of unit variance: its loss is the squared error of the code, however far out; so it has no tail."""
 
     def __init__(self, codecs: Sequence[NumberCodec], setting: Setting) -> None:
         super().__init__()
@@ -59,14 +62,15 @@ class BinnedHead(nn.Module):
 
     def __init__(self, codecs: Sequence[NumberCodec], setting: Setting) -> None:
         super().__init__()
-        self.bins = Bins(codecs)
+        self.bins, self.tails = Bins(codecs), Tails(codecs)
         self.linear = GroupedLinear(setting.sets, setting.width, TAILS + self.bins.count)
 
-    def forward(self, h: Tensor, rows: Rows) -> Binned:
+    def forward(self, h: Tensor, rows: Rows) -> Tailed:
         """(n, D) -> a density for each row."""
         logits = self.linear(h, rows.counts).float() + self.bins.prior[rows.slot]  # (n, 2 + B)
         bins, slot = self.bins, rows.slot
-        return Binned(logits, bins.edges[slot], bins.steep[slot], bins.tail[slot])
+        tailed: Tailed = self.tails(Binned(logits, bins.edges[slot], bins.steep[slot], bins.tail[slot]), slot)
+        return tailed
 
 
 HEADS: dict[str, type[nn.Module]] = {"mixture": MixtureHead, "mse": SquareHead, "binned": BinnedHead}
