@@ -14,6 +14,7 @@ from typing import Any
 import rich_click as click
 
 from kbdisk.cli.inspect import inspect
+from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
 from kbdisk.cli.show import show
 from kbdisk.cli.write import write
@@ -71,6 +72,7 @@ def main() -> None:
 
 
 main.add_command(inspect)
+main.add_command(sample)
 main.add_command(schema)
 main.add_command(show)
 main.add_command(write)

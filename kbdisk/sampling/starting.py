@@ -31,7 +31,7 @@ class Start:
 
 def starts_of(trained: Trained, given: Mapping[Any, Any], of: str | None, text: bool) -> list[Start]:
     """What may be drawn: entities of the classes that can have what is given."""
-    values = {_path(path): value for path, value in given.items()}
+    values = {path_of(path): value for path, value in given.items()}
     classes = _classes(trained, of)
     starts, problems = [], []
     for found in classes:
@@ -51,8 +51,9 @@ def _classes(trained: Trained, of: str | None) -> list[Class]:
         return [schema.classes[name] for name in met]
     named = schema.class_of(Entity("", {}, (of,))) if of else schema.classes.get("")
     if named is None or (named.name != of and of not in (named.iri, named.name)):
-        known = ", ".join(filter(None, schema.classes)) or "one without a name"
-        raise ConfigError("--class", f"no class {of!r}; the model's are {known}.{did_you_mean(of, schema.classes)}")
+        names = list(filter(None, schema.classes))
+        known = f"its classes are {', '.join(names)}" if names else "its one class has no name: leave --class out"
+        raise ConfigError("--class", f"the model has no class {of!r}; {known}.{did_you_mean(of, names)}")
     if named.name not in met:
         raise ConfigError("--class", f"no entity that the model was trained on is of the class {of!r}.")
     return [named]
@@ -102,7 +103,8 @@ def _size(codec: Codec, of: str) -> float:
     return next(sizes, float(sum(codec.patterns[of].values())))
 
 
-def _path(path: Path | str) -> Path:
+def path_of(path: Path | str) -> Path:
+    """A path, or a path as text."""
     if not isinstance(path, str):
         return path
     try:

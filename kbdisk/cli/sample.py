@@ -1,0 +1,101 @@
+"""`kbdisk sample`: entities that might be, drawn from a model."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import rich_click as click
+
+from kbdisk.cli.counting import counting
+from kbdisk.errors import ConfigError, WriteError
+from kbdisk.loaders.target import standard_output
+
+
+@click.command()
+@click.argument("model")
+@click.option("-n", "n", type=click.IntRange(min=1), default=100, show_default=True, help="How many entities to draw.")
+@click.option(
+    "--given",
+    "given",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="A value that all of them have, such as oem=Nokia. Repeat it for more.",
+)
+@click.option("--class", "of", metavar="CLASS", help="Only entities of this class.")
+@click.option("--out", metavar="TARGET", required=True, help="File to write, or - for standard output.")
+@click.option("--format", metavar="FORMAT", help="Format of TARGET where its name does not tell.")
+@click.option("--text", is_flag=True, help="Make up free text, too, such as names. It takes long.")
+@click.option(
+    "--leap",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Properties drawn at a time: more is faster, and less alike.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed, other entities.")
+@click.option("--device", metavar="NAME", default="auto", show_default=True, help="auto, cpu, cuda.")
+@click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary.")
+def sample(model: str, out: str, given: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> None:
+    """Draw entities that might be, from MODEL.
+
+    Each has the properties that some entity of the training data has, and values drawn one by one, each given those
+    before it: so they hang together as in the data. What is --given they all have.
+
+    \b
+    kbdisk sample phones.kbdisk -n 1000 --out new.jsonl
+    kbdisk sample phones.kbdisk -n 20 --given oem=Nokia --out nokia.csv
+    kbdisk sample kb.kbdisk --class City --out - --format turtle | head
+    """  # fmt: skip
+    import kbdisk
+    from kbdisk.entity import show
+    from kbdisk.sampling import sample as drawn
+    from kbdisk.sampling.given import spelt
+
+    if as_json and out == "-":
+        raise click.UsageError("--json and --out - both want standard output.")
+    begun = time.monotonic()
+    found = kbdisk.open(model, device=options["device"])
+    values = spelt(found.trained, dict(_pair(text) for text in given))
+    count = options["n"]
+    with counting(quiet, "drawing") as told:
+        chosen = {name: options[name] for name in ("of", "seed", "leap", "text")}
+        drawing = time.monotonic()
+        entities = drawn(found.trained, count, values, watch=told, **chosen)
+        report = kbdisk.write(entities, out, format=options["format"], force=options["force"])
+    if report.unwritable:
+        id, path, reason = report.unwritable[0]
+        raise WriteError(out, f"{id} {show(path)}: {reason}.")
+    seconds = time.monotonic() - drawing
+    if as_json:
+        _print_json(out, count, seconds, time.monotonic() - begun, options["seed"])
+    elif not quiet:
+        where = "standard output" if out == "-" else out
+        click.echo(f"wrote {where}, {count:,} {_entities(count)}, {count / seconds:,.0f} a second", err=True)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    path, sign, value = text.partition("=")
+    if not sign or not path:
+        raise ConfigError("--given", f"expected PATH=VALUE, such as oem=Nokia, got {text!r}.")
+    return path, value
+
+
+def _entities(count: int) -> str:
+    return "entity" if count == 1 else "entities"
+
+
+def _print_json(target: str, count: int, drawing: float, seconds: float, seed: int) -> None:
+    import orjson
+
+    data = {
+        "target": target,
+        "entities": count,
+        "seed": seed,
+        "seconds": round(seconds, 3),
+        "per_second": round(count / drawing, 1),
+    }
+    with standard_output() as stream:
+        stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
