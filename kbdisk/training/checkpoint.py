@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,8 @@ FORMAT = 1
 STATE, METRICS = "state.json", "metrics.jsonl"
 SPAN = 30.0  # seconds between two times that a run is kept, at most
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
+FILE = re.compile(r"(last|best)-[0-9]+\.safetensors")
+ANEW = "Say --force to begin the run anew."
 SHOWN = 3  # differences named in an error
 
 
@@ -82,14 +85,15 @@ class Checkpoint:
         """The folder of a run that stopped, and the trainer as it was then; CheckpointError where it is another run's."""
         told = _read(folder)
         mine = json.loads(_json(identity))
-        differences = list(_differences(told["of"], mine))
+        differences = _differences(told["of"], mine)
         if differences:
             more = f", and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
             what = f"{', '.join(differences[:SHOWN])}{more}"
             raise CheckpointError(
                 str(folder), f"is another run's: {what}. Resume with what it began with, or say --force to begin anew."
             )
-        _put(trainer, _load(folder / told["last"], trainer.device), _load(folder / told["best"], trainer.device))
+        expected = _tensors(trainer), _named("best", trainer, trainer.best)
+        _put(trainer, *(_load(folder / told[name], one) for name, one in zip(("last", "best"), expected, strict=True)))
         trainer.state = _state(told["state"])
         _shorten(folder / METRICS, trainer.state.step)
         return cls(folder, mine)
@@ -126,8 +130,8 @@ class Checkpoint:
             "rate": trainer.optimizer.param_groups[0]["lr"] / trainer.shares[0],
         }
         if progress.look is not None:
-            slots = trainer.codec.slots
-            by_path = {show(slots[slot].keys): finite(nats) for slot, (nats, _) in progress.look.by_slot.items()}
+            names = [show(slot.keys if slot.of else slot.path) for slot in trainer.codec.slots]
+            by_path = {names[slot]: finite(nats) for slot, (nats, _) in progress.look.by_slot.items()}
             told |= {"nats": finite(progress.look.nats), "properties": by_path}
         self.metrics.write(_json(told) + b"\n")
         if progress.look is not None:
@@ -187,12 +191,24 @@ def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor
             trainer.optimizer.state[parameter] = moments
 
 
-def _load(file: FilePath, device: torch.device) -> dict[str, Tensor]:
+def _load(file: FilePath, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a file, which are those expected, and besides moments of the same shapes."""
     try:
-        return safetensors.torch.load_file(file, str(device))
+        device = next(iter(expected.values())).device
+        loaded = safetensors.torch.load_file(file, str(device))
     except (OSError, safetensors.SafetensorError) as error:
         fact = (getattr(error, "strerror", None) or str(error)).lower()
-        raise CheckpointError(str(file), f"cannot be read: {fact}. Say --force to begin the run anew.") from None
+        raise CheckpointError(str(file), f"cannot be read: {fact}. {ANEW}") from None
+    shapes = {name: one.shape for name, one in expected.items()}
+    for name, one in loaded.items():
+        kind, _, of = name.partition("/")
+        shape = torch.Size() if kind == "step" else shapes.get(f"weights/{of}" if kind in MOMENTS else name)
+        if one.shape != shape:
+            raise CheckpointError(str(file), f"expected {name} of shape {shape}, got {one.shape}. {ANEW}")
+    missing = shapes.keys() - loaded.keys()
+    if missing:
+        raise CheckpointError(str(file), f"expected {min(missing)}, got a file without. {ANEW}")
+    return loaded
 
 
 # ---------------------------------------------------------------- state
@@ -214,24 +230,43 @@ def _read(folder: FilePath) -> dict[str, Any]:
     except FileNotFoundError:
         raise CheckpointError(str(folder), "no run is kept there. Leave --resume out to begin one.") from None
     except (OSError, ValueError) as error:
-        raise CheckpointError(str(file), f"cannot be read: {error}. Say --force to begin the run anew.") from None
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        got = told.get("format") if isinstance(told, dict) else None
-        raise CheckpointError(
-            str(file), f"expected a run in format {FORMAT}, got {got!r}. Say --force to begin the run anew."
-        )
+        raise CheckpointError(str(file), f"cannot be read: {error}. {ANEW}") from None
+    format = told.get("format") if isinstance(told, dict) else None
+    if format != FORMAT:
+        raise CheckpointError(str(file), f"expected a run in format {FORMAT}, got {format!r}. {ANEW}")
+    if not _is_whole(told):
+        raise CheckpointError(str(file), f"expected how far a run is, got something else. {ANEW}")
     return told
 
 
-def _differences(then: Any, now: Any, at: tuple[str, ...] = ()) -> Iterator[str]:
-    """What is not the same in two trees of plain data, in words."""
+def _is_whole(told: Mapping[str, Any]) -> bool:
+    """Whether it has all that there is to know, in the types that this has."""
+    state, of = told.get("state"), told.get("of")
+    if not (isinstance(state, dict) and isinstance(of, dict) and state.keys() == asdict(State()).keys()):
+        return False
+    named = all(FILE.fullmatch(str(told.get(name))) for name in ("last", "best"))
+    counts = all(type(state[name]) is int for name in ("step", "best_step", "worse", "evaluations"))
+    numbers = all(type(state[name]) in kinds for name, kinds in (("total", (int, type(None))), ("seconds", (float,))))
+    lists = all(type(state[name]) is list for name in ("history", "timing"))
+    return named and counts and numbers and lists and type(state["stopped"]) is str
+
+
+def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What two runs are not both of, in words."""
+    found = [f"the {name} has changed" for name in ("source", "schema") if then.get(name) != now[name]]
+    found += _changes(then.get("kbdisk"), now["kbdisk"], ("kbdisk",))
+    found += _changes(then.get("run"), now["run"], ())
+    if not found and then.get("entities") != now["entities"]:
+        found.append("the entities are not the same")
+    return found
+
+
+def _changes(then: Any, now: Any, at: tuple[str, ...]) -> Iterator[str]:
     if isinstance(then, dict) and isinstance(now, dict):
         for key in {**then, **now}:
-            yield from _differences(then.get(key), now.get(key), (*at, key))
+            yield from _changes(then.get(key), now.get(key), (*at, key))
     elif then != now:
-        place = ".".join(at[1:] if at[0] == "run" else at)
-        is_hash = at[0] in ("source", "schema", "entities")
-        yield f"the {at[0]} has changed" if is_hash else f"{place} was {then!r} and is {now!r}"
+        yield f"{'.'.join(at)} was {then!r} and is {now!r}"
 
 
 def _shorten(file: FilePath, step: int) -> None:

@@ -72,11 +72,12 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
         try:
             for progress in trainer.steps():
                 checkpoint.log(progress, trainer)
-                if progress.look is not None or checkpoint.is_due or stop.signal is not None:
-                    checkpoint.save(trainer)
                 watch(progress)
-                if stop.signal is not None:
-                    raise Interrupted(stop.signal, state.step, state.total, checkpoint.folder)
+                ending = stop.signal
+                if progress.look is not None or checkpoint.is_due or ending is not None:
+                    checkpoint.save(trainer)
+                if ending is not None:
+                    raise Interrupted(ending, state.step, state.total, checkpoint.folder)
         finally:
             checkpoint.close()
     if state.step:

@@ -121,7 +121,8 @@ def test_the_paper_preset_is_the_row_that_its_table_equals():
         "minmax", "dice", "mixture", 50, 0
     )  # fmt: skip
     assert run.codec.sharing == "disjoint"
-    assert not (run.codec.evidence.outgoing or run.codec.evidence.incoming)
+    assert not run.codec.evidence.outgoing
+    assert not run.codec.evidence.incoming
     assert (run.model.width, run.model.layers, run.model.heads, run.model.base, run.model.dropout) == (
         512,
         2,

@@ -1,0 +1,269 @@
+"""The loop: as many steps as were asked for, every draw from the seed and the step, and good weights at its end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from models import phones, tiny_run
+
+from kbdisk.errors import TrainingError
+from kbdisk.training import loop
+from kbdisk.training.config import TrainConfig
+from kbdisk.training.data import Data
+from kbdisk.training.loop import UNWATCHED, Progress, Trainer
+from kbdisk.training.run import Run
+from kbdisk.training.train import train
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return Data.prepare(*phones(), tiny_run())
+
+
+@pytest.fixture(scope="module")
+def unwatched() -> Data:
+    """A few phones, none held out."""
+    schema, entities = phones()
+    return Data.prepare(schema, entities[:6], tiny_run())
+
+
+def trainer(data: Data, **choices) -> Trainer:
+    return Trainer(data, tiny_run(**choices), CPU)
+
+
+def weights(trainer: Trainer) -> list[torch.Tensor]:
+    return [one.detach().clone() for one in trainer.network.parameters()]
+
+
+def same(one, other) -> bool:
+    return all(map(torch.equal, one, other))
+
+
+class Clock:
+    """A clock that each step and each look moves on, to see what a budget becomes."""
+
+    def __init__(self, monkeypatch, step: float, look: float, first: float = 0.0) -> None:
+        self.now = 0.0
+        advance, watch = Trainer.advance, Trainer.look
+
+        def stepping(trainer: Trainer) -> float:
+            self.now += first if trainer.state.step == 0 and first else step
+            trainer.state.step += 1
+            return 1.0
+
+        def looking(trainer: Trainer) -> loop.Look:
+            self.now += look
+            return loop.Look(trainer.state.step, 1 / (trainer.state.step + 1), {})
+
+        assert advance
+        assert watch
+        monkeypatch.setattr(loop.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(Trainer, "advance", stepping)
+        monkeypatch.setattr(Trainer, "look", looking)
+
+
+# ---------------------------------------------------------------- how long
+
+
+def test_it_takes_the_steps_that_were_asked_for_and_tells_each(data):
+    told = list(trainer(data, steps=4, evaluations=2).steps())
+    assert [one.step for one in told] == [1, 2, 3, 4]
+    assert [one.look is not None for one in told] == [False, True, False, True]
+    assert all(isinstance(one, Progress) and math.isfinite(one.loss) for one in told)
+
+
+def test_it_stops_when_the_held_out_part_gets_no_better(data, monkeypatch):
+    nats = iter([5.0, 4.0, 4.5, 4.6, 4.7])
+    monkeypatch.setattr(Trainer, "look", lambda self: loop.Look(self.state.step, next(nats), {}))
+    it = trainer(data, steps=50, evaluations=50, patience=3)
+    assert len(list(it.steps())) == 5
+    assert (it.state.best, it.state.best_step) == (4.0, 2)
+
+
+def test_without_steps_and_seconds_it_goes_on_while_it_gets_better(data, monkeypatch):
+    nats = iter([5.0, 4.0, *[4.5] * 9])
+    monkeypatch.setattr(Trainer, "look", lambda self: loop.Look(self.state.step, next(nats), {}))
+    monkeypatch.setattr(Trainer, "advance", lambda self: setattr(self.state, "step", self.state.step + 1) or 1.0)
+    it = trainer(data, steps=None, patience=3)
+    assert len(list(it.steps())) == 500
+    assert it.state.total is None
+
+
+def test_where_nobody_sees_it_getting_worse_it_ends_all_the_same(unwatched, monkeypatch):
+    Clock(monkeypatch, step=0.001, look=0.001)
+    for seconds in (None, 1e6):
+        it = trainer(unwatched, steps=None, seconds=seconds)
+        assert len(list(it.steps())) == UNWATCHED
+
+
+@pytest.mark.parametrize(
+    ("step", "look", "first"), [(0.1, 0.5, 0.0), (0.1, 0.5, 40.0), (0.01, 0.01, 5.0), (5.0, 2.0, 0.0), (0.2, 30.0, 1.0)]
+)
+def test_a_budget_ends_near_its_time(data, monkeypatch, step, look, first):
+    clock = Clock(monkeypatch, step, look, first)
+    it = trainer(data, steps=None, seconds=100.0, evaluations=20)
+    totals = {one.total for one in it.steps()}
+    assert 75 <= clock.now <= 105 + look
+    assert len(totals - {None}) == 1, "it becomes a number of steps once"
+
+
+def test_a_budget_that_one_step_uses_up_ends_after_it(data, monkeypatch):
+    Clock(monkeypatch, step=1000.0, look=1.0)
+    it = trainer(data, steps=None, seconds=10.0)
+    assert len(list(it.steps())) == 1
+    assert it.state.best_step == 1
+
+
+def test_of_steps_and_a_budget_the_lesser_counts(data, monkeypatch):
+    Clock(monkeypatch, step=0.1, look=0.1)
+    assert len(list(trainer(data, steps=70, seconds=100.0).steps())) == 70
+
+
+def test_what_the_watcher_takes_counts_as_time(data):
+    it = trainer(data, steps=3)
+    for _ in it.steps():
+        loop.time.sleep(0.05)
+    assert it.state.seconds > 0.1
+
+
+# ---------------------------------------------------------------- what is drawn
+
+
+def test_the_same_seed_makes_the_same_weights_whatever_is_drawn_between(data):
+    one, other = trainer(data), trainer(data)
+    for _ in one.steps():
+        pass
+    for _ in other.steps():
+        torch.rand(7)
+    assert same(weights(one), weights(other))
+    assert not same(weights(one), weights(trainer(data)))
+
+
+def test_another_seed_makes_other_weights(data):
+    assert not same(weights(trainer(data)), weights(trainer(data, seed=1)))
+
+
+def test_training_leaves_the_global_generator_as_it_was():
+    before = torch.get_rng_state()
+    train(*phones(), tiny_run(steps=1), CPU, lambda progress: None)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_every_entity_comes_once_before_any_comes_again(data):
+    it = trainer(data, batch=16)
+    N = len(data.training)
+    drawn = torch.cat([it._chosen(step) for step in range(3 * N // 16 + 1)])
+    for turn in range(3):
+        assert sorted(drawn[turn * N : (turn + 1) * N].tolist()) == list(range(N))
+    assert drawn[:N].tolist() != drawn[N : 2 * N].tolist()
+
+
+def test_a_batch_may_be_larger_than_the_data(unwatched):
+    it = trainer(unwatched, batch=100)
+    assert sorted(torch.bincount(it._chosen(0)).tolist()) == [16, 16, 17, 17, 17, 17]
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_the_best_averaged_weights_are_kept(data, monkeypatch):
+    nats = iter([5.0, 4.0, 4.5])
+    it = trainer(data, steps=3, evaluations=3)
+    kept = {}
+
+    def look(self):
+        kept[self.state.step] = [one.clone() for one in self.average.weights]
+        return loop.Look(self.state.step, next(nats), {})
+
+    monkeypatch.setattr(Trainer, "look", look)
+    for _ in it.steps():
+        pass
+    it.finish()
+    assert same(weights(it), kept[2])
+    assert not it.network.training
+
+
+def test_a_look_leaves_the_weights_as_they_were(data):
+    it = trainer(data)
+    it.advance()
+    before = weights(it)
+    assert it.look().nats == it.look().nats
+    assert same(before, weights(it))
+
+
+def test_held_out_nats_that_are_without_end_do_not_stop_it(data, monkeypatch):
+    monkeypatch.setattr(Trainer, "look", lambda self: loop.Look(self.state.step, math.inf, {}))
+    it = trainer(data, steps=4, evaluations=2)
+    assert len(list(it.steps())) == 4
+    assert (it.state.best_step, it.state.history[0]["nats"]) == (2, None)
+
+
+# ---------------------------------------------------------------- what is no number
+
+
+def test_a_loss_that_is_no_number_stops_it_with_good_weights(data):
+    it = trainer(data, rate=1e30, steps=50)
+    told = list(it.steps())
+    assert len(told) < 50
+    assert it.state.stopped == f"expected a loss that is a number, got none after step {it.state.step}"
+    assert all(math.isfinite(one.loss) for one in told)
+    assert all(one.isfinite().all() for one in [*weights(it), *it.average.weights, *it.best])
+
+
+def test_weights_that_are_no_numbers_stop_it_before_a_step(data):
+    it = trainer(data)
+    next(it.steps())
+    with torch.no_grad():
+        next(iter(it.network.parameters())).fill_(math.nan)
+    assert list(it.steps()) == []
+    assert it.state.step == 1
+    assert it.is_done
+    assert all(one.isfinite().all() for one in it.average.weights)
+
+
+def test_held_out_nats_that_are_no_number_stop_it(data, monkeypatch):
+    monkeypatch.setattr(Trainer, "look", lambda self: loop.Look(self.state.step, math.nan, {}))
+    it = trainer(data, steps=4, evaluations=4)
+    assert len(list(it.steps())) == 1
+    assert it.state.stopped.startswith("expected a loss on the held-out part that is a number")
+
+
+def test_training_tells_it_in_one_line():
+    with pytest.raises(TrainingError, match=r"^train: expected a loss .* Lower train\.rate \(1e\+30\)\.$"):
+        train(*phones(), tiny_run(rate=1e30, steps=50), CPU, lambda progress: None)
+
+
+# ---------------------------------------------------------------- choices
+
+
+def test_balance_divides_what_each_property_costs(data):
+    one, other = trainer(data), trainer(data, balance=True)
+    one.advance(), other.advance()
+    assert not same(weights(one), weights(other))
+
+
+def test_the_paper_objective_and_masks_train_too(data):
+    paper = Run.of("paper")
+    run = replace(tiny_run(), hiding=paper.hiding, train=replace(paper.train, steps=3, batch=16))
+    it = Trainer(data, run, CPU)
+    assert len(list(it.steps())) == 3
+
+
+@pytest.mark.parametrize(
+    ("choice", "complaint"),
+    [
+        ({"rate": math.nan}, "rate: expected more than 0, got nan"),
+        ({"seconds": math.inf}, "seconds: expected more than 0, got inf"),
+        ({"validation": 1.0}, "validation: expected 0 to below 1, got 1.0"),
+        ({"smoothing": 1.0}, "smoothing: expected 0 to below 1"),
+        ({"precision": "float16"}, "precision: expected one of auto, float32, bfloat16"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_refused(choice, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        TrainConfig(**choice)
