@@ -41,6 +41,32 @@ def attention_scale(width: int, heads: int, base: int) -> float:
     return float((base / heads) ** 0.5 / (width / heads))
 
 
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`F.linear`, in halves on a CPU over as many rows as stand on a grid, so that few numbers of rows ever occur.
+
+    oneDNN makes its code anew for each number of rows, and no two steps have the same: that took longer than the product.
+    """
+    rows = math.prod(x.shape[:-1])
+    more = -rows % _coarse(rows) if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") else 0
+    if not more:
+        return F.linear(x, weight, bias)
+    padded = F.pad(x.reshape(rows, x.shape[-1]), (0, 0, 0, more))
+    return F.linear(padded, weight, bias)[:rows].view(*x.shape[:-1], -1)
+
+
+def _coarse(rows: int) -> int:
+    """How far apart numbers of rows on the grid are: an eighth to a sixteenth of them, and a power of two."""
+    return int(max(32, 1 << max(rows.bit_length() - 4, 0)))
+
+
+class Linear(nn.Linear):
+    """A linear map of rows, by `linear`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., in) -> (..., out)"""
+        return linear(input, self.weight, self.bias)
+
+
 class GroupedLinear(nn.Module):
     """One linear map per group of rows."""
 
@@ -50,12 +76,12 @@ class GroupedLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(groups, out)) if bias else None
 
     def forward(self, x: Tensor, counts: Sequence[int]) -> Tensor:
-        """(n, in) -> (n, out); one `F.linear` per slice is faster on a CPU than a padded bmm."""
+        """(n, in) -> (n, out); one product per slice is faster on a CPU than a padded bmm."""
         if len(counts) == 1:
-            return F.linear(x, self.weight[0], None if self.bias is None else self.bias[0])
+            return linear(x, self.weight[0], None if self.bias is None else self.bias[0])
         weights, biases = self.weight.unbind(), self.biases()
         rows = zip(x.split(list(counts)), weights, biases, strict=True)
-        return torch.cat([F.linear(part, weight, bias) for part, weight, bias in rows])
+        return torch.cat([linear(part, weight, bias) for part, weight, bias in rows])
 
     def biases(self) -> Sequence[Tensor | None]:
         """One for each group."""
@@ -91,8 +117,8 @@ class GLUBlock(nn.Module):
     def _one(
         self, x: Tensor, widen: Tensor, bias: Tensor, narrow: Tensor, offset: Tensor, gain: Tensor, shift: Tensor
     ) -> Tensor:
-        h = F.glu(F.linear(x, widen, bias))  # (n, f)
-        h = F.glu(F.linear(h, narrow, offset))  # (n, D)
+        h = F.glu(linear(x, widen, bias))  # (n, f)
+        h = F.glu(linear(h, narrow, offset))  # (n, D)
         return F.layer_norm(x + self.dropout(h), gain.shape, gain, shift)
 
 

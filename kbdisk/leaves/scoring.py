@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear, scored
+from kbdisk.blocks import GroupedLinear, linear, scored
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.reading import BY_HEART, TextVectors, all_texts
@@ -73,7 +73,7 @@ def _multiplied(h: Tensor, table: Tensor, bias: Tensor | None, slots: Slots, wid
     rows, labels = _cut(h, slots.first, slots.rows), _cut(table, slots.start, slots.labels)
     offsets = [None] * len(labels) if bias is None else _cut(bias, slots.start, slots.labels)
     values = [
-        F.pad(F.linear(x, own, offset).float(), (0, width - len(own)), value=-torch.inf)
+        F.pad(linear(x, own, offset).float(), (0, width - len(own)), value=-torch.inf)
         for x, own, offset in zip(rows, labels, offsets, strict=True)
     ]
     return Scores(torch.from_numpy(_ranges(slots.first, slots.rows)).to(h.device), torch.cat(values))

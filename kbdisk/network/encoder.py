@@ -11,7 +11,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import Dropout
+from kbdisk.blocks import Dropout, Linear
 from kbdisk.network.layout import Layout
 
 
@@ -21,12 +21,12 @@ class Layer(nn.Module):
     def __init__(self, width: int, heads: int, hidden: int, dropout: float, scale: float) -> None:
         super().__init__()
         self.before_attention = nn.LayerNorm(width)
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * width)
-        self.mix = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * width)
+        self.mix = Linear(width, width)
         self.before_map = nn.LayerNorm(width)
-        self.widen = nn.Linear(width, hidden)
-        self.narrow = nn.Linear(hidden, width)
+        self.widen = Linear(width, hidden)
+        self.narrow = Linear(hidden, width)
         self.dropout = Dropout(dropout)
         self.heads, self.scale = heads, scale
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import attention_scale
+from kbdisk.blocks import Linear, attention_scale
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.leaves.text.packing import Packing, exact, steady
 
@@ -41,12 +41,12 @@ class Layer(nn.Module):
     def __init__(self, width: int, heads: int, hidden: int, scale: float) -> None:
         super().__init__()
         self.before_attention = nn.LayerNorm(width)
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * width)
-        self.mix = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * width)
+        self.mix = Linear(width, width)
         self.before_map = nn.LayerNorm(width)
-        self.widen = nn.Linear(width, hidden)
-        self.narrow = nn.Linear(hidden, width)
+        self.widen = Linear(width, hidden)
+        self.narrow = Linear(hidden, width)
         self.heads, self.scale = heads, scale
 
     def forward(self, x: Tensor, packing: Packing, causal: bool = False, first: bool = False) -> Tensor:
