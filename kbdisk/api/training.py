@@ -19,7 +19,7 @@ from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.entity import show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
-from kbdisk.schemas.inference import infer
+from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.schema import Schema, names_of
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training import checkpoint
@@ -37,7 +37,7 @@ BUDGET = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
 
 def train(
     kb: Knowledge,
-    schema: Schema | Folder | None = None,
+    schema: Schema | Inference | Folder | None = None,
     *,
     preset: str = "default",
     budget: str | float | None = None,
@@ -63,7 +63,7 @@ def train(
     keep = None
     if out is not None:
         refuse_place(out, force)
-        keep = FilePath(out).with_name(f"{FilePath(out).name}.training")
+        keep = checkpoint.beside(FilePath(out))
     try:
         made = trained(
             known,
@@ -112,10 +112,12 @@ def seconds_of(budget: str | float) -> float:
     return seconds
 
 
-def schema_of(schema: Schema | Folder | None, reading: Reading) -> Schema:
+def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> Schema:
     """The schema that is meant, or else the one that the entities seem to have."""
     if isinstance(schema, Schema):
         return schema
+    if isinstance(schema, Inference):
+        return schema.schema
     if schema is not None:
         return Schema.read(schema)
     if len(reading.sources) == 1:
@@ -136,9 +138,10 @@ def refuse_strangers(schema: Schema, reading: Reading) -> None:
     )
 
 
-def facts(device: torch.device, schema: Schema | Folder | None) -> dict[str, Any]:
+def facts(device: torch.device, schema: Schema | Inference | Folder | None) -> dict[str, Any]:
     """Where and when, and with what, a model was trained."""
-    told = "inferred" if schema is None else "given" if isinstance(schema, Schema) else os.fspath(schema)
+    inferred = schema is None or isinstance(schema, Inference)
+    told = "inferred" if inferred else "given" if isinstance(schema, Schema) else os.fspath(schema)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     return {
         "kbdisk": version("kbdisk"),

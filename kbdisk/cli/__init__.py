@@ -13,10 +13,14 @@ from typing import Any
 
 import rich_click as click
 
+from kbdisk.cli.belief import belief
+from kbdisk.cli.complete import complete
+from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
 from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
 from kbdisk.cli.show import show
+from kbdisk.cli.train import train
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning
 
@@ -67,12 +71,17 @@ def main() -> None:
     \b
     kbdisk inspect kb.ttl                    what is in it, and what is missing
     kbdisk schema infer kb.ttl > kb.yaml     what kind of value stands where
+    kbdisk train kb.ttl --budget 10m         a model that completes, samples, scores
     kbdisk write kb.ttl --out kb.jsonl       the same in another format
     """
 
 
+main.add_command(belief)
+main.add_command(evaluate)
+main.add_command(complete)
 main.add_command(inspect)
 main.add_command(sample)
 main.add_command(schema)
 main.add_command(show)
+main.add_command(train)
 main.add_command(write)

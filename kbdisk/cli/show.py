@@ -72,7 +72,7 @@ def _tables(files: Files, name: str) -> bytes:
         console.print()
         rows = quality(metrics)
         if rows:
-            _quality(console, rows)
+            show_quality(console, rows)
         else:
             console.print(Text("Nothing was held out, or nothing of it was measured.", "dim"))
 
@@ -91,7 +91,7 @@ def _pairs(console: Console, group: dict[str, str]) -> None:
     console.print(table)
 
 
-def _quality(console: Console, rows: list[Row]) -> None:
+def show_quality(console: Console, rows: list[Row]) -> None:
     """The table of quality: of a narrow terminal, fewer columns, the figures last to go."""
     from rich.text import Text
 

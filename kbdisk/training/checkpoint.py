@@ -68,11 +68,8 @@ class Checkpoint:
     @classmethod
     def begin(cls, folder: FilePath, identity: dict[str, Any], *, force: bool = False) -> Self:
         """A new run's folder; an unfinished run that is there is in the way unless forced."""
-        if not force and (folder / STATE).exists():
-            step = _read(folder)["state"]["step"]
-            raise CheckpointError(
-                str(folder), f"a run stopped there after step {step:,}. Say --resume to go on, --force to begin anew."
-            )
+        if not force:
+            refuse_unfinished(folder)
         remove(folder)
         try:
             folder.mkdir(parents=True)
@@ -142,6 +139,20 @@ class Checkpoint:
         if self.metrics is not None:
             self.metrics.close()
             self.metrics = None
+
+
+def beside(model: FilePath) -> FilePath:
+    """Where a run is kept until its model is in its own folder."""
+    return model.with_name(f"{model.name}.training")
+
+
+def refuse_unfinished(folder: FilePath) -> None:
+    """CheckpointError where a new run would lose one that can go on."""
+    if is_there(folder):
+        step = _read(folder)["state"]["step"]
+        raise CheckpointError(
+            str(folder), f"a run stopped there after step {step:,}. Say --resume to go on, --force to begin anew."
+        )
 
 
 def is_there(folder: FilePath) -> bool:

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,10 +19,11 @@ from kbdisk.codec import Codec
 from kbdisk.diffusion import loss
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
+from kbdisk.scoring import Constants
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
-from kbdisk.training.looking import Look, look
+from kbdisk.training.looking import Look, look, measured
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
@@ -53,6 +55,8 @@ class Progress:
     seconds: float
     loss: float  # of this step, nats per entity
     look: Look | None = None  # where there was one
+    ended: bool = False  # whether it was the last
+    measure: Callable[[], list[dict[str, Any]]] | None = None  # how wrong answers are by now, for whoever wants to know
 
 
 Watch = Callable[[Progress], None]
@@ -73,7 +77,7 @@ class Trainer:
 
     def __init__(self, data: Data, run: Run, device: torch.device) -> None:
         self.config, self.run, self.device = run.train, run, device
-        self.codec = data.codec
+        self.codec, self.training = data.codec, data.training
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
         network, grown = build(data.codec, run)
         self.network = network.to(device)
@@ -158,7 +162,8 @@ class Trainer:
             state.seconds, last = state.seconds + now - last, now
             if seen is not None:
                 self._judge(seen)
-            yield Progress(state.step, state.total, state.seconds, nats, seen)
+            measure = self.measure if seen else None
+            yield Progress(state.step, state.total, state.seconds, nats, seen, self.is_done, measure)
 
     @property
     def is_done(self) -> bool:
@@ -196,6 +201,17 @@ class Trainer:
         self.network.eval()
         with self.average.applied(), computing(self.config.precision, self.device):
             return look(self.network, self.held_out, len(self.codec.slots), self.run.seed, self.state.step)
+
+    def measure(self) -> list[dict[str, Any]]:
+        """How wrong the averaged weights' answers are on some of the held-out part, beside the constants."""
+        self.network.eval()
+        with self.average.applied(), computing(self.config.precision, self.device):
+            return measured(self.network, self.codec, self.constants, self.held_out, self.run.seed)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """What is best said to everybody."""
+        return Constants.fit(self.codec, self.training)
 
     def _judge(self, seen: Look) -> None:
         state = self.state

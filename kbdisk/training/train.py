@@ -11,7 +11,6 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.schemas.schema import Schema
-from kbdisk.scoring import Constants
 from kbdisk.training.checkpoint import Checkpoint, identity, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, Watch
@@ -107,5 +106,5 @@ def _record(trainer: Trainer, data: Data, source: Mapping[str, Any]) -> Record:
         list(data.training.ids),
         state.history,
         facts=facts,
-        constants=Constants.fit(data.codec, data.training).to_json(),
+        constants=trainer.constants.to_json(),
     )

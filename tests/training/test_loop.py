@@ -267,3 +267,17 @@ def test_the_paper_objective_and_masks_train_too(data):
 def test_a_choice_that_makes_no_sense_is_refused(choice, complaint):
     with pytest.raises(ValueError, match=complaint):
         TrainConfig(**choice)
+
+
+def test_at_a_look_a_watcher_may_ask_how_wrong_answers_are_beside_the_constants(data):
+    it = trainer(data, steps=2, evaluations=1)
+    first, last = it.steps()
+    assert (first.measure, first.ended) == (None, False)
+    before = weights(it)
+    rows = last.measure()
+    assert last.ended
+    assert same(before, weights(it))
+    assert rows == last.measure()
+    assert {"number", "category"} <= {row["kind"] for row in rows}
+    assert "text" not in {row["kind"] for row in rows}
+    assert all(row["n"] and row["constant"] is not None for row in rows)

@@ -1,0 +1,43 @@
+"""What is said of a command that was stopped and can go on: how to go on."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator
+
+import rich_click as click
+from click.core import ParameterSource
+
+
+@contextlib.contextmanager
+def resumable(context: click.Context) -> Iterator[None]:
+    """Where training was stopped by a signal and is kept, say how to go on and exit as shells do; see `Interrupted`."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        number = getattr(error, "signal", None)
+        if number is None:
+            raise
+        click.echo(f"{error}\nGo on with: {said_again(context)}", err=True)
+        context.exit(128 + number)
+
+
+def said_again(context: click.Context) -> str:
+    """The command as it was said, with --resume where it has that."""
+    arguments: list[str] = []
+    options: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name == "resume":
+            options.append("--resume")
+        elif context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            value = context.params[name]
+            several = list(value) if isinstance(value, tuple) else [value]
+            if isinstance(parameter, click.Argument):
+                arguments += several
+            elif getattr(parameter, "is_flag", False):
+                options.append(parameter.opts[-1])
+            else:
+                options += [part for one in several for part in (parameter.opts[-1], str(one))]
+    return shlex.join(["kbdisk", context.info_name or "", *arguments, *options])
