@@ -30,7 +30,7 @@ from kbdisk.training.trained import CHUNK, Trained, batches
 
 ENTITIES = 500  # in memory at once
 
-Watch = Callable[[int], None]  # how many entities are done
+Watch = Callable[[int, int], None]  # how many entities are done, of how many
 
 
 @dataclass(eq=False)
@@ -59,6 +59,7 @@ class Completing(Iterator[Completion]):
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
         self._met: Counter[str] = Counter()
         self._unique: dict[tuple[str, Path], set[str]] = {}
+        self.total = 0
         self._completions = self._all()
 
     def __next__(self) -> Completion:
@@ -69,7 +70,7 @@ class Completing(Iterator[Completion]):
     def _all(self) -> Iterator[Completion]:
         most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
         filler = Filler(self.trained, self.choices, most)
-        shapes = Shapes.learn(self.schema, self.entities)
+        shapes = Shapes.learn(self.schema, self._counted())
         graph = Graph.read(self.schema, self.entities) if self.codec.index.over else None
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self._learn_unique()
@@ -82,7 +83,7 @@ class Completing(Iterator[Completion]):
                 yield Completion(entity, one.filled if one else {})
             self.summary.entities += len(chunk)
             if self.watch is not None:
-                self.watch(self.summary.entities)
+                self.watch(self.summary.entities, self.total)
         self._count_held()
 
     def _filled(
@@ -110,6 +111,11 @@ class Completing(Iterator[Completion]):
             for one in some:
                 self._compute(one, placing)
         return {id(one.entity): one for one in asked}, number
+
+    def _counted(self) -> Iterator[Entity]:
+        for entity in self.entities:
+            self.total += 1
+            yield entity
 
     def _gaps(self, entity: Entity, reading: Reading, table: Table) -> list[Gap]:
         fields = self.fields[reading.of]

@@ -71,7 +71,7 @@ def fields_of(codec: Codec, choices: Choices) -> dict[str, Fields]:
     places = places_of(codec.schema)
     made = {name: _Making(codec, found, places, choices).fields() for name, found in codec.schema.classes.items()}
     for path in choices.only:
-        if not any(_meets(path, one) for each in made.values() for one in [*each.of.properties, *each.property]):
+        if not any(meets(path, one) for each in made.values() for one in [*each.of.properties, *each.property]):
             hint = did_you_mean(show(path), set(names_of(codec.schema)))
             raise SchemaError(show(path), f"expected a path of the schema, got one that no class has.{hint}")
     return made
@@ -103,7 +103,7 @@ class _Making:
 
     def _is_wanted(self, slot: Slot) -> bool:
         """Text where it is named alone; what is computed not at all."""
-        named = any(_meets(one, slot.path) for one in self.choices.only)
+        named = any(meets(one, slot.path) for one in self.choices.only)
         if self.choices.only and not named:
             return False
         return (slot.kind != "text" or named) and self._property(slot.path).formula is None
@@ -141,7 +141,7 @@ class _Making:
         known = self.known.get(one.lead, 0)
         if known < self.choices.least:
             return few(known, self.choices.least)
-        if any(_meets(path, one.path) for path in self.choices.only):
+        if any(meets(path, one.path) for path in self.choices.only):
             return ""
         if one.one.unique:
             return UNIQUE
@@ -151,7 +151,7 @@ class _Making:
     def _lacking(self, path: Path) -> None:
         """A property that has no slot to be asked for: why."""
         one = self.of.properties[path]
-        if one.formula is not None or (self.choices.only and not any(_meets(each, path) for each in self.choices.only)):
+        if one.formula is not None or (self.choices.only and not any(meets(each, path) for each in self.choices.only)):
             return
         found = Field(self.of.name, path, path, one, one.kind)
         under = [leaf for leaf, place in self.places.items() if place.property == path]
@@ -214,7 +214,7 @@ def plain(path: Iterable[Any]) -> Path:
     return tuple(key for key in path if not isinstance(key, int))
 
 
-def _meets(told: Path, path: Path) -> bool:
+def meets(told: Path, path: Path) -> bool:
     """Whether a path that a user told leads to this one, or further into it."""
     one, other = plain(told), plain(path)
     least = min(len(one), len(other))

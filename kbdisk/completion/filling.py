@@ -27,7 +27,7 @@ from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.training.trained import Trained
 
 HALF = 0.5  # of the share of its class that has it: as likely as that, a property is taken to be recorded
-UNLIKELY = "not likely to be recorded for such an entity"
+UNLIKELY = "unlikely to be recorded"
 EMPTY = "likeliest to be empty"
 
 

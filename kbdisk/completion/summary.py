@@ -73,11 +73,11 @@ class Summary:
             self.rows[key] = made
         return self.rows[key]
 
-    def unwritten(self, of: str, path: Path, why: str, confidence: float) -> None:
-        """A value that was filled in, and that the target then had no place for."""
-        row = self.rows[of, path]
+    def unwritten(self, of: str, path: str, why: str) -> None:
+        """A gap that was filled, and that the target then had no place for."""
+        row = next(row for row in self.rows.values() if row.of == of and show_pattern(row.path) == path)
+        row.sure *= (row.filled - 1) / row.filled
         row.filled -= 1
-        row.sure -= confidence
         row.held[why] += 1
 
     @property

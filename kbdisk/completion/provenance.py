@@ -1,0 +1,111 @@
+"""Where filled values come from: a row of plain data for each, and the file beside a target that has them, a row a line.
+
+id, class   of the entity
+path, value what was put where, as it stands in the target
+property    what of the schema that is, or is a part of; `gap` is what was filled as one, where that is more
+confidence  how likely it is right; of a number, that the truth is no further off than `within`
+interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
+draws       values drawn besides, where they were asked for: each with those of the entity's other gaps
+estimate    which value was taken: median, mean, mode, sample, or by a formula
+presence    how likely such an entity has the property recorded at all
+calibrated  whether confidence and interval were corrected on held-out entities
+model, time by which model, and when
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import IO, Any
+
+import orjson
+import torch
+
+from kbdisk.completion.placing import Told
+from kbdisk.completion.summary import Summary
+from kbdisk.entity import Completion, Path, show
+from kbdisk.loaders.tagged import encode
+from kbdisk.loaders.target import writing
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.training.trained import Trained
+
+SUFFIX = ".provenance.jsonl"
+SHORT = 12  # digits of a model's hash
+
+
+def sidecar_of(target: str) -> FilePath:
+    """The file that tells where a target's new values come from."""
+    return FilePath(f"{target}{SUFFIX}")
+
+
+def fingerprint(trained: Trained) -> str:
+    """A short hash of a model's weights."""
+    digest = hashlib.sha256()
+    for name, one in sorted(trained.network.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:SHORT]
+
+
+def rows(completion: Completion, model: Mapping[str, Any], time: str) -> Iterator[dict[str, Any]]:
+    """A row for each value that was filled in."""
+    for path, one in completion.filled.items():
+        told = one.belief
+        assert isinstance(told, Told)
+        row: dict[str, Any] = {"id": completion.entity.id, "path": show(path), "value": encode(one.value)}
+        row |= {"class": told.of, "property": show_pattern(told.field)}
+        if told.gap != path:
+            row["gap"] = show(told.gap)
+        row |= {"confidence": _short(one.confidence), "interval": _short(told.interval), "within": _short(told.within)}
+        if told.draws:
+            row["draws"] = [encode(each) for each in told.draws]
+        row["estimate"] = told.estimate
+        if told.formula:
+            row["formula"] = told.formula
+        yield row | {"presence": _short(told.presence), "calibrated": told.calibrated, "model": model, "time": time}
+
+
+def line(row: Mapping[str, Any]) -> bytes:
+    """A row as it stands in the file."""
+    return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def read_rows(kept: IO[bytes], refused: Collection[tuple[str, Path]] = ()) -> Iterator[dict[str, Any]]:
+    """The rows that were kept, but for what the target refused."""
+    without = {(id, show(path)) for id, path in refused}
+    kept.seek(0)
+    for one in kept:
+        row = orjson.loads(one)
+        if (row["id"], row["path"]) not in without:
+            yield row
+
+
+def unwritten(summary: Summary, kept: IO[bytes], refused: Collection[tuple[str, Path, str]]) -> None:
+    """Let a summary tell of values that were filled in, and that the target had no place for."""
+    reasons = {(id, show(path)): why for id, path, why in refused}
+    gaps: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for row in read_rows(kept) if reasons else ():
+        why = reasons.get((row["id"], row["path"]))
+        if why is not None:
+            gaps[row["id"], row.get("gap", row["path"])] = (row["class"], row["property"], why)
+    for of, path, why in gaps.values():
+        summary.unwritten(of, path, why)
+
+
+def write_sidecar(file: FilePath, kept: IO[bytes], refused: Collection[tuple[str, Path]], *, add: bool) -> None:
+    """Write the rows that were kept, but for what the target refused; with `add` after those that are there."""
+    before = file.read_bytes() if add and file.exists() else b""
+    with writing(file) as stream:
+        stream.write(before)
+        for row in read_rows(kept, refused):
+            stream.write(line(row))
+
+
+def _short(told: Any) -> Any:
+    """Numbers with as many digits as mean something."""
+    if isinstance(told, Mapping):
+        return {name: _short(each) for name, each in told.items()}
+    if isinstance(told, tuple):
+        return [_short(each) for each in told]
+    return float(f"{told:.6g}") if isinstance(told, float) else told
