@@ -7,17 +7,21 @@ from dataclasses import replace
 
 import pytest
 import torch
+from counts import COUNT, Count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.batch import Batch
 from kbdisk.codec import Codec, CodecConfig, EvidenceConfig
+from kbdisk.diffusion import reveal
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Quantity, Text
 from kbdisk.errors import SchemaError
 from kbdisk.leaves import KINDS
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.words import Words
+from kbdisk.network.config import ModelConfig
+from kbdisk.network.disk import DiSK
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -227,6 +231,26 @@ def test_linked_entities_are_called_by_their_labels():
     assert "Lyon" in cities.names
 
 
+def test_a_kind_that_somebody_adds_later_is_a_kind_like_any_other(monkeypatch):
+    before = CodecConfig()
+    monkeypatch.setitem(KINDS, Count, COUNT)
+    schema = of_one_class(
+        {("children",): Property(Count()), ("oem",): Property(Category()), ("x",): Property(Number())}
+    )
+    people = [Entity(str(i), {"children": i % 5, "oem": "a", "x": 0.5 * i}) for i in range(12)]
+    codec = Codec.fit(schema, people, before)
+    assert [slot.kind for slot in codec.slots] == ["number", "category", "count"]
+    batch = whole_batch(codec, people)
+    assert list(batch.spans.values()) == [(0, 12), (12, 24), (24, 36)]
+    assert codec.trees(batch, batch.known) == [one.tree for one in people]
+    again = Codec.from_json(json.loads(json.dumps(codec.to_json())), schema)
+    assert again.slots == codec.slots
+    assert again.config == codec.config == CodecConfig(kinds={"count": COUNT.config()})
+    blank = whole_batch(codec, [Entity("blank", {"children": None})], "gaps")
+    drawn = reveal(DiSK(codec, ModelConfig(width=16, heads=2, layers=1)), blank)
+    assert codec.leaves(drawn, blank.asked)[0].keys() == {("children",)}
+
+
 # ---------------------------------------------------------------- what is asked for
 
 
@@ -419,6 +443,113 @@ def test_of_a_list_longer_than_is_learnt_the_first_places_are_and_its_length_is_
     }
 
 
+# ---------------------------------------------------------------- lists and maps whose length is drawn first
+
+KEYED = of_one_class(
+    {
+        ("currencies",): Property(Mapped({"rate": Number(), "coins": Listed({"": Number()})})),
+        ("names",): Property(Listed({"": Category()})),
+        ("cameras",): Property(Listed({"kind": Category(), "lenses": Listed({"": Number()})})),
+    },
+    "Land",
+)
+LANDS = [
+    Entity(
+        str(i),
+        {
+            "currencies": {key: {"rate": 1.5 * i, "coins": [1, 2]} for key in ("EUR", "CHF", "USD")[: i % 4]},
+            "names": ["a", "b", "c"][: i % 4],
+            "cameras": [{"kind": "wide", "lenses": [3, 4]}, {"kind": "tele", "lenses": [5]}][: i % 3],
+        },
+        ("Land",),
+    )
+    for i in range(24)
+]
+KEYS = Codec.fit(KEYED, LANDS)
+
+
+def filled(tree, values: dict[tuple, object], ask) -> list[dict]:
+    """What an entity is made of once what it asks for was said so: without the entity, and with it."""
+    entity = Entity("it", tree, ("Land",))
+    batch = whole_batch(KEYS, [entity], ask)
+    asked = batch.asked
+    assert {KEYS.slots[slot].path for slot in batch.slot[asked].tolist()} == values.keys()
+    for token in asked.nonzero()[:, 0].tolist():
+        slot = KEYS.slots[batch.slot[token]]
+        codes = slot.codec.encode([values[slot.path]])
+        batch = batch.with_values(slot.kind, torch.tensor([token - batch.spans[slot.kind][0]]), codes)
+    return [KEYS.trees(batch, asked)[0], KEYS.trees(batch, asked, [entity])[0]]
+
+
+@pytest.mark.parametrize("name", ["currencies", "names", "cameras"])
+def test_of_a_list_or_map_whose_length_alone_is_drawn_no_shell_is_made_but_an_empty_one_is_empty(name):
+    assert filled({name: None}, {(name, "count"): 2}, "gaps") == [{}, {}]
+    assert filled({name: None}, {(name, "count"): 0}, "gaps") == [{name: {} if name == "currencies" else []}] * 2
+
+
+def test_within_an_entry_that_is_given_no_shell_is_made_and_what_is_given_stays():
+    euro = {"EUR": {"rate": 1.5, "coins": None}}
+    assert filled({"currencies": euro}, {("currencies", 0, "coins", "count"): 2}, "gaps") == [
+        {},
+        {"currencies": {"EUR": {"rate": 1.5}}},
+    ]
+    assert filled({"cameras": [{"kind": "wide", "lenses": None}]}, {("cameras", 0, "lenses", "count"): 1}, "gaps") == [
+        {},
+        {"cameras": [{"kind": "wide"}]},
+    ]
+
+
+def test_the_value_of_a_given_key_goes_with_its_entity_and_is_nowhere_without_it():
+    tree = {"currencies": {"EUR": {"rate": None}, "CHF": {"rate": 2.5}}}
+    assert filled(tree, {("currencies", 0, "rate"): 1.5}, "gaps") == [
+        {},
+        {"currencies": {"EUR": {"rate": 1.5}, "CHF": {"rate": 2.5}}},
+    ]
+
+
+def test_entries_of_a_map_that_are_drawn_whole_have_keys_of_their_own():
+    places = [("currencies", place, field) for place in range(3) for field in ("key", "rate")]
+    values = dict(zip(places, ["EUR", 1.0, "CHF", 2.0, "EUR", 3.0], strict=True))
+    assert filled({}, values, places) == [{"currencies": {"EUR": {"rate": 1.0}, "CHF": {"rate": 2.0}}}] * 2
+    counted = {("currencies", "count"): 2, **values}
+    assert filled({}, counted, list(counted)) == filled({}, values, places)
+    assert filled({}, {places[3]: 2.0}, [places[3]]) == [{}, {}]
+    tree = {"currencies": {"EUR": {"rate": 9.0}}}
+    given = filled(tree, dict(list(values.items())[2:]), places[2:])
+    assert given == [{"currencies": {"CHF": {"rate": 2.0}, "EUR": {"rate": 3.0}}}, tree]
+
+
+def test_nothing_stands_beyond_the_length_of_a_list():
+    place = ("names", 2)
+    assert filled({}, {place: "c", ("names", "count"): 2}, [place, ("names", "count")]) == [{}, {}]
+    assert (
+        filled({}, {place: "c", ("names", "count"): 3}, [place, ("names", "count")])
+        == [{"names": [None, None, "c"]}] * 2
+    )
+    assert filled({"names": ["a"]}, {place: "c"}, [place]) == [{"names": [None, None, "c"]}, {"names": ["a"]}]
+
+
+@pytest.mark.parametrize("ask", ["gaps", "all"])
+def test_whatever_is_drawn_of_lists_and_maps_makes_a_tree(ask):
+    trees = [
+        {"currencies": None},
+        {"currencies": None, "names": None, "cameras": None},
+        {},
+        {"names": ["a", None]},
+        {"currencies": {"EUR": None, "CHF": {"coins": None}}},
+        {"cameras": [{}, {"lenses": None}, None]},
+    ]
+    entities = [Entity(str(i), tree, ("Land",)) for i, tree in enumerate(trees)]
+    model = DiSK(KEYS, ModelConfig(width=16, heads=2, layers=1)).eval()
+    blank = whole_batch(KEYS, entities * 20, ask)
+    drawn = reveal(model, blank, generator=torch.Generator().manual_seed(0))
+    for trees in (KEYS.trees(drawn, blank.asked), KEYS.trees(drawn, blank.asked, entities * 20)):
+        for tree in trees:
+            again = KEYED.apply(Entity("it", tree, ("Land",)))
+            assert again.tree == tree
+            assert not KEYED.check(again)
+
+
 # ---------------------------------------------------------------- values that there are
 
 DATED = [
@@ -482,13 +613,24 @@ def test_with_its_entity_what_was_drawn_is_whole():
 
 @pytest.mark.parametrize(
     ("drawn", "unit", "found"),
-    [(900.0, "kg", 1), (900.0, "g", 900), (1900.0, "g", 1000), (1.7, "g", 50), (700.4, "g", 700), (0.4, "kg", 0.4)]
-    + [(0.01, "kg", 0.05), (900.0, "stone", 900)],  # how many grams a stone is nobody said
+    [
+        *(
+            (900.0, "kg", 1),
+            (900.0, "g", 900),
+            (1900.0, "g", 1000),
+            (1.7, "g", 50),
+            (700.4, "g", 700),
+            (0.4, "kg", 0.4),
+        ),
+        *((0.01, "kg", 0.05), (900.0, "stone", 900)),  # how many grams a stone is nobody said
+    ],
 )
 def test_whatever_its_unit_a_drawn_number_is_within_the_bounds(drawn, unit, found):
     number = Number(integer=True, minimum=50, maximum=1000)
     kind = QuantityKind("g", {"kg": 1000.0, "stone": None}, number)
-    codec = Codec.fit(of_one_class({("weight",): Property(kind)}), [Entity("known", {"weight": Quantity(5.5, "stone")})])
+    codec = Codec.fit(
+        of_one_class({("weight",): Property(kind)}), [Entity("known", {"weight": Quantity(5.5, "stone")})]
+    )
     batch = whole_batch(codec, [Entity("blank", {"weight": Quantity(None, unit)})], "gaps")
     asked = batch.asked
     token = asked.nonzero()[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,7 +45,7 @@ class Codec:
         cls, schema: Schema, entities: Iterable[Entity], config: CodecConfig | None = None, graph: Graph | None = None
     ) -> Codec:
         """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
-        config = config or CodecConfig()
+        config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
         fitted = fit(schema, entities, config, graph)
         return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns)
 
@@ -119,15 +119,18 @@ class Codec:
         """The same put together: a tree of these values for each entity, and of no others.
 
         With the batch's entities each property is whole: a number that was asked for has the unit that it was given.
+        What has no place is left out: a list of which the length alone was drawn, an entry of a map without a key.
         """
         names = [self.classes[number] for number in batch.classes.tolist()]
         found = self.leaves(batch, of)
-        for entity, name, leaves in zip(entities, names, found, strict=False):
+        given = [self.schema.leaves(entity) for entity in entities] or [{} for _ in found]
+        for known, name, leaves in zip(given, names, found, strict=True):
             at = self.index.tables[name].property
             touched = {at[path] for path in leaves}
-            for path, value in self.schema.leaves(entity).items():
+            for path, value in known.items():
                 if any(path[: len(one)] == one for one in touched):
                     leaves.setdefault(path, value)
+            self.index.lists.mend(name, leaves, known)
         return [self.schema.tree(leaves, name) for leaves, name in zip(found, names, strict=True)]
 
     def to_json(self) -> dict[str, Any]:

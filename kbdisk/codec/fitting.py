@@ -26,7 +26,7 @@ from kbdisk.codec.slots import (
     incoming_leaf,
     path_key,
     places_of,
-    slot_key,
+    slot_order,
 )
 from kbdisk.entity import Entity, Link, Path, Text
 from kbdisk.graph import Graph, pattern
@@ -170,7 +170,8 @@ class Making:
 def _numbered(made: Iterable[tuple[Slot, Path]]) -> Iterator[Slot]:
     """Slots in order, parts of one property under one number."""
     units: dict[Any, int] = {}
-    for slot, property in sorted(made, key=lambda pair: slot_key(pair[0])):
+    key = slot_order()
+    for slot, property in sorted(made, key=lambda pair: key(pair[0])):
         yield replace(slot, unit=units.setdefault((slot.of, property, slot.over), len(units)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +14,9 @@ import numpy.typing as npt
 import torch
 
 from kbdisk.codec.asking import Table
+from kbdisk.codec.lists import Lists
 from kbdisk.codec.mending import Mending
-from kbdisk.codec.slots import ORDER, Over, Slot, places_of
+from kbdisk.codec.slots import Over, Slot, places_of
 from kbdisk.graph import linking
 from kbdisk.schemas.schema import Schema
 from kbdisk.tokens import Layout
@@ -83,6 +85,11 @@ class Index:
         return Mending(self.schema, self.slots)
 
     @cached_property
+    def lists(self) -> Lists:
+        """Where there are lists and maps."""
+        return Lists(self.schema)
+
+    @cached_property
     def unit(self) -> Ints:
         """(S,) the unit of each slot."""
         return np.array([slot.unit for slot in self.slots], np.int64)
@@ -104,14 +111,14 @@ class Index:
     @cached_property
     def layout(self) -> Layout:
         """What a data set has to know."""
-        kinds = [slot.kind for slot in self.slots]
-        ends = list(accumulate((kinds.count(kind) for kind in ORDER if kind in kinds), initial=0))
+        kinds = Counter(slot.kind for slot in self.slots)  # in the slots' own order
+        ends = accumulate(kinds.values(), initial=0)
         own = {
             name: [n for n, slot in enumerate(self.slots) if slot.of == name and not slot.fixed]
             for name in self.classes
         }
         return Layout(
-            spans=dict(zip(dict.fromkeys(kinds), pairwise(ends), strict=True)),
+            spans=dict(zip(kinds, pairwise(ends), strict=True)),
             fixed=torch.tensor([slot.fixed for slot in self.slots], dtype=torch.bool),
             own=torch.tensor([n for several in own.values() for n in several], dtype=torch.long),
             offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),

@@ -6,7 +6,7 @@ population of a city that is the capital of a country has the path capital.popul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -20,9 +20,26 @@ from kbdisk.schemas.leaf import Link
 from kbdisk.schemas.schema import Schema
 
 Role: TypeAlias = Literal["value", "given", "evidence"]
-BY_NAME: Mapping[str, LeafKind] = {kind.name: kind for kind in KINDS.values()}
-ORDER = {name: place for place, name in enumerate(BY_NAME)}
 INCOMING = "^"  # begins the first key of a path that stands for links from a class
+
+
+class _ByName(Mapping[str, LeafKind]):
+    """The rows of KINDS by name, in their order, those that were added since included."""
+
+    def __getitem__(self, name: str) -> LeafKind:
+        return self._rows()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows())
+
+    def __len__(self) -> int:
+        return len(self._rows())
+
+    def _rows(self) -> dict[str, LeafKind]:
+        return {kind.name: kind for kind in KINDS.values()}
+
+
+BY_NAME: Mapping[str, LeafKind] = _ByName()
 
 
 class Over(NamedTuple):
@@ -144,7 +161,7 @@ def groups_of(
 ) -> dict[Source, int]:
     """The group of each codec: its own, in order, or the last of its kind, which the rest share."""
     groups: dict[Source, int] = {}
-    for kind in ORDER:
+    for kind in BY_NAME:
         members = sorted((one for one in kinds if kinds[one] == kind), key=lambda one: (one.of, path_key(one.path)))
         own = chosen({one: counts[one] for one in members})
         first = {one: place for place, one in enumerate(each for each in members if each in own)}
@@ -152,7 +169,12 @@ def groups_of(
     return groups
 
 
-def slot_key(slot: Slot) -> tuple[Any, ...]:
-    """To sort slots by, whatever order the schema has: by kind, group, class and path."""
-    over = (slot.over.of, path_key(slot.over.link), slot.over.incoming) if slot.over else ()
-    return ORDER[slot.kind], slot.group, slot.of, path_key(slot.path), over
+def slot_order() -> Callable[[Slot], tuple[Any, ...]]:
+    """The key to sort slots by, whatever order the schema has: by kind, group, class and path."""
+    order = {name: place for place, name in enumerate(BY_NAME)}
+
+    def key(slot: Slot) -> tuple[Any, ...]:
+        over = (slot.over.of, path_key(slot.over.link), slot.over.incoming) if slot.over else ()
+        return order[slot.kind], slot.group, slot.of, path_key(slot.path), over
+
+    return key
