@@ -1,17 +1,32 @@
-"""How likely entities are."""
+"""Entities are asked about: what is believed of each property, and how likely the whole is.
+
+A value that is given is hidden while it is asked about, and all other known values are seen. The length of a list is
+asked about without its places, which would tell it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from kbdisk.entity import Entity
+from kbdisk.api.beliefs import KINDS, Belief
+from kbdisk.batch import Batch
+from kbdisk.codec.slots import Slot
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity, Path, show
+from kbdisk.errors import SchemaError
+from kbdisk.estimates import tolerances
 from kbdisk.graph import Graph
 from kbdisk.likelihood import log_prob
-from kbdisk.training.trained import Trained, batches
+from kbdisk.network.beliefs import Beliefs
+from kbdisk.schemas.composites.listed import COUNT
+from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.training.trained import CHUNK, Trained, batches
 
 
 def log_probs(
@@ -22,3 +37,99 @@ def log_probs(
     tokens = trained.encode(entities, graph=graph)
     found = [log_prob(trained.network, batch, orders=orders, generator=generator) for _, batch in batches(tokens)]
     return np.concatenate([np.zeros(0), *(one.exact.where(~one.exact.isnan(), one.bound).cpu() for one in found)])
+
+
+def leaf_at(trained: Trained, of: str, path: Path) -> Path:
+    """The path of the one value that is meant: of a quantity its number. SchemaError where there is none, or several."""
+    slots, known = trained.codec.slots, trained.codec.index.tables[of].slot
+    own = {one: slots[number] for one, number in known.items()}
+    for one in (path, (*path, "value")):
+        if one in own:
+            if own[one].fixed:
+                raise SchemaError(show(path), "expected a property that is predicted, got one that is only given.")
+            return one
+    below = [show(one) for one in own if one[: len(path)] == path]
+    if below:
+        raise SchemaError(show(path), f"expected the path of one value, got several. Say one of {', '.join(below)}.")
+    why = trained.codec.left_out.get((of, path))
+    if why is not None:
+        raise SchemaError(show(path), f"nothing is believed of it: {why}.")
+    names = [show(one) for one in own]
+    raise SchemaError(show(path), f"expected a property that the model knows.{did_you_mean(show(path), names)}")
+
+
+@torch.no_grad()
+def beliefs_of(
+    trained: Trained, entity: Entity, graph: Graph | None, paths: Collection[Path] | None = None
+) -> dict[Path, Belief]:
+    """What is believed of some leaves of an entity, or of all that its class has: each given all others."""
+    known = trained.schema.leaves(entity)
+    ask = "all" if paths is None else [path for path in paths if path not in known]
+    batch = trained.encode([entity], ask or "nothing", graph).batch(torch.arange(1))
+    slots = [trained.codec.slots[number] for number in batch.slot.tolist()]
+    wanted = [token for token, slot in enumerate(slots) if not slot.fixed and (paths is None or slot.path in paths)]
+    found: dict[Path, Belief] = {}
+    for token, one in _asked(trained, batch, slots, wanted):
+        slot = slots[token]
+        value = trained.codec.leaves(batch, torch.arange(len(batch)) == token)[0] if batch.known[token] else {}
+        within = float(tolerances(trained.codec, batch.slot[[token]])) if slot.kind == "number" else None
+        assert one.presence is not None
+        recorded = float(one.presence["logits"][one.presence["tokens"] == 0].sigmoid()[0])
+        row = next(iter(one.kinds.values())).belief
+        given = known.get(slot.path, value.get(slot.path))
+        found[slot.path] = KINDS[slot.kind](
+            entity.id, slot.path, slot, row, given, recorded, _unit(trained, slot, known), within
+        )
+    order = {path: place for place, path in enumerate(trained.schema.classes[slots[0].of].properties)} if slots else {}
+    return dict(sorted(found.items(), key=lambda pair: _place(order, pair[0])))
+
+
+def _unit(trained: Trained, slot: Slot, known: Mapping[Path, Any]) -> str | None:
+    """The unit of a quantity's number: the one that is given, or the property's."""
+    of = trained.schema.classes[slot.of].properties.get(slot.path[:-1])
+    if of is None or not isinstance(of.kind, Quantity) or slot.path[-1] != "value":
+        return None
+    given: str | None = known.get((*slot.path[:-1], "unit"))
+    return of.kind.unit if of.kind.normal or given is None else given
+
+
+def _place(order: Mapping[Path, int], leaf: Path) -> int:
+    """The place of the property that a leaf is of."""
+    return next((order[leaf[:n]] for n in range(len(leaf), 0, -1) if leaf[:n] in order), len(order))
+
+
+def _asked(trained: Trained, batch: Batch, slots: list[Slot], wanted: list[int]) -> Iterator[tuple[int, Beliefs]]:
+    """Each wanted token with a belief about it alone, so many at once as there is room for."""
+    size = max(CHUNK // max(len(batch), 1), 1)
+    for start in range(0, len(wanted), size):
+        some = wanted[start : start + size]
+        many = batch.repeat(len(some))
+        visible = batch.known[:, None].repeat(1, len(some))  # (T, R)
+        asked = torch.zeros_like(visible)
+        for case, token in enumerate(some):
+            visible[_hidden_with(slots, token), case] = False
+            asked[token, case] = True
+        told = beliefs(trained.network, many, asked.flatten(), visible.flatten())
+        for case, token in enumerate(some):
+            place = torch.arange(len(many)) == token * len(some) + case
+            yield token, _alone(told, place)
+
+
+def _hidden_with(slots: list[Slot], token: int) -> list[int]:
+    """The tokens that are hidden with one: itself, and with the length of a list its places."""
+    path = slots[token].path
+    if path[-1:] != COUNT:
+        return [token]
+    within = [n for n, slot in enumerate(slots) if slot.path[: len(path) - 1] == path[:-1]]
+    listed = any(isinstance(key, int) for n in within for key in slots[n].path[len(path) - 1 : len(path)])
+    return within if listed else [token]
+
+
+def _alone(told: Beliefs, place: Tensor) -> Beliefs:
+    """The belief about one token, and the one in its presence, its number being 0."""
+    picked = told.pick(place)
+    kinds = {kind: one for kind, one in picked.kinds.items() if len(one.rows)}
+    assert told.presence is not None
+    mine = place[told.presence["tokens"]]
+    presence = {"tokens": mine.nonzero()[:, 0] * 0, "logits": told.presence["logits"][mine]}
+    return Beliefs(kinds, told.length, presence)

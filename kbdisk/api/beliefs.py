@@ -1,31 +1,23 @@
-"""What is believed of one property of one entity, in values: a distribution that can be asked in plain Python.
-
-A value that is given is hidden while it is asked about, and all other known values are seen. The length of a list is
-asked about without its places, which would tell it.
-"""
+"""What is believed of one property of one entity, in values: a distribution that can be asked in plain Python."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from kbdisk.batch import Batch
 from kbdisk.codec.slots import Slot
-from kbdisk.diffusion import beliefs
-from kbdisk.entity import Entity, Link, Path, show
+from kbdisk.entity import Link, Path, show
 from kbdisk.errors import SchemaError
-from kbdisk.estimates import LEVEL, tolerances
-from kbdisk.graph import Graph
-from kbdisk.network.beliefs import Beliefs
-from kbdisk.schemas.composites.listed import COUNT
-from kbdisk.schemas.suggest import did_you_mean
-from kbdisk.training.trained import CHUNK, Trained
+from kbdisk.estimates import LEVEL
+from kbdisk.loaders.tagged import encode
 
+LEVELS = (0.5, LEVEL)  # of the intervals that are told
+TOLD = 20  # labels, at most, that are told of all
 MOST = 1000  # labels, at most, whose probabilities are told
 WRITTEN = 5  # texts, at most, that are found
 
@@ -40,6 +32,7 @@ class Belief:
     row: Any  # what the network believes of this one
     given: Any = None  # the value that the entity has
     recorded: float | None = None  # how likely such an entity is to have one at all
+    unit: str | None = None  # of a quantity's number
     within: float | None = None  # of a number: how far off it may be and still count as right
 
     @property
@@ -80,6 +73,28 @@ class Belief:
         """So many draws; the same for the same seed."""
         generator = torch.Generator(self._device).manual_seed(seed)
         return self._decoded(self.row.pick(torch.zeros(n, dtype=torch.long, device=self._device)).sample(1, generator))
+
+    def to_json(self) -> dict[str, Any]:
+        """What there is to say of it, as plain data."""
+        told = {
+            "id": self.entity,
+            "path": show(self.path),
+            "kind": self.kind,
+            "unit": self.unit,
+            "value": encode(self.value),
+            "confidence": self.confidence,
+            "recorded": self.recorded,
+        }
+        given = None if self.given is None else {"value": encode(self.given), **self._judged()}
+        return {**told, **self._told(), "given": given}
+
+    def _told(self) -> dict[str, Any]:
+        shares = list(self.probabilities.items())[:TOLD]
+        return {"probabilities": [{"value": encode(label), "probability": share} for label, share in shares]}
+
+    def _judged(self) -> dict[str, Any]:
+        """What is believed of the given value."""
+        return {"log_prob": self.log_prob(self.given)}
 
     def _coded(self, value: Any) -> Tensor:
         try:
@@ -146,7 +161,13 @@ class NumberBelief(Belief):
 
     def density(self, value: float) -> float:
         """Per unit, beside `atoms`."""
-        return _float(self.row.density(self._number(value)))
+        return self.densities([value])[0]
+
+    def densities(self, values: Sequence[float]) -> list[float]:
+        """The density at each of some numbers."""
+        points = torch.tensor([[float(value) for value in values]], dtype=torch.float64, device=self._device)
+        found: list[float] = self.row.density(points)[0].tolist()
+        return found
 
     @property
     def atoms(self) -> dict[Any, float]:
@@ -155,12 +176,31 @@ class NumberBelief(Belief):
         found = {value: mass for value, mass in zip(values, masses, strict=True) if math.isfinite(value)}
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
+    def _told(self) -> dict[str, Any]:
+        shares = list(self.atoms.items())[:TOLD]
+        return {
+            "within": self.within,
+            "mean": self.mean,
+            "median": self.median,
+            "mode": self.mode,
+            "intervals": [{"level": level, "low": low, "high": high} for level, (low, high) in self.intervals()],
+            "atoms": [{"value": value, "mass": mass} for value, mass in shares],
+        }
+
+    def intervals(self) -> list[tuple[float, tuple[float, float]]]:
+        """Some intervals by their levels, the narrowest first."""
+        return [(level, self.interval(level)) for level in LEVELS]
+
+    def _judged(self) -> dict[str, Any]:
+        return {**super()._judged(), "below": self.cdf(float(self.given))}
+
     def _number(self, value: float) -> Tensor:
         return torch.tensor([float(value)], dtype=torch.float64, device=self._device)
 
     def _shown(self) -> str:
         low, high = self.interval()
-        return f"{_short(self.median)}, {LEVEL:.0%} within {_short(low)} … {_short(high)}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{_short(self.median)}{unit}, {LEVEL:.0%} within {_short(low)} … {_short(high)}"
 
 
 class LabelBelief(Belief):
@@ -174,6 +214,14 @@ class LabelBelief(Belief):
         return {
             label: share for label, share in zip(labels, shares.tolist(), strict=True) if label is not None and share
         }
+
+    def rank(self, value: Any) -> int:
+        """The place of a label among all, 1 the likeliest; one never met is last."""
+        return math.ceil(_float(self.row.ranks(self._coded(value))))
+
+    def _judged(self) -> dict[str, Any]:
+        log_prob = self.log_prob(self.given)
+        return {"log_prob": log_prob, "probability": math.exp(log_prob), "rank": self.rank(self.given)}
 
 
 class SetBelief(Belief):
@@ -204,90 +252,6 @@ KINDS: dict[str, type[Belief]] = {
     "set": SetBelief,
     "text": TextBelief,
 }
-
-
-def leaf_at(trained: Trained, of: str, path: Path) -> Path:
-    """The path of the one value that is meant: of a quantity its number. SchemaError where there is none, or several."""
-    slots, known = trained.codec.slots, trained.codec.index.tables[of].slot
-    own = {one: slots[number] for one, number in known.items()}
-    for one in (path, (*path, "value")):
-        if one in own:
-            if own[one].fixed:
-                raise SchemaError(show(path), "expected a property that is predicted, got one that is only given.")
-            return one
-    below = [show(one) for one in own if one[: len(path)] == path]
-    if below:
-        raise SchemaError(show(path), f"expected the path of one value, got several. Say one of {', '.join(below)}.")
-    why = trained.codec.left_out.get((of, path))
-    if why is not None:
-        raise SchemaError(show(path), f"nothing is believed of it: {why}.")
-    names = [show(one) for one in own]
-    raise SchemaError(show(path), f"expected a property that the model knows.{did_you_mean(show(path), names)}")
-
-
-@torch.no_grad()
-def beliefs_of(
-    trained: Trained, entity: Entity, graph: Graph | None, paths: Collection[Path] | None = None
-) -> dict[Path, Belief]:
-    """What is believed of some leaves of an entity, or of all that its class has: each given all others."""
-    ask = "all" if paths is None else [path for path in paths if path not in trained.schema.leaves(entity)]
-    batch = trained.encode([entity], ask or "nothing", graph).batch(torch.arange(1))
-    slots = [trained.codec.slots[number] for number in batch.slot.tolist()]
-    wanted = [token for token, slot in enumerate(slots) if not slot.fixed and (paths is None or slot.path in paths)]
-    found: dict[Path, Belief] = {}
-    for token, one in _asked(trained, batch, slots, wanted):
-        slot = slots[token]
-        value = trained.codec.leaves(batch, torch.arange(len(batch)) == token)[0] if batch.known[token] else {}
-        within = float(tolerances(trained.codec, batch.slot[[token]])) if slot.kind == "number" else None
-        assert one.presence is not None
-        recorded = float(one.presence["logits"][one.presence["tokens"] == 0].sigmoid()[0])
-        row = next(iter(one.kinds.values())).belief
-        given = trained.schema.leaves(entity).get(slot.path, value.get(slot.path))
-        found[slot.path] = KINDS[slot.kind](entity.id, slot.path, slot, row, given, recorded, within)
-    order = {path: place for place, path in enumerate(trained.schema.classes[slots[0].of].properties)} if slots else {}
-    return dict(sorted(found.items(), key=lambda pair: _place(order, pair[0])))
-
-
-def _place(order: Mapping[Path, int], leaf: Path) -> int:
-    """The place of the property that a leaf is of."""
-    return next((order[leaf[:n]] for n in range(len(leaf), 0, -1) if leaf[:n] in order), len(order))
-
-
-def _asked(trained: Trained, batch: Batch, slots: list[Slot], wanted: list[int]) -> Iterator[tuple[int, Beliefs]]:
-    """Each wanted token with a belief about it alone, so many at once as there is room for."""
-    size = max(CHUNK // max(len(batch), 1), 1)
-    for start in range(0, len(wanted), size):
-        some = wanted[start : start + size]
-        many = batch.repeat(len(some))
-        visible = batch.known[:, None].repeat(1, len(some))  # (T, R)
-        asked = torch.zeros_like(visible)
-        for case, token in enumerate(some):
-            visible[_hidden_with(slots, token), case] = False
-            asked[token, case] = True
-        told = beliefs(trained.network, many, asked.flatten(), visible.flatten())
-        for case, token in enumerate(some):
-            place = torch.arange(len(many)) == token * len(some) + case
-            yield token, _alone(told, place)
-
-
-def _hidden_with(slots: list[Slot], token: int) -> list[int]:
-    """The tokens that are hidden with one: itself, and with the length of a list its places."""
-    path = slots[token].path
-    if path[-1:] != COUNT:
-        return [token]
-    within = [n for n, slot in enumerate(slots) if slot.path[: len(path) - 1] == path[:-1]]
-    listed = any(isinstance(key, int) for n in within for key in slots[n].path[len(path) - 1 : len(path)])
-    return within if listed else [token]
-
-
-def _alone(told: Beliefs, place: Tensor) -> Beliefs:
-    """The belief about one token, and the one in its presence, its number being 0."""
-    picked = told.pick(place)
-    kinds = {kind: one for kind, one in picked.kinds.items() if len(one.rows)}
-    assert told.presence is not None
-    mine = place[told.presence["tokens"]]
-    presence = {"tokens": mine.nonzero()[:, 0] * 0, "logits": told.presence["logits"][mine]}
-    return Beliefs(kinds, told.length, presence)
 
 
 def _float(one: Tensor) -> float:

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.api.beliefs import Belief, beliefs_of, leaf_at
+from kbdisk.api.asking import beliefs_of, leaf_at, log_probs
+from kbdisk.api.beliefs import Belief
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.entity import Completion, Entity, Path, read_path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, SchemaError
@@ -89,8 +90,6 @@ class Model:
 
     def log_prob(self, kb: Knowledge, *, orders: int = 4, seed: int = 0) -> np.ndarray[Any, Any]:
         """The log-probability of each entity's values in nats, or a lower bound where it has more than 8 of them."""
-        from kbdisk.api.asking import log_probs
-
         reading = self._reading(kb)
         return log_probs(self.trained, reading.entities, self._graph_of(reading), orders=orders, seed=seed)
 
