@@ -17,7 +17,7 @@ from kbdisk.scoring import Case
 from kbdisk.training.trained import Trained
 
 SHARES = tuple(step / 10 for step in range(11))  # of the other properties; the last is all but one of all
-LIMIT = 200  # values of a property, each asked for at every share
+LIMIT, TEXTS = 200, 50  # values of a property, each asked for at every share
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def curve(
     """The errors at some shares of each entity's other properties."""
     if not shares or any(not 0 <= share <= 1 for share in shares):
         raise ValueError(f"expected shares from 0 to 1, got {list(shares)}")
-    exam = Exam.of(trained, entities, graph, scope or Scope(limit=LIMIT, texts=LIMIT // 4))
+    exam = Exam.of(trained, entities, graph, scope or Scope(limit=LIMIT, texts=TEXTS))
     several = [exam.rows(_asked(exam, share, turn, len(shares), watch)) for turn, share in enumerate(shares)]
     lines = [
         Line(

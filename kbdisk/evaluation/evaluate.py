@@ -43,8 +43,11 @@ class Sides:
     strangers: int = 0  # that the schema has no class for
 
     @classmethod
-    def of(cls, trained: Trained, entities: Collection[Entity]) -> Sides:
-        """Sort entities by their ids, as the model's record has them."""
+    def of(cls, trained: Trained, entities: Collection[Entity], same: bool = True) -> Sides:
+        """Sort entities by their ids, as the model's record has them.
+
+        Where they are not of the `same` source, an id that is but a place in the source says nothing.
+        """
         schema, record = trained.schema, trained.record
         held_out, known = set(record.validation), set(record.training)
         sides = cls([], [], [])
@@ -54,6 +57,9 @@ class Sides:
                 strangers += 1
                 continue
             id = schema.id_of(one)
+            if not same and id == str(one.position):
+                sides.new.append(one)
+                continue
             (sides.held_out if id in held_out else sides.trained_on if id in known else sides.new).append(one)
         return cls(sides.held_out, sides.trained_on, sides.new, strangers)
 

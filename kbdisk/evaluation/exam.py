@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from kbdisk.codec import Codec
 from kbdisk.codec.reading import Reading, read
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path
@@ -65,10 +66,7 @@ class Exam:
         graph = Graph.read(schema, entities) if graph is None else graph
         tokens, readings = trained.encode((one for one, _ in known), graph=graph), [reading for _, reading in known]
         misfits = [
-            (number, slot)
-            for number, (one, reading) in enumerate(known)
-            for path in _misfits(trained, one, reading)
-            if (slot := codec.slot(reading.of, path)) is not None
+            (number, slot) for number, (one, reading) in enumerate(known) for slot in _misfits(codec, one, reading)
         ]
         limits = {
             slot.kind: min(scope.texts, scope.limit) if slot.kind == "text" else scope.limit for slot in codec.slots
@@ -117,10 +115,13 @@ class Exam:
         return [row | {"of": totals[row["class"], row["path"]]} for row in rows]
 
 
-def _misfits(trained: Trained, entity: Entity, reading: Reading) -> Iterator[Path]:
-    """The properties of an entity whose values do not fit the schema."""
+def _misfits(codec: Codec, entity: Entity, reading: Reading) -> Iterator[int]:
+    """The slots that values have which do not fit the schema: of a composite its parts, of a list its length."""
     if reading.said:
         misfits: list[Misfit] = []
-        for _ in trained.schema.applied(trained.schema.classes[reading.of], entity, misfits):
+        for _ in codec.schema.applied(codec.schema.classes[reading.of], entity, misfits):
             pass
-        yield from (misfit.path for misfit in misfits)
+        table = codec.index.tables[reading.of]
+        for one in misfits:
+            paths = (path for path in table.under.get(one.path, ()) if not any(isinstance(key, int) for key in path))
+            yield from (table.slot[path] for path in paths)

@@ -18,7 +18,7 @@ from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.codec.reading import Reading
 from kbdisk.codec.slots import counts_of
-from kbdisk.entity import Path
+from kbdisk.entity import Entity, Path
 from kbdisk.errors import SchemaError
 from kbdisk.graph import pattern
 from kbdisk.hiding import shuffled
@@ -74,10 +74,7 @@ class Posed:
 def askable(codec: Codec, only: Collection[Path] = (), classes: Collection[str] = ()) -> set[int]:
     """The slots that may be asked for: those at some paths or below, of some classes. SchemaError where there is none."""
     own = {number: slot for number, slot in enumerate(codec.slots) if slot.role == "value"}
-    for name in classes:
-        if all(slot.of != name for slot in own.values()):
-            known = dict.fromkeys(slot.of for slot in own.values())
-            raise SchemaError(name, f"expected a class of the model, {', '.join(known)}.{did_you_mean(name, known)}")
+    chosen = {_class_named(codec, name) for name in classes}
     for path in only:
         if not any(_meets(path, slot.path) for slot in own.values()):
             names = {show_pattern(pattern(slot.path)) for slot in own.values()}
@@ -86,8 +83,18 @@ def askable(codec: Codec, only: Collection[Path] = (), classes: Collection[str] 
     return {
         number
         for number, slot in own.items()
-        if (not classes or slot.of in classes) and (not only or any(_meets(path, slot.path) for path in only))
+        if (not chosen or slot.of in chosen) and (not only or any(_meets(path, slot.path) for path in only))
     }
+
+
+def _class_named(codec: Codec, name: str) -> str:
+    """A class of the schema by its name, its IRI, or the last word of that."""
+    found = codec.schema.class_of(Entity(name, classes=(name,)))
+    if found is None or (found.name != name and not found.iri and not found.name):
+        known = [one for one in codec.schema.classes if one]
+        told = f"one of {', '.join(known)}" if known else "none, as the model's schema names no class"
+        raise SchemaError(name, f"expected {told}.{did_you_mean(name, known)}")
+    return found.name
 
 
 def _meets(wanted: Path, path: Path) -> bool:

@@ -1,0 +1,206 @@
+"""`kbdisk evaluate`: how well a model tells each property from the others."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import rich_click as click
+
+from kbdisk.cli.counting import counting
+from kbdisk.cli.sources import open_source, source_options, watching
+from kbdisk.cli.tables import counted
+from kbdisk.errors import ConfigError, LoadError
+from kbdisk.loaders.target import standard_output
+
+if TYPE_CHECKING:
+    from kbdisk.api import Model, Reading
+    from kbdisk.cli.counting import Told
+    from kbdisk.entity import Entity, Path
+    from kbdisk.evaluation import Scope, Sides
+    from kbdisk.graph import Graph
+
+LIMIT, TEXTS = 1000, 200  # values of a property, as evaluation has it, which is too heavy to ask for a help text
+CURVE_LIMIT, CURVE_TEXTS = 200, 50
+
+
+@click.command()
+@click.argument("model")
+@click.argument("source")
+@click.option("--curve", "as_curve", is_flag=True, help="The error by how much of an entity is given, instead.")
+@click.option("--plot", metavar="FILE", help="Draw the curve: a .png, .svg or .pdf.")
+@click.option("--all", "everything", is_flag=True, help="Score the entities that MODEL was trained on, too.")
+@click.option(
+    "--only", metavar="PATH", multiple=True, help="Only what stands at this path or below it. Repeat it for more."
+)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help=f"Values of each property that are asked for, at most.  [default: {LIMIT}; {CURVE_LIMIT} in a curve]",
+)
+@click.option("--whole", is_flag=True, help="Hide all parts of a date, a quantity or a list at once, not one by one.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which values are asked for where not all are.")
+@click.option("--device", metavar="NAME", default="auto", show_default=True, help="auto, cpu, cuda.")
+@click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
+@source_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables; RMSE and all else, too.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
+@click.pass_context
+def evaluate(
+    context: click.RichContext, /, model: str, source: str, as_json: bool, quiet: bool, **options: Any
+) -> None:
+    """Tell how good MODEL is: on SOURCE, property by property.
+
+    Each known value is hidden in turn, told from all else that its entity has, and compared; beside it stands what
+    one constant for all entities would cost. Scored are entities that MODEL was not trained on: of the source that
+    it was trained on, those that were held out. Exits with status 1 where --skip-errors skipped something.
+
+    The columns: known, the values that MODEL was trained on; n, the hidden ones; MAE is the mean absolute error,
+    IoU the share of members (or words) that two sets share; within, how many numbers are within their 90 % interval;
+    nats, -log p of a value.
+
+    \b
+    kbdisk evaluate phones.kbdisk phones.jsonl
+    kbdisk evaluate phones.kbdisk newer.jsonl --only launch --whole
+    kbdisk evaluate kb.kbdisk kb.ttl --class City --json | jq '.rows[] | select(.better < 0)'
+    kbdisk evaluate phones.kbdisk phones.jsonl --curve --plot curve.png
+    """
+    import kbdisk
+    from kbdisk.api import Reading
+    from kbdisk.evaluation import Sides
+
+    if options["plot"]:
+        from kbdisk.plots import refuse_plot
+
+        refuse_plot(options["plot"])
+    opened = kbdisk.open(model, device=options["device"])
+    with watching(quiet, f"reading {source}") as progress:
+        kb = open_source(source, options["format"], options, progress)
+        reading = Reading.of(kb)
+    same = opened.record.source.get("sha256") in (None, reading.sha256)
+    sides = Sides.of(opened.trained, reading.entities, same)
+    asked = [*sides.held_out, *sides.new, *sides.trained_on] if options["everything"] else sides.fair
+    if not asked:
+        count = counted(len(reading.entities), "entity", "entities")
+        raise LoadError(source, f"none of {count} is of a class that the model knows.")
+    head = f"{source}: {counted(len(asked), 'entity', 'entities')} asked about by {model}"
+    exam = Asked(opened, reading, asked, head, _notes(sides, asked, same), options)
+    with counting(quiet, "asking") as told:
+        found = exam.curve(told) if options["as_curve"] or options["plot"] else exam.scores(told)
+    with standard_output() as stream:
+        stream.write(_json(model, source, sides, asked, found.data) if as_json else found.text)
+    context.exit(1 if kb.skipped else 0)
+
+
+class Found(NamedTuple):
+    """What is printed: plain data, and tables."""
+
+    data: dict[str, Any]
+    text: bytes
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a model is asked about."""
+
+    model: Model
+    reading: Reading
+    entities: list[Entity]
+    head: str
+    notes: list[str]
+    options: dict[str, Any]
+
+    def scores(self, told: Told | None) -> Found:
+        """All else given."""
+        from kbdisk.cli.scoretables import shown_scores
+        from kbdisk.evaluation import evaluate, summary
+
+        scope = self._scope(LIMIT, TEXTS)
+        rows = evaluate(self.model.trained, self.entities, self._graph, scope, watch=told)
+        if not rows:
+            raise LoadError(self.reading.name, "its entities have no value that the model predicts.")
+        data = {"limit": scope.limit, "rows": rows, "summary": asdict(summary(rows))}
+        return Found(data, _bytes(shown_scores(self.head, self.notes, rows, summary(rows))))
+
+    def curve(self, told: Told | None) -> Found:
+        """By how much is given; as a picture, too."""
+        from kbdisk.cli.scoretables import shown_curve
+        from kbdisk.evaluation import curve
+
+        scope = self._scope(CURVE_LIMIT, CURVE_TEXTS)
+        found = curve(self.model.trained, self.entities, self._graph, scope, watch=told)
+        if self.options["plot"]:
+            from kbdisk.plots import plot_curve
+
+            plot_curve(found, self.options["plot"], f"Error by how much is given: {FilePath(self.reading.name).name}")
+        data = {"limit": scope.limit, "curve": found.to_json()}
+        return Found(data, _bytes(shown_curve(self.head, self.notes, found)))
+
+    @property
+    def _graph(self) -> Graph:
+        return self.reading.graph(self.model.schema)
+
+    def _scope(self, limit: int, texts: int) -> Scope:
+        from kbdisk.evaluation import Scope
+
+        return Scope(
+            only=tuple(map(_path, self.options["only"])),
+            classes=self.options["classes"],
+            limit=self.options["limit"] or limit,
+            texts=texts,
+            whole=self.options["whole"],
+            seed=self.options["seed"],
+        )
+
+
+def _notes(sides: Sides, asked: list[Entity], same: bool) -> list[str]:
+    """What a reader must know of the entities that were asked about."""
+    notes = []
+    known = len(sides.trained_on)
+    if len(asked) > len(sides.fair) or sides.fair is sides.trained_on:
+        part = "all of these" if known == len(asked) else f"{known:,} of these"
+        notes.append(f"The model was trained on {part}: the figures are better than it is.")
+    elif sides.held_out:
+        of = counted(known, "entity", "entities")
+        notes.append(
+            f"{len(sides.held_out):,} were held out in training; {of} that it was trained on {'is' if known == 1 else 'are'} left out (--all)."
+        )
+    elif known:
+        notes.append(f"{counted(known, 'entity', 'entities')} that the model was trained on left out (--all).")
+    if not same and (known or sides.held_out):
+        notes.append("The source is not what it was in training: entities are told apart by their ids.")
+    if sides.strangers:
+        notes.append(f"{counted(sides.strangers, 'entity', 'entities')} of no class that the model knows left out.")
+    return notes
+
+
+def _path(text: str) -> Path:
+    """A path such as prizes[0].share, or prizes[].share for any place."""
+    from kbdisk.entity import read_path
+    from kbdisk.graph import pattern
+
+    try:
+        return pattern(read_path(text.replace("[]", "[0]"))) if "[]" in text else read_path(text)
+    except ValueError as error:
+        raise ConfigError("--only", f"{error}.") from None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(sys.stdout.encoding, "replace")
+
+
+def _json(model: str, source: str, sides: Sides, asked: list[Entity], data: dict[str, Any]) -> bytes:
+    import orjson
+
+    known = {id(one) for one in sides.trained_on}
+    counts = {
+        "asked": len(asked),
+        "held_out": len(sides.held_out),
+        "new": len(sides.new),
+        "trained_on": sum(id(one) in known for one in asked),
+    }
+    whole = {"model": model, "source": source, "entities": counts, **data}
+    return orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,137 @@
+"""Scores as tables that read well at 80 columns and use 120."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from kbdisk.cli.tables import UNNAMED, counted, printed, table_of
+from kbdisk.training.card import NONE, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from kbdisk.evaluation import Curve, Summary
+
+Rows = list[dict[str, Any]]
+SURE = 2  # standard errors from which on better or worse is no chance
+CELL = 9  # columns of an error in a curve's table
+SHORT = {"error rate": "error", "1 - IoU": "1-IoU"}
+FEWER = (0.0, 0.2, 0.5, 0.8, 1.0)  # shares that a narrow terminal shows
+
+
+def shown_scores(head: str, notes: Sequence[str], rows: Rows, summary: Summary) -> str:
+    """A table for each class, what is odd about it, and all in one line."""
+
+    def show_it(console: Console) -> None:
+        _head(console, head, notes)
+        for of in dict.fromkeys(row["class"] for row in rows):
+            console.print()
+            own = [row for row in rows if row["class"] == of]
+            if of or len(own) < len(rows):
+                console.print(Text(of or UNNAMED, "bold cyan"))
+            _scores(console, own)
+        for line in _odd(rows):
+            console.print(Text(f"\n{line}", "dim"), soft_wrap=True)
+        console.print(Text(f"\n{in_a_line(summary)}"), soft_wrap=True)
+
+    return printed(show_it)
+
+
+def shown_curve(head: str, notes: Sequence[str], curve: Curve) -> str:
+    """The errors by how much is given."""
+
+    def show_it(console: Console) -> None:
+        _head(console, head, notes)
+        console.print()
+        _curve(console, curve)
+        console.print(Text("\nThe mean is of ours in parts of the constant's, over all properties.", "dim"))
+
+    return printed(show_it)
+
+
+def in_a_line(summary: Summary) -> str:
+    """How good a model is on the whole."""
+    if summary.ratio is None:
+        return "Nothing to compare: no property has a constant that is ever wrong."
+    of = counted(summary.properties, "property", "properties")
+    gain = "" if summary.nats is None else f"; a value costs {_nats(summary.nats)}"
+    return f"Better than the constant on {summary.better} of {of}; its error is {summary.ratio:.2f} of the constant's on average{gain}."
+
+
+def _nats(gain: float) -> str:
+    return f"{abs(gain):.2f} nats {'less' if gain >= 0 else 'more'}"
+
+
+def _head(console: Console, head: str, notes: Sequence[str]) -> None:
+    console.print(Text(head, "bold"), soft_wrap=True)
+    for note in notes:
+        console.print(Text(note, "yellow"), soft_wrap=True)
+
+
+def _scores(console: Console, rows: Rows) -> None:
+    table = table_of("path", ">known", ">n", "metric", ">constant", ">ours", ">better", ">within", ">nats")
+    for row in rows:
+        table.add_row(
+            Text(row["path"], "green"),
+            f"{row['known']:,}",
+            f"{row['n']:,}",
+            SHORT.get(row["metric"], row["metric"]),
+            error(row["metric"], row["constant"]),
+            error(row["metric"], row["ours"]),
+            _better(row),
+            NONE if row["coverage"] is None else f"{100 * row['coverage']:.0f} %",
+            NONE if row["nats"] is None else f"{row['nats']:.2f}",
+        )
+    console.print(table)
+
+
+def _better(row: dict[str, Any]) -> Text:
+    """How much better, in colour where that is no chance."""
+    if row["better"] is None:
+        return Text(NONE)
+    gain, doubt = row["constant"] - row["ours"], SURE * (row["stderr"] or 0.0)
+    style = "green" if gain > doubt else "red" if gain < -doubt else "dim"
+    return Text(f"{100 * row['better']:+.0f} %".replace("-0 %", "+0 %").replace("+0 %", "0 %"), style)
+
+
+def _odd(rows: Rows) -> list[str]:
+    """What a reader must know of the figures."""
+    lines = []
+    unread = [f"{row['unread']:,} of {row['path']}" for row in rows if row["unread"]]
+    if unread:
+        lines.append(
+            f"Values that the schema does not allow count as wrong (numbers are left out): {', '.join(unread)}."
+        )
+    fewer = [f"{row['path']} ({row['of']:,})" for row in rows if row["n"] + row["unread"] < row["of"]]
+    if fewer:
+        some = ", ".join(fewer[:4]) + (f" and {len(fewer) - 4} more" if len(fewer) > 4 else "")
+        lines.append(f"Not all values were asked for (--limit): n of them, drawn, of {some}.")
+    return lines
+
+
+def _curve(console: Console, curve: Curve) -> None:
+    wide = console.width >= 30 + CELL * (len(curve.shares) + 2)
+    kept = [place for place, share in enumerate(curve.shares) if wide or round(share, 3) in FEWER]
+    names = [f">{'all' if curve.shares[place] == 1 else f'{100 * curve.shares[place]:.0f} %'}" for place in kept]
+    table = table_of("path", ">n", ">constant", *names)
+    several = len({line.of for line in curve.lines}) > 1
+    for line in curve.lines:
+        cells = [error(line.metric, line.ours[place]) for place in kept]
+        path = f"{line.of}.{line.path}" if several else line.path
+        table.add_row(Text(path, "green"), f"{line.n:,}", error(line.metric, line.constant), *cells)
+    means = [curve.mean[place] for place in kept]
+    table.add_row(Text("mean", "bold"), "", "1.00", *(NONE if one is None else f"{one:.2f}" for one in means))
+    console.print(table)
+
+
+def error(metric: str, value: float | None) -> str:
+    """An error in few letters: of numbers in their units, of all else in percent."""
+    if value is None:
+        return NONE
+    return (
+        number(float(f"{value:.3g}") if value < 1000 else round(value)) if metric == "MAE" else f"{100 * value:.1f} %"
+    )
