@@ -123,7 +123,7 @@ class Trainer:
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         if not math.isfinite(float(found.total.detach() + length)):
             return math.nan
-        rate = config.rate * schedule.share(state.step, state.total, config.warmup)
+        rate = config.rate * schedule.share(state.step, self.ahead, config.warmup)
         for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
             group["lr"] = rate * share
         self.optimizer.step()
@@ -163,12 +163,17 @@ class Trainer:
             if seen is not None:
                 self._judge(seen)
             measure = self.measure if seen else None
-            yield Progress(state.step, state.total, state.seconds, nats, seen, self.is_done, measure)
+            yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
+
+    @property
+    def ahead(self) -> int | None:
+        """How many steps there will be in all, as far as that is known: a budget may make it fewer."""
+        return self.state.total or self.config.steps
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to do."""
-        over = self.state.total is not None and self.state.step >= self.state.total
+        over = self.ahead is not None and self.state.step >= self.ahead
         return over or self.state.worse >= self.config.patience or bool(self.state.stopped)
 
     def _budget(self, seconds: float) -> None:
@@ -191,10 +196,10 @@ class Trainer:
 
     def _seen(self) -> Look | None:
         """What the held-out part costs, where it is to be looked at after this step."""
-        state = self.state
-        if not len(self.held_out) or (state.total is None and self.config.seconds is not None):
+        state, ahead = self.state, self.ahead
+        if not len(self.held_out) or (ahead is None and self.config.seconds is not None):
             return None
-        return self.look() if schedule.is_look(state.step, state.total, state.evaluations) else None
+        return self.look() if schedule.is_look(state.step, ahead, state.evaluations) else None
 
     def look(self) -> Look:
         """What the held-out part costs with the averaged weights."""

@@ -76,7 +76,7 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
                 if progress.look is not None or checkpoint.is_due or ending is not None:
                     checkpoint.save(trainer)
                 if ending is not None:
-                    raise Interrupted(ending, state.step, state.total, checkpoint.folder)
+                    raise Interrupted(ending, state.step, trainer.ahead, checkpoint.folder)
         finally:
             checkpoint.close()
     if state.step:
@@ -94,7 +94,6 @@ def _record(trainer: Trainer, data: Data, source: Mapping[str, Any]) -> Record:
     state = trainer.state
     facts = {
         "steps": state.step,
-        "total": state.total,
         "best_step": state.best_step,
         "seconds": round(state.seconds, 1),
         "parameters": sum(one.numel() for one in trainer.network.parameters()),

@@ -31,6 +31,13 @@ SOURCE = {"name": "phones.jsonl", "sha256": "00"}
 STEPS = 6
 
 
+def points() -> tuple[Schema, list[Entity]]:
+    """Entities of two numbers and a category, quickly learnt."""
+    properties = {("x",): Property(Number()), ("y",): Property(Number()), ("c",): Property(Category())}
+    entities = [Entity(f"p{n}", {"x": n / 7, "y": n % 5, "c": "uvw"[n % 3]}, ("Point",)) for n in range(40)]
+    return Schema({"Point": Class("Point", properties)}), entities
+
+
 def go(
     folder=None, *, after=None, number=signal.SIGINT, given=None, source=SOURCE, resume=False, force=False, **choices
 ):
@@ -41,7 +48,7 @@ def go(
             signal.raise_signal(number)
 
     run = tiny_run(**{"steps": STEPS, "evaluations": 3, **choices})
-    schema, entities = given or phones()
+    schema, entities = given or points()
     return train(
         schema, entities, run, CPU, watch, source=source, checkpoint=folder, resume=resume, force=force
     )  # fmt: skip
@@ -80,6 +87,13 @@ def test_a_run_that_goes_on_ends_as_the_unbroken_one(after, tmp_path, unbroken):
     assert same(ended, unbroken)
     assert [one["nats"] for one in ended.record.history] == [one["nats"] for one in unbroken.record.history]
     assert ended.record.facts["best_step"] == unbroken.record.facts["best_step"]
+
+
+def test_a_run_with_texts_dates_and_sets_goes_on_to_the_bit(tmp_path):
+    folder = tmp_path / "m.training"
+    with pytest.raises(Interrupted):
+        go(folder, after=2, given=phones(), steps=3)
+    assert same(go(folder, resume=True, given=phones(), steps=3), go(given=phones(), steps=3))
 
 
 def test_keeping_a_run_changes_nothing_of_it(tmp_path, unbroken):
@@ -134,17 +148,10 @@ sys.path.insert(0, {tests!r})
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
-from training.test_checkpoint import go, points
+from training.test_checkpoint import go
 checkpoint.SPAN = 0.0  # kept after every step
-go(Path(sys.argv[1]), resume=True, steps={steps}, given=points())
+go(Path(sys.argv[1]), resume=True, steps={steps})
 """
-
-
-def points() -> tuple[Schema, list[Entity]]:
-    """Entities of two numbers and a category, quickly learnt."""
-    properties = {("x",): Property(Number()), ("y",): Property(Number()), ("c",): Property(Category())}
-    entities = [Entity(f"p{n}", {"x": n / 7, "y": n % 5, "c": "uvw"[n % 3]}, ("Point",)) for n in range(40)]
-    return Schema({"Point": Class("Point", properties)}), entities
 
 
 def killed(folder: Path, steps: int, when: Callable[[], bool]) -> None:
@@ -168,11 +175,11 @@ def step_of(folder: Path) -> int:
 
 
 def test_a_process_that_was_killed_goes_on_to_the_bit(tmp_path):
-    folder, steps = tmp_path / "m.training", 150
-    killed(folder, steps, lambda: step_of(folder) >= 7)
-    assert 7 <= step_of(folder) < steps
-    unbroken = go(steps=steps, given=points())
-    assert same(go(folder, resume=True, steps=steps, given=points()), unbroken)
+    folder, steps = tmp_path / "m.training", 60
+    killed(folder, steps, lambda: step_of(folder) >= 3)
+    assert 3 <= step_of(folder) < steps
+    unbroken = go(steps=steps)
+    assert same(go(folder, resume=True, steps=steps), unbroken)
     told = [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert told == list(range(1, steps + 1))
 
@@ -190,8 +197,8 @@ def test_ten_kills_at_any_moment_lose_nothing(tmp_path):
 
         killed(folder, steps, is_time)
         assert before < step_of(folder) < steps
-    unbroken = go(steps=steps, given=points())
-    assert same(go(folder, resume=True, steps=steps, given=points()), unbroken)
+    unbroken = go(steps=steps)
+    assert same(go(folder, resume=True, steps=steps), unbroken)
 
 
 # ---------------------------------------------------------------- what is kept
@@ -211,7 +218,7 @@ def test_metrics_tell_each_step_and_each_look(stopped):
     assert [one["step"] for one in told] == [1, 2, 3]
     assert all(one["loss"] > 0 < one["rate"] for one in told)
     assert [("nats" in one) for one in told] == [False, True, False]
-    assert "weight.value" in told[1]["properties"]
+    assert "Point.x" in told[1]["properties"]
 
 
 def test_metrics_of_steps_that_are_done_again_are_there_once(stopped):
@@ -234,7 +241,7 @@ def test_what_a_kill_left_half_written_is_no_harm_and_goes(stopped, unbroken):
 def test_it_is_kept_every_so_often_between_looks(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SPAN", 0.0)
     folder, seen = tmp_path / "m.training", []
-    train(*phones(), tiny_run(evaluations=1), CPU, lambda one: seen.append(step_of(folder)), checkpoint=folder)
+    train(*points(), tiny_run(evaluations=1), CPU, lambda one: seen.append(step_of(folder)), checkpoint=folder)
     assert seen == [0, 1, 2, 3, 4]
 
 
@@ -265,8 +272,8 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
 
 
 def without(path: str):
-    """The phones, of a schema without one property."""
-    schema, entities = phones()
+    """The points, of a schema without one property."""
+    schema, entities = points()
     (name, one), *_ = schema.classes.items()
     kept = {key: each for key, each in one.properties.items() if key != (path,)}
     return replace(schema, classes={name: replace(one, properties=kept)}), entities
@@ -276,7 +283,7 @@ def without(path: str):
     ("more", "complaint"),
     [
         ({"source": {**SOURCE, "sha256": "11"}}, "is another run's: the source has changed. Resume with what it "),
-        ({"given": without("weight")}, "is another run's: the schema has changed. Resume"),
+        ({"given": without("x")}, "is another run's: the schema has changed. Resume"),
         ({"rate": 0.5}, "is another run's: train.rate was 0.002 and is 0.5."),
         ({"seed": 3}, "is another run's: seed was 0 and is 3. Resume"),
         ({"steps": 9, "batch": 8, "clip": 2.0, "decay": 0.0}, "train.batch was 16 and is 8, train.decay was 0.02 and is 0.0, train.steps was 6 and is 9, and 1 more."),
@@ -292,7 +299,7 @@ def test_another_name_of_the_same_source_is_no_other(stopped, unbroken):
 
 
 def test_other_entities_are_refused_where_no_source_tells(stopped):
-    schema, entities = phones()
+    schema, entities = points()
     assert "the entities are not the same. " in refused(stopped, resume=True, given=(schema, entities[1:]))
 
 

@@ -124,6 +124,12 @@ def test_of_steps_and_a_budget_the_lesser_counts(data, monkeypatch):
     assert len(list(trainer(data, steps=70, seconds=100.0).steps())) == 70
 
 
+def test_a_few_steps_are_a_few_whatever_the_budget(data, monkeypatch):
+    Clock(monkeypatch, step=0.1, look=0.1)
+    told = list(trainer(data, steps=6, seconds=900.0, evaluations=3).steps())
+    assert [one.step for one in told if one.look] == [2, 4, 6]
+
+
 def test_what_the_watcher_takes_counts_as_time(data):
     it = trainer(data, steps=3)
     for _ in it.steps():
