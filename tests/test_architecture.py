@@ -29,7 +29,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["sampling", "embedding"],
     ["evaluation", "completion"],
     ["plots"],
-    ["api"],
+    ["api", "sklearn"],
     ["__init__"],
     ["cli"],
     ["__main__"],

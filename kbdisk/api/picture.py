@@ -10,17 +10,18 @@ import numpy as np
 
 from kbdisk.api.beliefs import Belief, NumberBelief
 from kbdisk.entity import Link, show
-from kbdisk.plots import COLOURS, GRID, INK, PALE, STYLE, new_figure, refuse_plot, save
+from kbdisk.plots import COLOURS, GRID, INK, STYLE, new_figure, refuse_plot, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS = 600
-OUTER = 0.01  # of the mass on either side that is not shown
+OUTER = 0.02  # of the mass on either side that is not shown
 LABELS = 14
+SHADES = (0.12, 0.3)  # of the intervals, the widest first
 SPIKE = 0.002  # the least mass of an atom that is shown
 LETTERS = 32  # of a label, at most
-GIVEN = "#d55e00"
+BAR, GIVEN = COLOURS["number"], COLOURS["category"]
 
 
 def plot_belief(belief: Belief, path: str | os.PathLike[str]) -> None:
@@ -50,9 +51,11 @@ def _draw_number(axes: Axes, belief: NumberBelief) -> None:
     y = np.array(belief.densities(x.tolist()))
     axes.plot(x, y, color=colour, linewidth=2)
     top = _spikes(axes, belief, x, float(y.max()))
-    for level, (low, high) in reversed(belief.intervals()):
+    for (level, (low, high)), alpha in zip(reversed(belief.intervals()), SHADES, strict=True):
         inside = (x >= low) & (x <= high)
-        axes.fill_between(x, y, where=inside, color=colour, alpha=0.16, linewidth=0, label=f"{level:.0%} interval")
+        axes.fill_between(
+            x, y, where=inside, color=colour, alpha=alpha, linewidth=0, label=f"{100 * level:.0f} % interval"
+        )
     axes.axvline(
         marks["median"], color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label=f"median {_short(belief.median)}"
     )
@@ -99,7 +102,7 @@ def _spikes(axes: Axes, belief: NumberBelief, x: np.ndarray[tuple[int], np.dtype
         linewidth=2,
         marker="o",
         markersize=4,
-        label=f"spikes: {_short(value)} has {tallest:.0%}",
+        label=f"spikes: {_short(value)} has {_percent(tallest)}",
     )
     return height
 
@@ -110,7 +113,7 @@ def _draw_labels(axes: Axes, belief: Belief) -> None:
     whole = {_label(label): share for label, share in belief.probabilities.items()}
     shown = dict(list(whole.items())[:LABELS])
     shown |= {label: whole[label] for label in whole if label in given}
-    colours = [GIVEN if label in given else COLOURS.get(belief.kind, PALE) for label in shown]
+    colours = [GIVEN if label in given else BAR for label in shown]
     places = range(len(shown))
     axes.barh(places, list(shown.values()), color=colours, height=0.66)
     for place, share in zip(places, shown.values(), strict=True):
@@ -123,7 +126,7 @@ def _draw_labels(axes: Axes, belief: Belief) -> None:
     axes.set_xticks([])
     axes.spines[["bottom", "left"]].set_visible(False)
     what = "how likely each is in it" if belief.kind == "set" else "how likely each is"
-    axes.set_xlabel(what + ("; given in red" if given else ""), color=INK)
+    axes.set_xlabel(what + ("; given in orange" if given else ""), color=INK)
 
 
 def _label(value: object) -> str:

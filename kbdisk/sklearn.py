@@ -1,0 +1,243 @@
+"""A scikit-learn transformer that fills missing values by a model of the rows: `pip install 'kbdisk[sklearn]'`.
+
+    KBImputer().fit_transform(frame)
+
+A row is an entity, a column a property: numbers, truths, or categories of whatever else there is. What comes in as a
+frame comes out as a frame, with the kinds of its columns; what is there stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from kbdisk.codec import Codec
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.estimates import answers
+from kbdisk.network.config import ModelConfig
+from kbdisk.schemas.leaf import Boolean, Category, Number
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.precision import device_named
+from kbdisk.training.run import Run
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained, batches
+
+try:
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+except ImportError:
+    raise ImportError("kbdisk.sklearn needs scikit-learn 1.6 or newer. Run: pip install 'kbdisk[sklearn]'") from None
+
+Array = np.ndarray[Any, Any]
+
+
+class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Fills NaN, None and NA, each by what the others of its row tell: numbers by their median or mean, all else by its mode.
+
+    Training takes at most `steps` steps or `seconds`, and ends before where rows that it holds out, a share of
+    `validation`, are told no better. A column that has no value at all stays as it is.
+    """
+
+    def __init__(
+        self,
+        *,
+        estimate: str = "median",
+        width: int = 64,
+        steps: int = 600,
+        seconds: float | None = 60.0,
+        validation: float = 0.1,
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.estimate = estimate
+        self.width = width
+        self.steps = steps
+        self.seconds = seconds
+        self.validation = validation
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn how columns hang together."""
+        if self.estimate not in ("median", "mean"):
+            raise ValueError(f"expected median or mean for estimate, got {self.estimate!r}")
+        columns = self._columns(X, reset=True)
+        self.kinds_ = [_kind(column) for column in columns]
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.model_ = self._trained(_schema(self.kinds_), list(_entities(columns, self.kinds_)), seed)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The same with what is missing filled in."""
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        filled = self._filled(columns)
+        if _is_frame(X):
+            return _frame(X, filled)
+        if columns and columns[0].dtype != object:
+            return _array(columns, filled)
+        whole = np.empty((len(columns[0]), len(columns)), object)
+        for place, column in enumerate(columns):
+            whole[:, place] = column
+        for (row, place), value in filled.items():
+            whole[row, place] = value
+        return whole
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # ------------------------------------------------------------ between tables and entities
+
+    def _columns(self, X: Any, reset: bool) -> list[Array]:
+        """The columns as arrays, after all that scikit-learn wants checked."""
+        if _is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if len(X) < 1 + reset or not len(X.columns):
+                check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=1 + reset)
+            return [_column(X.iloc[:, place]) for place in range(X.shape[1])]
+        told = np.asarray(X) if not hasattr(X, "toarray") else X
+        kind: Any = (
+            None if getattr(told, "dtype", None) is not None and told.dtype.kind in "OUS" else (np.float64, np.float32)
+        )
+        whole = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=kind,
+            ensure_all_finite="allow-nan" if kind else False,
+            ensure_min_samples=1 + reset,
+        )
+        return [_plain(whole[:, place]) for place in range(whole.shape[1])]
+
+    def _trained(self, schema: Schema, entities: Sequence[Entity], seed: int) -> Trained:
+        run = Run("fast", seed, model=ModelConfig(width=self.width, dropout=0.05, base=min(self.width, 64)))
+        run = replace(run, train=replace(Run.of("fast").train, absent=0, presence=0.0))
+        run = run.with_train(steps=self.steps, seconds=self.seconds, validation=self.validation)
+        return train(schema, entities, run, device_named(self.device), lambda progress: None)
+
+    def _filled(self, columns: list[Array]) -> dict[tuple[int, int], Any]:
+        """What is missing, by row and column."""
+        lacking = [one for one in _entities(columns, self.kinds_) if None in one.tree.values()]
+        codec: Codec = self.model_.codec
+        filled = {}
+        tokens = self.model_.encode(lacking, "gaps")
+        for numbers, batch in batches(tokens):
+            told = answers(codec, batch, beliefs(self.model_.network, batch), self.estimate)
+            for one in told:
+                column = int(str(codec.slots[one.slot].path[0])[1:])
+                filled[int(lacking[numbers[one.entity]].id), column] = one.value
+        return filled
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def _column(series: Any) -> Array:
+    """A frame's column as an array of numbers, or of whatever else with None for what is missing."""
+    import pandas
+
+    if pandas.api.types.is_bool_dtype(series.dtype) or not pandas.api.types.is_numeric_dtype(series.dtype):
+        if not isinstance(series.dtype, pandas.CategoricalDtype) and series.dtype.kind in "mMc":
+            raise ValueError(f"expected numbers, truths or categories in column {series.name!r}, got {series.dtype}")
+        values = series.astype(object)
+        return _plain(values.where(series.notna(), None).to_numpy(object))
+    numbers = series.to_numpy(np.float64, na_value=np.nan)
+    if np.isinf(numbers).any():
+        raise ValueError(f"Input X contains infinity in column {series.name!r}.")
+    return numbers
+
+
+def _plain(column: Array) -> Array:
+    """An array of floats, or of objects with None for what is missing; numbers among objects are floats."""
+    if column.dtype.kind == "f":
+        return column
+    values = [None if _is_missing(one) else one for one in column.tolist()]
+    if any(isinstance(one, bool | str) for one in values) or not values:
+        return _objects(values)
+    try:
+        numbers = np.array([np.nan if one is None else float(one) for one in values])
+    except (TypeError, ValueError):
+        odd = next(one for one in values if one is not None and not isinstance(one, int | float))
+        raise TypeError(f"expected a number or a label: argument must be a string or a number, got {odd!r}") from None
+    if np.isinf(numbers).any():
+        raise ValueError("Input X contains infinity.")
+    return numbers
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value or str(value) in ("<NA>", "NaT")
+
+
+def _kind(column: Array) -> Any:
+    """What kind of leaf a column is."""
+    if column.dtype != object:
+        return Number()
+    known = [one for one in column.tolist() if one is not None]
+    return Boolean() if known and all(isinstance(one, bool) for one in known) else Category()
+
+
+def _schema(kinds: Sequence[Any]) -> Schema:
+    return of_one_class({(f"x{place}",): Property(kind) for place, kind in enumerate(kinds)})
+
+
+def _entities(columns: Sequence[Array], kinds: Sequence[Any]) -> Iterator[Entity]:
+    """A row each; None where a value is missing, or of another kind than in training."""
+    plain = [[_value(one, kind) for one in column.tolist()] for column, kind in zip(columns, kinds, strict=True)]
+    for number, row in enumerate(zip(*plain, strict=True)):
+        yield Entity(str(number), {f"x{place}": value for place, value in enumerate(row)})
+
+
+def _value(value: Any, kind: Any) -> Any:
+    if _is_missing(value):
+        return None
+    if isinstance(kind, Number):
+        return float(value)
+    if isinstance(kind, Boolean):
+        return bool(value)
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def _array(columns: Sequence[Array], filled: dict[tuple[int, int], Any]) -> Array:
+    whole = np.stack(columns, axis=1)
+    for (row, place), value in filled.items():
+        whole[row, place] = value
+    return whole
+
+
+def _frame(frame: Any, filled: dict[tuple[int, int], Any]) -> Any:
+    """The frame with its gaps filled; a column's kind stays, but whole numbers filled by fractions become floats."""
+    import pandas
+
+    by_column: dict[int, dict[int, Any]] = {}
+    for (row, place), value in filled.items():
+        by_column.setdefault(place, {})[row] = value
+    series = []
+    for place in range(frame.shape[1]):
+        one = frame.iloc[:, place].copy()
+        new = by_column.get(place, {})
+        if new:
+            whole = pandas.api.types.is_integer_dtype(one.dtype)
+            if whole and any(float(value) != int(value) for value in new.values()):
+                one = one.astype("Float64")
+            one.iloc[list(new)] = list(new.values())
+        series.append(one)
+    made = pandas.concat(series, axis=1) if series else frame.copy()
+    made.columns = frame.columns
+    return made
