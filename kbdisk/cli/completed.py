@@ -51,9 +51,10 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary) -> None:
     rows = summary.shown()
     names = short_names({row.of for row in rows})
     widest = max((len(show_pattern(row.path)) for row in rows), default=0)
-    for of in dict.fromkeys(row.of for row in rows):
+    classes = dict.fromkeys(row.of for row in rows)
+    for of in classes:
         console.print()
-        if len(names) > 3 or of:
+        if len(classes) > 1 or of:
             console.print(Text(names[of], "bold cyan"))
         console.print(_table(console, [row for row in rows if row.of == of], widest))
     if rows:
@@ -74,8 +75,8 @@ def _table(console: Console, rows: Sequence[Row], widest: int) -> Any:
             f"{row.missing:,}",
             f"{row.filled:,}" if row.filled else "",
         ]
-        cells.append(_error(row, row.error) if row.filled else "")
-        cells += [_number(row, row.constant) if row.filled else ""] * wide
+        cells.append(_error(row) if row.filled else "")
+        cells += [_number(row, "constant") if row.filled else ""] * wide
         cells.append("" if row.confidence is None else f"{100 * row.confidence:.0f} %")
         table.add_row(*cells, Text(_held(row)))
     return table
@@ -88,16 +89,23 @@ def _held(row: Row) -> str:
     return "; ".join(f"{count:,}: {why}" for why, count in row.held.most_common())
 
 
-def _error(row: Row, error: float | None) -> str:
-    if error is None:
+def _error(row: Row) -> str:
+    """What to expect of a value, as it was on what was held out; of a part, which one."""
+    if not row.told or row.told["ours"] is None:
         return "not measured"
-    return f"{_number(row, error)} {'wrong' if row.metric == 'error rate' else row.metric}"
+    part = row.told["path"].removeprefix(show_pattern(row.path)).removeprefix(".")
+    of = f" of {part}" if part not in ("", "value", "year") else ""
+    return f"{_number(row, 'ours')} {'wrong' if row.told['metric'] == 'error rate' else row.told['metric']}{of}"
 
 
-def _number(row: Row, error: float | None) -> str:
+def _number(row: Row, key: str) -> str:
+    error = row.told.get(key)
     if error is None:
         return ""
-    return f"{100 * error:.0f} %" if row.metric == "error rate" else f"{error:.3g}{' ' + row.unit if row.unit else ''}"
+    if row.told["metric"] == "error rate":
+        return f"{100 * error:.0f} %"
+    unit = f" {row.unit}" if row.unit and row.told["path"].endswith("value") else ""
+    return f"{error:,.3g}{unit}" if error < 1000 else f"{error:,.0f}{unit}"
 
 
 def _outcome(told: Mapping[str, Any], summary: Summary) -> str:

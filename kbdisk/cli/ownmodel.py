@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from kbdisk.errors import CheckpointError, ConfigError
 if TYPE_CHECKING:
     from kbdisk.api.model import Model
     from kbdisk.api.reading import Reading
+    from kbdisk.schemas.composites import Kind
     from kbdisk.schemas.schema import Class, Property, Schema
     from kbdisk.training.loop import Watch
     from kbdisk.training.run import Run
@@ -98,23 +99,33 @@ def told_apart(schema: Schema, only: Collection[Path]) -> Schema:
 
 
 def _of_class(of: Class, only: Collection[Path]) -> Class:
+    return replace(of, properties={path: _of_property(one, path, only) for path, one in of.properties.items()})
+
+
+def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
+    """A property to be read alone where it is text; of the parts of a list without those fields that are."""
+    kind = _without_text(one.kind, path, only)
+    if one.role != "value" or kind is one.kind:
+        return one
+    return replace(one, role="given") if kind is None else replace(one, kind=kind)
+
+
+def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None:
+    """A kind without text that is not named; None where nothing else is in it."""
     from kbdisk.completion.fields import meets
-
-    def given(path: Path, one: Property) -> Property:
-        dear = one.role == "value" and _is_text(one) and not any(meets(each, path) for each in only)
-        return replace(one, role="given") if dear else one
-
-    return replace(of, properties={path: given(path, one) for path, one in of.properties.items()})
-
-
-def _is_text(one: Property) -> bool:
-    """Whether it is text, or a list of nothing else."""
-    from kbdisk.schemas.composites import leaves_of
-    from kbdisk.schemas.composites.listed import COUNT
+    from kbdisk.schemas.composites.listed import Listed
+    from kbdisk.schemas.composites.mapped import Mapped
     from kbdisk.schemas.leaf import Text
 
-    leaves = [leaf for path, leaf in leaves_of((), one.kind) if path != COUNT]
-    return all(isinstance(leaf, Text) for leaf in leaves)
+    if isinstance(kind, Text):
+        return kind if any(meets(each, path) for each in only) else None
+    if not isinstance(kind, Listed | Mapped):
+        return kind
+    fields = {name: _without_text(inner, (*path, name) if name else path, only) for name, inner in kind.fields.items()}
+    kept = {name: inner for name, inner in fields.items() if inner is not None}
+    if all(kept.get(name) is inner for name, inner in kind.fields.items()):
+        return kind
+    return replace(kind, fields=kept) if kept else None
 
 
 def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
@@ -136,19 +147,12 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
     model = training.open(folder, wanted.device)
     ids = {model.schema.id_of(entity) for entity in reading.entities if model.schema.class_of(entity)}
     same_ids = ids == {*model.record.training, *model.record.validation}
-    return model if same_ids and _same(model.schema, schema) else None
+    return model if same_ids and _same(model.schema, schema, wanted.only) else None
 
 
-def _same(kept: Schema, wanted: Schema) -> bool:
-    """Whether a model of one schema is one of the other: one that writes more text is as good."""
-    if told_apart(kept, ()).to_yaml() != told_apart(wanted, ()).to_yaml():
-        return False
-    named = ((of, path) for of, path, one in _properties(wanted) if one.role == "value")
-    return set(named) <= {(of, path) for of, path, one in _properties(kept) if one.role == "value"}
-
-
-def _properties(schema: Schema) -> Iterator[tuple[str, Path, Property]]:
-    return ((of, path, each) for of, one in schema.classes.items() for path, each in one.properties.items())
+def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
+    """Whether a model of one schema is one of the other, as it would be trained; one that writes more text is as good."""
+    return wanted.to_yaml() == kept.to_yaml() or (not only and told_apart(kept, ()).to_yaml() == wanted.to_yaml())
 
 
 def _plain(run: Run) -> Mapping[str, Any]:

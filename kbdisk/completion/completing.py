@@ -22,7 +22,7 @@ from kbdisk.completion.gaps import Gap, gaps_of, known_properties
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path
-from kbdisk.graph import Graph
+from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.suggest import refuse_unmet
 from kbdisk.shapes import Shapes
@@ -143,6 +143,7 @@ class Completing(Iterator[Completion]):
             sure = math.prod(answer.confidence for answer in filling.answers.values())
             row.filled += 1
             row.sure += sure
+            row.leaves.update(map(pattern, filling.leaves))
             one.filled |= filled
             one.leaves |= filling.leaves
             one.sure |= dict.fromkeys(filling.leaves, sure)
@@ -200,8 +201,7 @@ class Completing(Iterator[Completion]):
     def _lay_rows(self) -> None:
         """The summary's rows, in the order of the schema."""
         for one in self.fields.values():
-            order = {path: place for place, path in enumerate(one.of.properties)}
-            for each in sorted(one.fields.values(), key=lambda each: order[each.top]):
+            for each in sorted(one.fields.values(), key=lambda each: one.order[each.top]):
                 self.summary.row(each)
 
     def _refuse_classes(self) -> None:

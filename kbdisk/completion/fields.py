@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from kbdisk.codec import Codec
@@ -64,6 +65,11 @@ class Fields:
     fields: Mapping[Path, Field]  # by their patterns
     spots: Sequence[Spot]
     property: Mapping[Path, Path]  # of each leaf of the class, by its pattern
+
+    @cached_property
+    def order(self) -> Mapping[Path, int]:
+        """The place of each property in the schema."""
+        return {path: place for place, path in enumerate(self.of.properties)}
 
 
 def fields_of(codec: Codec, choices: Choices) -> dict[str, Fields]:
@@ -123,9 +129,14 @@ class _Making:
             one.slots.append(number)
             if one.is_list:
                 one.lead = (*one.path, *COUNT)
-            elif not one.lead or self.known[at] > self.known[one.lead]:
+            elif not one.lead or self._leads(at, one):
                 one.lead = at
         return Spot(number, slot.path, own, len(whole), counts, lists)
+
+    def _leads(self, at: Path, one: Field) -> bool:
+        """Whether a part is more than the leading one by now: known more often, or the first that the schema names."""
+        order = list(self.places)
+        return (self.known[at], -order.index(at)) > (self.known[one.lead], -order.index(one.lead))
 
     def _field(self, path: Path, property: Path) -> Field:
         if path not in self.found:

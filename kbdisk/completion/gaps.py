@@ -48,7 +48,7 @@ def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, 
     partly = _partly(gaps, leaves)
     for path, gap in gaps.items():
         gap.asked, gap.parts = bool(gap.named), path in partly
-    return list(gaps.values())
+    return sorted(gaps.values(), key=lambda gap: fields.order[gap.of.top])
 
 
 def _place(spot: Spot, leaves: Mapping[Path, object]) -> tuple[Field, Path] | None:

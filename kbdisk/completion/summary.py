@@ -11,6 +11,8 @@ from kbdisk.completion.fields import Field
 from kbdisk.entity import Path
 from kbdisk.schemas.composites import show_pattern
 
+Quality = Mapping[tuple[str, str], Mapping[str, Any]]  # by class and path: rows of an evaluation
+
 
 @dataclass
 class Row:
@@ -21,16 +23,21 @@ class Row:
     missing: int = 0
     filled: int = 0
     held: Counter[str] = field(default_factory=Counter)  # why -> how many
-    metric: str = ""  # what is expected of its values: this error
-    error: float | None = None
-    constant: float | None = None  # the same of one answer for all
+    leaves: Counter[Path] = field(default_factory=Counter)  # of what was filled, by their patterns
     unit: str = ""
     sure: float = 0.0  # the sum of all confidences
+    quality: Quality = field(default_factory=dict)
 
     @property
     def confidence(self) -> float | None:
         """The mean of those that were filled."""
         return self.sure / self.filled if self.filled else None
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """How well it was told on what was held out: as a row of an evaluation, of the leaf that was filled most."""
+        rows = (self.quality.get((self.of, show_pattern(leaf))) for leaf, _ in self.leaves.most_common())
+        return next((row for row in rows if row), {})
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
@@ -40,9 +47,10 @@ class Row:
             "missing": self.missing,
             "filled": self.filled,
             "held_back": dict(self.held.most_common()),
-            "metric": self.metric or None,
-            "expected_error": self.error,
-            "constant_error": self.constant,
+            "metric": self.told.get("metric"),
+            "expected_error": self.told.get("ours"),
+            "constant_error": self.told.get("constant"),
+            "error_of": self.told.get("path"),
             "confidence": self.confidence,
         }
 
@@ -54,7 +62,7 @@ class Summary:
     entities: int = 0
     strangers: int = 0  # of no class of the schema, or of none that was asked for
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
-    quality: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    quality: Quality = field(default_factory=dict)
 
     @classmethod
     def of(cls, quality: Sequence[Mapping[str, Any]]) -> Summary:
@@ -65,12 +73,8 @@ class Summary:
         """The row of a field."""
         key = (one.of, one.path)
         if key not in self.rows:
-            told = next(
-                (row for path in (one.lead, one.path) if (row := self.quality.get((one.of, show_pattern(path))))), {}
-            )
-            made = Row(one.of, one.path, metric=told.get("metric") or "", unit=getattr(one.kind, "unit", None) or "")
-            made.error, made.constant = told.get("ours"), told.get("constant")
-            self.rows[key] = made
+            unit = getattr(one.kind, "unit", None) or ""
+            self.rows[key] = Row(one.of, one.path, unit=unit, quality=self.quality)
         return self.rows[key]
 
     def unwritten(self, of: str, path: str, why: str) -> None:
