@@ -27,9 +27,19 @@ SHOWN = 10  # things left out, or skipped, that are named
 
 @click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--schema", metavar="SCHEMA", help="A schema: a file, the name of one in the library, or - for standard input.  [default: inferred]")
+@click.option(
+    "--schema",
+    metavar="SCHEMA",
+    help="A schema: a file, the name of one in the library, or - for standard input.  [default: inferred]",
+)
 @click.option("--out", metavar="MODEL", help="Folder to write.  [default: SOURCE.kbdisk]")
-@click.option("--preset", type=click.Choice(PRESETS), default="default", show_default=True, help="How large a model, and how long it is trained: a minute, a quarter of an hour, an hour; or as in the paper.")
+@click.option(
+    "--preset",
+    type=click.Choice(PRESETS),
+    default="default",
+    show_default=True,
+    help="How large a model, and how long it is trained: a minute, a quarter of an hour, an hour; or as in the paper.",
+)
 @click.option("--budget", metavar="TIME", help="Longest time that training takes, such as 90s, 10m or 2h.")
 @click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset.")
 @click.option("--seed", type=click.IntRange(min=0), help="Another seed, another split and another start.  [default: 0]")
@@ -40,7 +50,9 @@ SHOWN = 10  # things left out, or skipped, that are named
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="What came of it as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar, and no table at the end.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell what was chosen, what is left out, and each look at what is held out.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Tell what was chosen, what is left out, and each look at what is held out."
+)
 @click.pass_context
 def train(
     context: click.RichContext, /, sources: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **options: Any

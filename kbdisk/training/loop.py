@@ -20,6 +20,7 @@ from kbdisk.diffusion import loss
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.scoring import Constants
+from kbdisk.tokens import Tokens
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
@@ -162,7 +163,7 @@ class Trainer:
             state.seconds, last = state.seconds + now - last, now
             if seen is not None:
                 self._judge(seen)
-            measure = self.measure if seen else None
+            measure = self.measure if seen and not state.stopped else None
             yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
 
     @property
@@ -203,9 +204,12 @@ class Trainer:
 
     def look(self) -> Look:
         """What the held-out part costs with the averaged weights."""
+        return self._looked(self.held_out)
+
+    def _looked(self, tokens: Tokens) -> Look:
         self.network.eval()
         with self.average.applied(), computing(self.config.precision, self.device):
-            return look(self.network, self.held_out, len(self.codec.slots), self.run.seed, self.state.step)
+            return look(self.network, tokens, len(self.codec.slots), self.run.seed, self.state.step)
 
     def measure(self) -> list[dict[str, Any]]:
         """How wrong the averaged weights' answers are on some of the held-out part, beside the constants."""
@@ -235,8 +239,13 @@ class Trainer:
         self.best = [one.clone() for one in self.average.weights]
 
     def _stop(self, what: str) -> None:
-        """It cannot go on, and the best weights stay."""
-        self.state.stopped = f"expected a {what} that is a number, got none after step {self.state.step:,}"
+        """It cannot go on, and the best weights stay; where none were looked at the last ones, if they are any good."""
+        state = self.state
+        state.stopped = f"expected a {what} that is a number, got none after step {state.step:,}"
+        if not state.best_step and state.step:
+            nats = self._looked(self.held_out if len(self.held_out) else self.tokens).nats
+            if math.isfinite(nats):
+                self._prefer(nats)
 
     def finish(self) -> None:
         """The network with the weights that are to be kept: the best ones, or the last where none were looked at."""

@@ -79,9 +79,10 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
                     raise Interrupted(ending, state.step, trainer.ahead, checkpoint.folder)
         finally:
             checkpoint.close()
-    if state.step:
+    if state.best_step or not state.stopped:
         checkpoint.save(trainer)
-    _refuse_stopped(trainer, "--resume makes a model of the weights that were good" if state.step else "")
+    good = f"--resume makes a model of the weights of step {state.best_step:,}, which were good"
+    _refuse_stopped(trainer, good if state.best_step else "")
 
 
 def _refuse_stopped(trainer: Trainer, way_out: str = "") -> None:

@@ -23,6 +23,7 @@ from kbdisk.errors import CheckpointError, TrainingError
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
+from kbdisk.training.loop import Trainer
 from kbdisk.training.signals import Interrupted
 from kbdisk.training.train import train
 
@@ -148,6 +149,7 @@ sys.path.insert(0, {tests!r})
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
+from kbdisk.training.loop import Trainer
 from training.test_checkpoint import go
 checkpoint.SPAN = 0.0  # kept after every step
 go(Path(sys.argv[1]), resume=True, steps={steps})
@@ -348,13 +350,39 @@ def test_a_state_cannot_name_files_elsewhere(stopped):
 # ---------------------------------------------------------------- no number
 
 
-def test_a_loss_that_is_no_number_keeps_good_weights_that_resume_makes_a_model_of(tmp_path):
+@pytest.fixture
+def poisoned(monkeypatch) -> None:
+    """Weights that are no numbers after four steps."""
+    advance = Trainer.advance
+
+    def poisoning(trainer: Trainer) -> float:
+        if trainer.state.step == 4:
+            with torch.no_grad():
+                trainer.network.query.fill_(torch.nan)
+        return advance(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", poisoning)
+
+
+@pytest.mark.parametrize(("evaluations", "good"), [(3, 4), (1, 4), (2, 3)])
+def test_a_loss_that_is_no_number_keeps_good_weights_that_resume_makes_a_model_of(
+    evaluations, good, tmp_path, poisoned
+):
     folder = tmp_path / "m.training"
-    with pytest.raises(TrainingError, match="--resume makes a model of the weights that were good"):
-        go(folder, rate=1e30, steps=50)
-    trained = go(folder, rate=1e30, steps=50, resume=True)
+    with pytest.raises(TrainingError, match=f"--resume makes a model of the weights of step {good}, which were good"):
+        go(folder, evaluations=evaluations)
+    trained = go(folder, evaluations=evaluations, resume=True)
     assert all(one.isfinite().all() for one in weights(trained))
-    assert "expected a loss that is a number" in trained.record.facts["stopped"]
+    assert trained.record.facts["stopped"] == "expected a loss that is a number, got none after step 4"
+    assert trained.record.facts["best_step"] == good
+
+
+def test_where_no_weights_were_good_there_is_nothing_to_go_on_from(tmp_path):
+    folder = tmp_path / "m.training"
+    for resume in (False, True):
+        with pytest.raises(TrainingError, match=r"Lower train\.rate \(1e\+30\)\.$"):
+            go(folder, rate=1e30, steps=50, evaluations=1, resume=resume)
+        assert not checkpoint.is_there(folder)
 
 
 def test_what_was_kept_can_be_removed_once_the_model_is_safe(stopped):
