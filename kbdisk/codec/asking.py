@@ -86,8 +86,6 @@ def asking(
     ask: str | Collection[Path] | Ask, tables: Collection[Table], left_out: Mapping[tuple[str, Path], str]
 ) -> Ask:
     """What is to be asked for, by its name or as paths; SchemaError where a path is none of the schema's."""
-    if callable(ask):
-        return ask
     if isinstance(ask, str):
         if ask not in ASKS:
             raise ValueError(f"expected {', '.join(ASKS)} or paths to ask for, got {ask!r}")

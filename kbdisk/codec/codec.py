@@ -13,7 +13,7 @@ from torch import Tensor
 from kbdisk.batch import Batch
 from kbdisk.codec import patterns as together
 from kbdisk.codec import plain
-from kbdisk.codec.asking import Ask, asking
+from kbdisk.codec.asking import asking
 from kbdisk.codec.config import CodecConfig
 from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.evidence import Evidence
@@ -64,11 +64,9 @@ class Codec:
         return self.index.tables[of].slot.get(path)
 
     def encode(
-        self, entities: Iterable[Entity], ask: str | Collection[Path] | Ask = "nothing", graph: Graph | None = None
+        self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
     ) -> Tokens:
         """Entities as tokens, with what they are asked for: `nothing`, their `gaps`, `all` that they lack, or paths.
-
-        Or what a function of a reading and its class's table finds that they are to be asked for.
 
         Links bring what the graph knows; without one, what these entities know of each other. SchemaError where the
         schema has no class for an entity.

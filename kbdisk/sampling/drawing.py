@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -10,16 +11,20 @@ from typing import Any
 import torch
 
 from kbdisk.codec import Codec
+from kbdisk.codec.encoding import Encoding
+from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import counts_of
 from kbdisk.diffusion import reveal
-from kbdisk.entity import Entity, Path, Tree, with_values
-from kbdisk.graph import Graph
+from kbdisk.entity import Entity, Path, with_values
 from kbdisk.sampling.maps import distinct, maps
 from kbdisk.training.trained import Trained
 
 
 class Drawing:
-    """The values of some entities, drawn round by round: a list's places once it is known how many there are."""
+    """The values of some entities, drawn round by round: a list's places once it is known how many there are.
+
+    On the way they are leaves: a map whose keys are still to come is no tree.
+    """
 
     def __init__(
         self, trained: Trained, draw: random.Random, generator: torch.Generator, leap: int, text: bool
@@ -27,46 +32,50 @@ class Drawing:
         self.trained, self.codec, self.schema = trained, trained.codec, trained.schema
         self.draw, self.generator, self.leap, self.text = draw, generator, leap, text
 
-    def drawn(self, entities: list[Entity], patterns: list[set[int]]) -> list[Entity]:
+    def drawn(self, entities: Sequence[Entity], patterns: Sequence[Iterable[int]]) -> list[Entity]:
         """The entities with their values."""
-        done = list(entities)
+        known = [self._begun(entity) for entity in entities]
+        asks = [self._lacking(one, pattern) for one, pattern in zip(known, patterns, strict=True)]
         decided: list[set[int]] = [set() for _ in entities]
-        asks = [self._lacking(entity, pattern) for entity, pattern in zip(entities, patterns, strict=True)]
         while going := [place for place, ask in enumerate(asks) if ask]:
-            revealed = self._revealed([done[place] for place in going], [asks[place] for place in going])
-            for place, entity in zip(going, revealed, strict=True):
-                done[place] = entity
-            for place in range(len(done)):
-                asks[place] = self._places(done[place], decided[place])
-        return [self._named(entity) for entity in done]
+            revealed = self._revealed([known[place] for place in going], [asks[place] for place in going])
+            for place, leaves in zip(going, revealed, strict=True):
+                known[place].leaves.update(leaves)
+            asks = [self._places(one, own) for one, own in zip(known, decided, strict=True)]
+        return [self._entity(entity, one) for entity, one in zip(entities, known, strict=True)]
 
-    def _revealed(self, entities: list[Entity], asks: list[set[int]]) -> list[Entity]:
-        """The entities with what they are asked for."""
+    def _begun(self, entity: Entity) -> Reading:
+        reading = read(self.schema, entity)
+        assert reading is not None
+        return reading
+
+    def _revealed(self, readings: Sequence[Reading], asks: Sequence[set[int]]) -> list[dict[Path, Any]]:
+        """What each is asked for."""
         own = iter(asks)
-        tokens = self.trained.encode(entities, lambda reading, table: next(own), Graph(self.schema))
-        batch = tokens.batch(torch.arange(len(entities)))
+        encoding = Encoding(self.codec.index, lambda reading, table: next(own), None)
+        for reading in readings:
+            encoding.add(reading)
+        batch = encoding.tokens().to(self.trained.device).batch(torch.arange(len(readings)))
         drawn = reveal(self.trained.network, batch, leap=self.leap, generator=self.generator)
         found = self.codec.leaves(drawn, batch.asked)
-        names = [self.codec.classes[number] for number in batch.classes.tolist()]
-        return [
-            replace(entity, tree=self._tree(of, self.schema.leaves(entity) | leaves))
-            for entity, of, leaves in zip(entities, names, found, strict=True)
-        ]
+        for reading, leaves in zip(readings, found, strict=True):
+            room = _room(self.codec, reading.of)
+            for path in leaves.keys() & room.keys():
+                leaves[path] = min(leaves[path], room[path])
+        return found
 
-    def _lacking(self, entity: Entity, pattern: set[int]) -> set[int]:
-        known = self.schema.leaves(entity)
-        return {number for number in pattern if self.codec.slots[number].path not in known}
+    def _lacking(self, reading: Reading, pattern: Iterable[int]) -> set[int]:
+        return {number for number in pattern if self.codec.slots[number].path not in reading.leaves}
 
-    def _places(self, entity: Entity, decided: set[int]) -> set[int]:
-        """Which fields the places of an entity's lists have; each list is decided upon once.
+    def _places(self, reading: Reading, decided: set[int]) -> set[int]:
+        """Which fields the places of an entity's lists have; each is decided upon once.
 
         A field is there as often as in training, where there was such a place; those of one composite together.
         """
-        found, leaves = self.schema.class_of(entity), self.schema.leaves(entity)
-        assert found is not None
+        leaves = reading.leaves
         chance: dict[Path, float] = {}
         asked = set()
-        for path, number, share in self._listed(found.name):
+        for path, number, share in _listed(self.codec, reading.of):
             if number in decided or not all(leaves.get(count, 0) > at for count, at in counts_of(path)):
                 continue
             decided.add(number)
@@ -76,28 +85,23 @@ class Drawing:
                     asked.add(number)
         return asked
 
-    def _listed(self, of: str) -> list[tuple[Path, int, float]]:
-        """What stands in lists of a class: its path, its slot, and in what share of such places it is."""
-        return _listed(self.codec, of)
-
-    def _tree(self, of: str, leaves: dict[Path, Any]) -> Tree:
-        """The tree of some leaves: no more places than there can be values in, no key of a map twice."""
-        room: dict[Path, int] = {}
-        for path, _, _ in self._listed(of):
-            for count, at in counts_of(path):
-                room[count] = max(room.get(count, 0), at + 1)
-        for path in [path for path in leaves if path in room]:
-            leaves[path] = min(leaves[path], room[path])
-        for prefix in maps(self.schema.classes[of], leaves):
+    def _entity(self, entity: Entity, reading: Reading) -> Entity:
+        """The entity with the tree of its leaves: no key of a map twice; its id where its class has one in the tree."""
+        found, leaves = self.schema.classes[reading.of], dict(reading.leaves)
+        for prefix in sorted(maps(found, leaves), key=len, reverse=True):
             distinct(leaves, prefix)
-        return self.schema.tree(leaves, of)
+        tree = self.schema.tree(leaves, reading.of)
+        return replace(entity, tree=tree if found.id is None else with_values(tree, {found.id: entity.id}))
 
-    def _named(self, entity: Entity) -> Entity:
-        """The entity with its id where its class has one in the tree."""
-        found = self.schema.class_of(entity)
-        if found is None or found.id is None:
-            return entity
-        return replace(entity, tree=with_values(entity.tree, {found.id: entity.id}))
+
+@lru_cache(maxsize=64)
+def _room(codec: Codec, of: str) -> dict[Path, int]:
+    """How many places there can be values in, by where the length of a list of a class stands."""
+    room: dict[Path, int] = {}
+    for path, _, _ in _listed(codec, of):
+        for count, at in counts_of(path):
+            room[count] = max(room.get(count, 0), at + 1)
+    return room
 
 
 @lru_cache(maxsize=64)

@@ -16,12 +16,10 @@ from kbdisk.schemas.schema import Class
 def maps(found: Class, leaves: Mapping[Path, Any]) -> set[Path]:
     """Where an entity has maps."""
     kinds = {at for path, one in found.properties.items() for at in _mapped(path, one.kind)}
-    return {
-        path[:at]
-        for path in leaves
-        for at, key in enumerate(path)
-        if isinstance(key, int) and pattern(path[:at]) in kinds
-    }
+    within = (
+        path[:at] for path in leaves for at in range(len(path)) if isinstance(path[at], int) or path[at:] == COUNT
+    )
+    return {prefix for prefix in within if pattern(prefix) in kinds}
 
 
 def _mapped(path: Path, kind: Any) -> Iterator[Path]:
