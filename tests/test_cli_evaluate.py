@@ -1,0 +1,149 @@
+"""`kbdisk evaluate`: says which entities it scores, and what the figures are, as tables, JSON and a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kbdisk.cli.evaluate import CURVE_LIMIT, CURVE_TEXTS, LIMIT, TEXTS
+from kbdisk.cli.scoretables import error, in_a_line
+from kbdisk.evaluation import Scope, Summary
+from kbdisk.evaluation.curve import LIMIT as OF_CURVE
+from kbdisk.evaluation.curve import SHARES
+from kbdisk.evaluation.curve import TEXTS as TEXTS_OF_CURVE
+
+ROOT = Path(__file__).parents[1]
+PHONES = ROOT / "examples" / "phones.jsonl"
+FAST = ("--limit", 5, "--only", "launch", "--only", "os", "--only", "networks")
+
+
+def test_held_out_entities_are_scored_where_the_model_was_trained_on_the_source(run, tiny_folder):
+    status, out, err = run("evaluate", tiny_folder, PHONES, *FAST)
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert lines[0] == f"{PHONES}: 6 entities asked about by {tiny_folder}"
+    assert lines[1] == "6 were held out in training; 57 entities that it was trained on are left out (--all)."
+    assert lines[3].split() == ["path", "known", "n", "metric", "constant", "ours", "better", "within", "nats"]
+    first = [line.split()[0] for line in lines[4:9]]
+    assert first == ["launch.year", "launch.month", "launch.day", "networks", "os"]
+    year = lines[4].split()
+    assert year[1:4] == ["57", "5", "MAE"]
+    assert len(year) == 11  # two percent signs stand apart
+    assert any(
+        line.startswith("Not all values were asked for (--limit): n of them, drawn, of launch.year (6)")
+        for line in lines
+    )
+    assert lines[-1].startswith("Better than the constant on ")
+
+
+def test_it_fits_eighty_columns(run, tiny_folder):
+    _, out, _ = run("evaluate", tiny_folder, PHONES, "--limit", 3)
+    table = out.splitlines()[3:21]
+    assert max(map(len, table)) <= 80
+    assert any(line.startswith("display.pixels.width ") for line in table)
+
+
+def test_it_says_plainly_where_the_model_was_trained_on_what_it_scores(run, tiny_folder, tiny_model, tmp_path):
+    _, out, _ = run("evaluate", tiny_folder, PHONES, *FAST, "--all")
+    assert "The model was trained on 57 of these: the figures are better than it is." in out
+    known = set(tiny_model.record.training)
+    lines = [line for line in PHONES.read_text().splitlines() if json.loads(line)["id"] in known]
+    (tmp_path / "seen.jsonl").write_text("\n".join(lines))
+    status, out, _ = run("evaluate", tiny_folder, tmp_path / "seen.jsonl", *FAST)
+    assert status == 0
+    assert "57 entities asked about" in out
+    assert "The model was trained on all of these: the figures are better than it is." in out
+
+
+def test_entities_that_the_model_never_met_are_scored_without_a_word(run, tiny_folder, tmp_path):
+    phone = {"id": "new", "brand": "Nokia", "launch": {"year": 2024, "month": 5}, "os": "Android"}
+    (tmp_path / "new.jsonl").write_text(json.dumps(phone))
+    status, out, _ = run("evaluate", tiny_folder, tmp_path / "new.jsonl", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["entities"] == {"asked": 1, "held_out": 0, "new": 1, "trained_on": 0}
+    assert [row["path"] for row in found["rows"]] == ["brand", "launch.year", "launch.month", "os"]
+    assert found["summary"]["properties"] <= 4
+    assert found["limit"] == LIMIT
+    row = found["rows"][1]
+    assert row["n"] == row["of"] == 1
+    assert row["mae"] == pytest.approx(row["rmse"], abs=5)
+    assert {"coverage", "nats", "constant_nats", "constant_rmse", "stderr"} <= row.keys()
+
+
+def test_values_that_do_not_fit_are_told(run, tiny_folder, tmp_path):
+    (tmp_path / "new.jsonl").write_text('{"id": "new", "os": "Android", "launch": "whenever"}')
+    _, out, _ = run("evaluate", tiny_folder, tmp_path / "new.jsonl")
+    assert "count as wrong (numbers are left out): 1 of launch.year, 1 of launch.month, 1 of launch.day." in out
+
+
+def test_a_curve_is_a_table_and_a_picture(run, tiny_folder, tmp_path):
+    status, out, err = run("evaluate", tiny_folder, PHONES, *FAST, "--plot", tmp_path / "curve.png")
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert lines[3].split() == ["path", "n", "constant", "0", "%", "20", "%", "50", "%", "80", "%", "all"]
+    assert lines[9].split()[:2] == ["mean", "1.00"]
+    assert max(map(len, lines[3:])) <= 80
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    _, out, _ = run("evaluate", tiny_folder, PHONES, *FAST, "--curve", "--json")
+    found = json.loads(out)["curve"]
+    assert found["shares"] == list(SHARES)
+    assert all(len(one["ours"]) == len(found["shares"]) for one in found["properties"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--plot", "curve.gif"], "--plot: expected a name that ends in .png, .svg, .pdf, got 'curve.gif'."),
+        (["--only", "lunch"], "lunch: expected a path that the model predicts, got another. Did you mean 'launch"),
+        (["--only", "a..b"], "--only: expected a path such as launch.year or prizes[0].share, got 'a..b'."),
+        (["--class", "Car"], "Car: expected none, as the model's schema names no class."),
+        (["--device", "gpu7"], "--device: expected auto, cpu or a device that is there, got 'gpu7'"),
+    ],
+)
+def test_a_mistake_is_one_line(run, tiny_folder, arguments, complaint):
+    status, out, err = run("evaluate", tiny_folder, PHONES, *arguments)
+    assert (status, out) == (2, "")
+    assert complaint in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_source_without_anything_to_ask_for_is_a_mistake(run, tiny_folder, tmp_path):
+    (tmp_path / "new.jsonl").write_text('{"id": "new", "other": 3}')
+    status, _, err = run("evaluate", tiny_folder, tmp_path / "new.jsonl")
+    assert (status, err) == (
+        2,
+        f"error: {tmp_path / 'new.jsonl'}: its entities have no value that the model predicts.\n",
+    )
+
+
+def test_skipped_lines_are_a_finding(run, tiny_folder, tmp_path):
+    (tmp_path / "new.jsonl").write_text('{"id": "new", "os": "Android"}\n{"id": \n')
+    status, out, _ = run("evaluate", tiny_folder, tmp_path / "new.jsonl", "--skip-errors")
+    assert status == 1
+    assert "1 entity asked about" in out
+
+
+def test_the_limits_in_the_help_are_those_of_the_library():
+    assert Scope().limit == LIMIT
+    assert Scope().texts == TEXTS
+
+    assert (OF_CURVE, TEXTS_OF_CURVE) == (CURVE_LIMIT, CURVE_TEXTS)
+
+
+def test_errors_are_shown_in_few_digits():
+    assert [error("MAE", one) for one in (None, 0.0, 0.12345, 12.345, 999.9, 1234.5, 123456.7)] == [
+        "–", "0", "0.123", "12.3", "1,000", "1,234", "123,457",
+    ]  # fmt: skip
+    assert [error("error rate", one) for one in (0.0, 0.123, 1.0)] == ["0.0 %", "12.3 %", "100.0 %"]
+
+
+def test_the_last_line_tells_it_all():
+    assert in_a_line(Summary(17, 15, 0.532, 0.781)) == (
+        "Better than the constant on 15 of 17 properties; its error is 0.53 of the constant's on average; "
+        "a value costs 0.78 nats less."
+    )
+    assert in_a_line(Summary(1, 0, 1.5, -0.1)).endswith("a value costs 0.10 nats more.")
+    assert in_a_line(Summary(0, 0, None, None)).startswith("Nothing to compare")
