@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kbdisk.codec.asking import Table
-from kbdisk.codec.reading import Reading
+from kbdisk.codec.encoding import Encoding
+from kbdisk.codec.evidence import Evidence
+from kbdisk.codec.reading import Reading, read
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.derived import computed
 from kbdisk.completion.fields import Field, fields_of
@@ -71,13 +72,13 @@ class Completing(Iterator[Completion]):
         most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
         filler = Filler(self.trained, self.choices, most)
         shapes = Shapes.learn(self.schema, self._counted())
-        graph = Graph.read(self.schema, self.entities) if self.codec.index.over else None
+        evidence = self._evidence()
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self._learn_unique()
         rest, number = iter(self.entities), 0
         self.trained.network.eval()
         while chunk := list(islice(rest, ENTITIES)):
-            asked, number = self._filled(chunk, filler, graph, number, placing)
+            asked, number = self._filled(chunk, filler, evidence, number, placing)
             for entity in chunk:
                 one = asked.get(id(entity))
                 yield Completion(entity, one.filled if one else {})
@@ -87,19 +88,19 @@ class Completing(Iterator[Completion]):
         self._count_held()
 
     def _filled(
-        self, chunk: Sequence[Entity], filler: Filler, graph: Graph | None, number: int, placing: Placing
+        self, chunk: Sequence[Entity], filler: Filler, evidence: Evidence | None, number: int, placing: Placing
     ) -> tuple[dict[int, Asked], int]:
         """The entities of a chunk that are asked, filled; and how many batches there were by now."""
-        chosen = [entity for entity in chunk if self._is_chosen(entity)]
         asked: list[Asked] = []
-        waiting = iter(chosen)
-
-        def ask(reading: Reading, table: Table) -> Iterator[int]:
-            entity = next(waiting)
-            asked.append(Asked(entity, reading, self._gaps(entity, reading, table)))
-            return (spot.slot for gap in asked[-1].gaps for spot in gap.spots)
-
-        tokens = self.codec.encode(chosen, ask, graph).to(self.trained.device)
+        encoding = Encoding(self.codec.index, lambda reading, table: _slots(asked[-1].gaps), evidence)
+        for entity in chunk:
+            reading = read(self.schema, entity)
+            if reading is not None and self._is_chosen(entity, reading):
+                asked.append(Asked(entity, reading, self._gaps(entity, reading)))
+                encoding.add(reading)
+            else:
+                self.summary.strangers += 1
+        tokens = encoding.tokens().to(self.trained.device)
         size = max(CHUNK // (1 + self.choices.draws), CHUNK // 16)
         for places, batch in batches(tokens, size):
             some = [asked[place] for place in places]
@@ -117,11 +118,17 @@ class Completing(Iterator[Completion]):
             self.total += 1
             yield entity
 
-    def _gaps(self, entity: Entity, reading: Reading, table: Table) -> list[Gap]:
+    def _evidence(self) -> Evidence | None:
+        """What links bring, where the model looks at any."""
+        if not self.codec.index.over:
+            return None
+        return Evidence(self.schema, Graph.read(self.schema, self.entities), self.codec.config.evidence)
+
+    def _gaps(self, entity: Entity, reading: Reading) -> list[Gap]:
         fields = self.fields[reading.of]
         self._met[reading.of] += 1
         self._known[reading.of].update(known_properties(fields, reading, entity.made))
-        gaps = gaps_of(fields, reading, table, entity.made)
+        gaps = gaps_of(fields, reading, self.codec.index.tables[reading.of], entity.made)
         for gap in gaps:
             self.summary.row(gap.of).missing += 1
         return gaps
@@ -189,19 +196,14 @@ class Completing(Iterator[Completion]):
 
     # ------------------------------------------------------------ who, and what is known of all
 
-    def _is_chosen(self, entity: Entity) -> bool:
-        found = self.schema.class_of(entity)
-        names = () if found is None else (*entity.classes, found.name)
-        wanted = self.choices.classes
-        if found is not None and (not wanted or any(is_class(name, one) for name in names for one in wanted)):
-            return True
-        self.summary.strangers += 1
-        return False
+    def _is_chosen(self, entity: Entity, reading: Reading) -> bool:
+        wanted, names = self.choices.classes, (*entity.classes, reading.of)
+        return not wanted or any(is_class(name, one) for name in names for one in wanted)
 
     def _lay_rows(self) -> None:
         """The summary's rows, in the order of the schema."""
         for one in self.fields.values():
-            for each in sorted(one.fields.values(), key=lambda each: one.order[each.top]):
+            for each in sorted(one.fields.values(), key=lambda each: (one.order[each.top], len(each.path))):
                 self.summary.row(each)
 
     def _refuse_classes(self) -> None:
@@ -237,6 +239,10 @@ class Completing(Iterator[Completion]):
                     row = self.summary.row(one)
                     row.missing += lacking
                     row.held[one.held] += lacking
+
+
+def _slots(gaps: Iterable[Gap]) -> Iterator[int]:
+    return (spot.slot for gap in gaps for spot in gap.spots)
 
 
 def complete(trained: Trained, entities: Iterable[Entity], *, watch: Watch | None = None, **choices: Any) -> Completing:

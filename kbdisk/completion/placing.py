@@ -14,6 +14,8 @@ from kbdisk.completion.filling import EMPTY, Filling
 from kbdisk.entity import Entity, Filled, Path, is_fillable
 from kbdisk.estimates import Answer
 from kbdisk.schemas.composites.base import apply_kind, join_kind
+from kbdisk.schemas.composites.listed import COUNT
+from kbdisk.schemas.composites.mapped import KEY, Mapped
 from kbdisk.schemas.schema import Schema
 
 GIVEN = "something stands there already, and given values are never changed"
@@ -77,6 +79,8 @@ class Placing:
             raise ValueError(EMPTY)
         parts = {path[len(at) :]: leaf for path, leaf in given.items() if path[: len(at)] == at}
         parts |= {path[len(at) :]: leaf for path, leaf in leaves.items()}
+        if gap.of.is_list and isinstance(gap.of.kind, Mapped) and gap.path == at:
+            parts = _singular(parts)
         value = join_kind(gap.of.one.kind, parts)
         if gap.of.is_list and not any(_items(value)):
             raise ValueError(PARTLESS)
@@ -101,6 +105,15 @@ class Placing:
 def _is_whole(one: Filling, leaves: Mapping[Path, Any]) -> bool:
     """Whether all that a value cannot do without is there: every part, but for those of a list."""
     return one.gap.of.is_list or one.tokens.keys() <= leaves.keys()
+
+
+def _singular(parts: Mapping[Path, Any]) -> dict[Path, Any]:
+    """The leaves of a map without those of entries whose key an earlier one has."""
+    keys = {path[0]: key for path, key in parts.items() if path[1:] == (KEY,)}
+    first = {key: place for place, key in sorted(keys.items(), reverse=True)}
+    kept = {place: turn for turn, place in enumerate(sorted(first.values()))}
+    within = {(kept[path[0]], *path[1:]): leaf for path, leaf in parts.items() if path[0] in kept}
+    return {**within, COUNT: len(kept)}
 
 
 def _items(value: Any) -> Iterator[Any]:

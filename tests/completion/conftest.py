@@ -1,0 +1,20 @@
+"""A model of the world of things, trained for a second."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from models import tiny
+from things import COUNT, entities, schema, thing
+
+
+@pytest.fixture
+def things():
+    """Trees without a gap, for a test to change."""
+    return copy.deepcopy([thing(i) for i in range(COUNT)])
+
+
+@pytest.fixture(scope="session")
+def model():
+    return tiny(schema(), entities(*map(thing, range(COUNT))))

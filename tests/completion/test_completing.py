@@ -1,0 +1,363 @@
+"""Completing: what is filled and what is not, with which values, and that nothing given changes."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from things import entities, schema
+
+from kbdisk.completion import complete
+from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
+from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.schemas.schema import Schema
+
+PREDICTED = {"size", "mass", "born", "at", "colour", "new", "tags", "parts", "near"}
+
+
+def filled(model, *trees, **choices) -> list[dict]:
+    """What is filled in each of some things, by path."""
+    return [dict(one.filled) for one in complete(model, entities(*trees), **choices)]
+
+
+def values(model, *trees, **choices) -> list[dict]:
+    return [{path: one.value for path, one in each.items()} for each in filled(model, *trees, **choices)]
+
+
+def held(model, *trees, **choices) -> dict[tuple, dict]:
+    completing = complete(model, entities(*trees), **choices)
+    for _ in completing:
+        pass
+    return {row.path: dict(row.held) for row in completing.summary.shown()}
+
+
+# ---------------------------------------------------------------- what is filled
+
+
+def test_what_is_asked_is_filled_and_nothing_else(model, things):
+    things[3]["size"] = None
+    del things[4]["colour"]
+    first, second = values(model, *things, fill="asked")[3:5]
+    assert first.keys() == {("size",)}
+    assert not second
+
+
+def test_a_property_that_is_required_is_asked_for_where_it_is_absent(model, things):
+    del things[3]["born"]
+    [born] = values(model, *things, fill="asked")[3].items()
+    assert born[0] == ("born",)
+    assert born[1].keys() == {"year", "month", "day"}
+
+
+def test_all_fills_whatever_an_entity_lacks_but_names_and_rare_properties(model, things):
+    new = values(model, *things, {"id": "new"}, fill="all")[-1]
+    assert {path[0] for path in new} == {*PREDICTED, "area", "prices"}
+
+
+def test_an_entity_without_gaps_comes_out_as_it_is(model, things):
+    assert not any(values(model, *things, fill="all", only=[("size",), ("parts",)]))
+
+
+def test_likely_goes_by_the_presence_of_a_property_relative_to_its_class(model, things):
+    for one in things[:20]:
+        del one["colour"]
+    likely = complete(model, entities(*things), only=[("colour",)])
+    [row] = [row for one in [list(likely)] for row in likely.summary.shown() if one]
+    assert row.filled + row.held.get("unlikely to be recorded", 0) == 20
+    presences = [
+        one.belief.presence for each in filled(model, *things, only=[("colour",)], fill="all") for one in each.values()
+    ]
+    slot = next(slot for slot in model.codec.slots if slot.path == ("colour",))
+    assert row.filled == sum(chance >= slot.fill / 2 for chance in presences)
+
+
+def test_completions_come_in_the_order_of_the_source_one_for_each_entity(model, things):
+    ids = [one.entity.id for one in complete(model, entities(*things))]
+    assert ids == [one["id"] for one in things]
+
+
+def test_entities_of_no_class_of_the_schema_come_out_as_they_are(model):
+    classes = Schema({"Thing": schema().classes[""].__class__("Thing", schema().classes[""].properties)})
+    from dataclasses import replace
+
+    other = replace(
+        model,
+        codec=replace(model.codec, schema=classes, slots=tuple(replace(one, of="Thing") for one in model.codec.slots)),
+    )
+    stranger = Entity("x", {"size": None}, classes=("Other",))
+    [one] = complete(other, [stranger], fill="all")
+    assert one.entity is stranger
+    assert not one.filled
+
+
+# ---------------------------------------------------------------- what is given stays
+
+
+@pytest.mark.parametrize("fill", ["asked", "likely", "all"])
+def test_no_given_value_is_ever_changed(model, things, fill):
+    for i, one in enumerate(things):
+        for key in list(one)[1 + i % 3 :: 3]:
+            one[key] = None
+        one["born"] = {"year": 1950, "month": None}
+        one["mass"] = {"value": None, "unit": "kg"}
+        one["parts"] = [{"kind": "leg"}, {"length": 3.5}]
+    before = copy.deepcopy(things)
+    for one, tree in zip(complete(model, entities(*things), fill=fill), before, strict=True):
+        after = one.tree()
+        for path, value in walk(tree):
+            assert value is None or at(after, path) == value
+
+
+def test_of_a_date_only_the_missing_parts_are_filled(model, things):
+    things[3]["born"] = {"year": 1999, "month": None}
+    things[4]["born"] = {"year": 1999, "month": 2, "day": None}
+    first, second = values(model, *things)[3:5]
+    assert first.keys() == {("born", "month"), ("born", "day")}
+    assert second.keys() == {("born", "day")}
+    assert 1 <= second["born", "day"] <= 28
+
+
+def test_a_quantity_keeps_its_unit_and_a_new_one_has_one(model, things):
+    things[3]["mass"] = {"value": None, "unit": "kg"}
+    things[4]["mass"] = None
+    first, second = values(model, *things)[3:5]
+    assert first.keys() == {("mass", "value")}
+    assert second["mass",].keys() == {"value", "unit"}
+    assert second["mass",]["unit"] in ("g", "kg")
+
+
+def test_a_coordinate_gets_its_other_half(model, things):
+    things[3]["at"] = {"lat": 10.5}
+    things[4]["at"] = None
+    first, second = values(model, *things)[3:5]
+    assert first.keys() == {("at", "lon")}
+    assert second["at",].keys() == {"lat", "lon"}
+
+
+def test_known_places_of_a_list_get_their_fields_and_an_unknown_list_as_many_as_are_counted(model, things):
+    things[3]["parts"] = [{"kind": "leg"}, {"length": 3.5}]
+    things[4]["parts"] = None
+    first, second = values(model, *things, fill="all")[3:5]
+    assert first.keys() == {("parts", 0, "length"), ("parts", 1, "kind")}
+    assert 1 <= len(second["parts",]) <= 3
+    assert all(one.keys() == {"kind", "length"} for one in second["parts",])
+
+
+def test_the_entries_of_a_map_that_is_filled_have_keys_of_their_own(model, things):
+    things[3]["prices"] = {"EUR": None}
+    things[4]["prices"] = None
+    first, second = values(model, *things)[3:5]
+    assert first.keys() == {("prices", "EUR")}
+    assert second["prices",]
+    assert second["prices",].keys() <= {"EUR", "USD"}
+
+
+def test_what_is_known_not_to_exist_or_only_to_exist_is_no_gap(model, things):
+    things[3]["colour"], things[4]["colour"] = NOVALUE, SOMEVALUE
+    assert not any(values(model, *things, fill="all", only=[("colour",)]))
+    assert held(model, *things, fill="all", only=[("colour",)]) == {}
+
+
+def test_what_an_earlier_completion_made_is_no_gap(model, things):
+    del things[3]["colour"]
+    known = entities(*things)
+    known[3].made = {("colour",): "red"}
+    assert not any(one.filled for one in complete(model, known, fill="all"))
+
+
+# ---------------------------------------------------------------- why not
+
+
+def test_what_is_held_back_says_why(model, things):
+    for one in things[:5]:
+        for key in ("name", "rank", "code", "weather", "size"):
+            del one[key]
+    reasons = held(model, *things)
+    assert reasons["name",] == {"text: written only where --only names it": 5}
+    assert reasons["rank",] == {"unique: written only where --only names it": 5}
+    assert list(reasons["code",]) == [
+        "hardly a value comes again, as of an identifier: written only where --only names it"
+    ]
+    assert reasons["weather",] == {"given: read, but never predicted": 5}
+    [why] = reasons["rare",]
+    assert "known values to learn from, fewer than 30" in why
+    assert ("id",) not in reasons
+
+
+def test_text_and_identifiers_are_written_where_they_are_named(model, things):
+    for key in ("name", "code"):
+        things[3][key] = None
+    only = [("name",), ("code",)]
+    assert values(model, *things, only=only)[3].keys() <= {("name",), ("code",)}
+    assert ("code",) in values(model, *things, only=only)[3]
+    assert isinstance(values(model, *things, only=[("name",)])[3]["name",], str)
+
+
+def test_a_unique_property_never_gets_a_value_that_another_entity_has(model, things):
+    for one in things[3:9]:
+        one["rank"] = None
+    given = {one["rank"] for one in things} - {None}
+    new = [one["rank",] for one in values(model, *things, only=[("rank",)]) if one]
+    assert not given & set(new)
+    assert len(set(new)) == len(new)
+
+
+def test_what_is_less_sure_than_wanted_is_held_back(model, things):
+    for one in things[:20]:
+        one["colour"] = None
+    sure = [one["colour",].confidence for one in filled(model, *things)[:20]]
+    middle = sorted(sure)[10]
+    kept = filled(model, *things, min_confidence=middle)
+    assert 0 < sum(map(len, kept)) < 20
+    assert all(one.confidence >= middle for each in kept for one in each.values())
+    [why] = held(model, *things, min_confidence=middle)["colour",]
+    assert why == f"less sure than {middle:g}"
+
+
+def test_a_part_of_a_date_that_is_written_as_one_word_has_no_place(model, things):
+    for one in things:
+        one["born"] = f"{one['born']['year']}-{one['born']['month']:02d}-01"
+    things[3]["born"] = "1999-05"
+    assert not values(model, *things)[3]
+    [why] = held(model, *things)["born",]
+    assert "1999-05" in why
+
+
+# ---------------------------------------------------------------- which values
+
+
+def test_bounds_and_closed_labels_and_whole_numbers_hold(model, things):
+    for one in things:
+        for key in ("size", "area", "born", "colour", "at", "mass", "parts"):
+            one[key] = None
+    for one in complete(model, entities(*things), fill="all", estimate="sample", seed=3):
+        assert schema().check(Entity(one.entity.id, one.tree())) == []
+
+
+def test_a_property_with_a_formula_is_computed(model, things):
+    things[3]["area"] = None
+    [one] = filled(model, *things)[3].values()
+    assert one.value == round(things[3]["size"] ** 2, 1)
+    assert one.confidence == 1
+    assert one.belief.formula == "size ** 2"
+
+
+def test_what_is_computed_of_a_filled_value_is_no_surer_than_that(model, things):
+    things[3]["area"] = things[3]["size"] = None
+    new = filled(model, *things)[3]
+    assert new["area",].value == round(new["size",].value ** 2, 1)
+    assert new["area",].confidence == new["size",].confidence < 1
+
+
+@pytest.mark.parametrize("estimate", ["mean", "median", "mode", "sample"])
+def test_each_estimate_says_another_number_within_the_same_interval_bounds(model, things, estimate):
+    things[3]["size"] = None
+    [one] = filled(model, *things, estimate=estimate)[3].values()
+    assert one.belief.estimate == estimate
+    assert 0 <= one.value <= 100
+    assert one.belief.interval == filled(model, *things)[3]["size",].belief.interval
+    others = {
+        filled(model, *things, estimate=other)[3]["size",].value for other in ("mean", "median", "mode", "sample")
+    }
+    assert len(others) > 1
+
+
+def test_the_same_seed_says_the_same_and_another_another(model, things):
+    for one in things[:10]:
+        one["size"] = one["colour"] = one["tags"] = None
+    choices = {"estimate": "sample", "order": "random", "draws": 2}
+    first = filled(model, *things, seed=1, **choices)
+    assert first == filled(model, *things, seed=1, **choices)
+    assert first != filled(model, *things, seed=2, **choices)
+
+
+def test_confidence_and_interval_are_those_given_what_is_given_alone(model, things):
+    """However many other gaps are filled before, and in whichever order."""
+    things[3]["size"] = things[3]["colour"] = things[3]["tags"] = None
+    alone = filled(model, *things, only=[("size",)])[3]["size",]
+    for choices in ({}, {"leap": 1}, {"order": "random", "leap": 1}, {"leap": 9}):
+        among = filled(model, *things, **choices)[3]["size",]
+        assert among.belief.interval == pytest.approx(alone.belief.interval, rel=1e-4)
+    assert filled(model, *things, leap=9)[3]["size",].confidence == pytest.approx(alone.confidence, rel=1e-4)
+
+
+def test_draws_are_as_many_as_asked_for_and_differ(model, things):
+    things[3]["size"] = things[3]["born"] = None
+    new = filled(model, *things, draws=5)[3]
+    assert len(new["size",].belief.draws) == 5
+    assert len(set(new["size",].belief.draws)) > 1
+    assert all(draw.keys() == {"year", "month", "day"} for draw in new["born",].belief.draws)
+
+
+def test_draws_do_not_change_what_is_filled(model, things):
+    things[3]["size"] = things[3]["colour"] = None
+    assert values(model, *things)[3].keys() == values(model, *things, draws=4)[3].keys()
+    assert values(model, *things)[3] == values(model, *things, draws=4)[3]
+
+
+def test_entities_are_completed_alike_whoever_else_is_there(model, things):
+    things[3]["size"] = things[3]["colour"] = None
+    assert values(model, *things)[3] == values(model, *things[3:])[0]
+
+
+def test_a_stream_that_can_be_read_once_is_completed_too(model, things):
+    things[3]["size"] = None
+    once = complete(model, iter(entities(*things)))
+    assert [dict(one.filled).keys() for one in once][3] == {("size",)}
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def test_the_summary_adds_up(model, things):
+    for i, one in enumerate(things):
+        for key in list(one)[1 + i % 4 :: 4]:
+            one[key] = None
+    completing = complete(model, entities(*things))
+    done = list(completing)
+    summary = completing.summary
+    assert summary.entities == len(things)
+    for row in summary.shown():
+        assert row.missing == row.filled + sum(row.held.values()), row.path
+    assert summary.filled >= sum(bool(one.filled) for one in done)
+
+
+def test_the_expected_error_is_that_of_what_was_held_out(model, things):
+    from dataclasses import replace
+
+    row = {"class": "", "path": "mass.value", "metric": "MAE", "ours": 3.5, "constant": 9.0}
+    known = replace(model, record=replace(model.record, quality=[row]))
+    things[3]["mass"] = things[3]["size"] = None
+    completing = complete(known, entities(*things))
+    list(completing)
+    told = {one["path"]: one for one in completing.summary.to_json()["properties"]}
+    assert (told["mass"]["metric"], told["mass"]["expected_error"], told["mass"]["constant_error"]) == ("MAE", 3.5, 9.0)
+    assert told["size"]["expected_error"] is None
+
+
+def test_a_watcher_is_told_how_far_it_is(model, things):
+    told = []
+    list(complete(model, entities(*things), watch=lambda done, total: told.append((done, total))))
+    assert told[-1] == (len(things), len(things))
+
+
+# ---------------------------------------------------------------- what makes no sense
+
+
+def test_a_path_that_no_class_has_is_refused_with_the_nearest(model, things):
+    with pytest.raises(SchemaError, match="Did you mean 'colour'"):
+        complete(model, entities(*things), only=[("color",)])
+
+
+def test_a_class_that_the_model_does_not_know_is_refused(model, things):
+    with pytest.raises(LoadError, match="no entity is of the class 'City'"):
+        complete(model, entities(*things), classes=["City"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("fill", "some"), ("estimate", "max"), ("order", "first"), ("leap", 0), ("draws", -1), ("min_confidence", 2)],
+)
+def test_a_choice_that_there_is_not_is_refused(model, things, name, value):
+    with pytest.raises(ConfigError, match=f"--{name.replace('_', '-')}: expected"):
+        complete(model, entities(*things), **{name: value})
