@@ -11,7 +11,7 @@ from kbdisk.network.paths import PATHS
 class ModelConfig:
     """The network's sizes."""
 
-    width: int = 128  # D, the size of every vector in the network
+    width: int = 128  # D, the size of every vector in the network; 0 until it is fitted to the data
     layers: int = 2  # of the entity encoder
     heads: int = 4
     hidden: int = 4  # times the width: of a layer's two maps, and of a residual block
@@ -21,12 +21,12 @@ class ModelConfig:
     paths: str = "keys"  # a row of PATHS: what a property is known by
 
     def __post_init__(self) -> None:
-        if self.width % self.heads:
+        if self.width < 0 or self.width % self.heads:
             raise ValueError(f"expected a width that {self.heads} heads divide, got {self.width}")
         if self.paths not in PATHS:
             raise ValueError(f"expected one of {', '.join(PATHS)} for paths, got {self.paths!r}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"expected 0 to below 1 for dropout, got {self.dropout}")
-        for name in ("width", "layers", "heads", "hidden", "base"):
+        for name in ("layers", "heads", "hidden", "base"):
             if getattr(self, name) < 1:
                 raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")

@@ -109,7 +109,7 @@ class Trainer:
         torch.manual_seed(_mixed(self.run.seed, ~state.step))  # of dropout
         batch = self.tokens.batch(self._chosen(state.step), config.absent, generator)
         self.network.train()
-        with computing(config.precision, self.device):
+        with computing(config.precision, self.device, self.run.model.width):
             found = loss(
                 self.network,
                 batch,
@@ -208,13 +208,13 @@ class Trainer:
 
     def _looked(self, tokens: Tokens) -> Look:
         self.network.eval()
-        with self.average.applied(), computing(self.config.precision, self.device):
+        with self.average.applied(), computing(self.config.precision, self.device, self.run.model.width):
             return look(self.network, tokens, len(self.codec.slots), self.run.seed, self.state.step)
 
     def measure(self) -> list[dict[str, Any]]:
         """How wrong the averaged weights' answers are on some of the held-out part, beside the constants."""
         self.network.eval()
-        with self.average.applied(), computing(self.config.precision, self.device):
+        with self.average.applied(), computing(self.config.precision, self.device, self.run.model.width):
             return measured(self.network, self.codec, self.constants, self.held_out, self.run.seed)
 
     @cached_property

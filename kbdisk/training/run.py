@@ -66,7 +66,8 @@ class Run:
             raise ConfigError(str(file), f"expected TOML, got what is none: {error}.") from None
         if "preset" in told:
             raise ConfigError(f"{file}: preset", "is chosen beside the run file: say --preset.")
-        return _changed(self, told, str(file), ())
+        changed: Self = _changed(self, told, str(file), ())
+        return changed
 
     def with_train(self, **choices: Any) -> Self:
         """Itself with other choices about training."""
@@ -100,7 +101,7 @@ def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...])
         else:
             changes[key] = _typed(base, key, known[key], value, where)
     try:
-        return replace(base, **changes) if is_dataclass(base) else {**base, **changes}
+        return {**base, **changes} if isinstance(base, Mapping) else replace(base, **changes)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{file}: {'.'.join(at)}".removesuffix(": "), f"{error}.") from None
 
@@ -108,7 +109,7 @@ def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...])
 def _typed(base: Any, key: str, old: Any, value: Any, where: str) -> Any:
     """A value of the type that the field has; a whole number may stand for a float."""
     annotation = str({one.name: one.type for one in fields(base)}[key])
-    kinds = {"int": int, "float": (int, float), "bool": bool, "str": str, "tuple": list}
+    kinds: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "tuple": list}
     wanted = next((name for name in ("float", "int", "bool", "str", "tuple") if annotation.startswith(name)), "str")
     fits = isinstance(value, kinds[wanted]) and (wanted == "bool" or not isinstance(value, bool))
     fits = fits and not (isinstance(value, float) and not math.isfinite(value))
@@ -127,9 +128,9 @@ def _kinds(**configs: Any) -> dict[str, Any]:
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "model": ModelConfig(width=64, dropout=0.05),
-        "train": TrainConfig(batch=256, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
+        "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
     },
-    "default": {"train": TrainConfig(seconds=900)},
+    "default": {"model": ModelConfig(width=0), "train": TrainConfig(batch=0, seconds=900)},
     "best": {"model": ModelConfig(width=256, layers=3), "train": TrainConfig(seconds=3600, smoothing=0.999)},
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
     # 50 components, untied. The loss, the masks and the blocks as in its code; nothing that it does not have.

@@ -11,11 +11,13 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.schemas.schema import Schema
-from kbdisk.training.checkpoint import Checkpoint, identity, is_there
+from kbdisk.training.checkpoint import Checkpoint, is_there
 from kbdisk.training.data import Data
+from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer, Watch
 from kbdisk.training.run import Run
 from kbdisk.training.signals import Interrupted, stopping
+from kbdisk.training.sizing import fitted
 from kbdisk.training.trained import Record, Trained
 
 
@@ -38,6 +40,7 @@ def train(
     until `checkpoint.remove`, when the model is safe.
     """
     data = Data.prepare(schema, entities, run)
+    run = fitted(run, data)
     with torch.random.fork_rng():
         trainer = Trainer(data, run, device)
         if checkpoint is None:
@@ -93,7 +96,7 @@ def _refuse_stopped(trainer: Trainer, way_out: str = "") -> None:
 
 def _record(trainer: Trainer, data: Data, source: Mapping[str, Any]) -> Record:
     state = trainer.state
-    facts = {
+    facts: dict[str, Any] = {
         "steps": state.step,
         "best_step": state.best_step,
         "seconds": round(state.seconds, 1),

@@ -1,0 +1,32 @@
+"""Sizes follow the data where a run leaves them open, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kbdisk.entity import Entity
+from kbdisk.network.config import ModelConfig
+from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.training.config import TrainConfig
+from kbdisk.training.data import Data
+from kbdisk.training.run import Run
+from kbdisk.training.sizing import fitted
+
+SCHEMA = of_one_class({("x",): Property(Number())})
+
+
+@pytest.mark.parametrize(("entities", "width", "batch"), [(20, 64, 64), (2400, 128, 64), (4000, 128, 128)])
+def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width, batch):
+    run = Run.of("default")
+    data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
+    sized = fitted(run, data)
+    assert (sized.model.width, sized.train.batch) == (width, batch)
+    assert replace(sized, model=run.model, train=run.train) == run
+
+
+def test_a_size_that_was_chosen_stays():
+    run = Run(model=ModelConfig(width=32), train=TrainConfig(batch=7, seconds=1))
+    assert fitted(run, Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(30)], run)) == run
