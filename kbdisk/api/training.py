@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,7 +19,7 @@ from kbdisk.entity import show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
 from kbdisk.schemas.inference import Inference, infer
-from kbdisk.schemas.schema import Schema, names_of
+from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training import checkpoint
 from kbdisk.training.folder import open_folder, refuse_place, save
@@ -129,19 +128,24 @@ def refuse_strangers(schema: Schema, reading: Reading) -> None:
     """SchemaError where the entities have nothing of what the schema knows."""
     if any(schema.leaves(entity) for entity in reading.entities):
         return
-    names: Collection[str] = list(dict.fromkeys(names_of(schema)))
+    learnt = (path for of in schema.classes.values() for path, one in of.properties.items() if one.role != "ignore")
+    names = list(dict.fromkeys(map(show, learnt)))
+    if not names:
+        raise SchemaError(reading.name, "nothing in it can be learnt: expected properties that several entities have.")
     met = list(dict.fromkeys(show((key,)) for one in reading.entities[:1000] for key in one.tree if key[:1] != "@"))
     near = next((hint for name in met if (hint := did_you_mean(name, names))), "")
     there = ", ".join(met[:8]) or "none"
     raise SchemaError(
-        reading.name, f"expected properties of the schema, such as {', '.join(list(names)[:4])}, got {there}.{near}"
+        reading.name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {there}.{near}"
     )
 
 
 def facts(device: torch.device, schema: Schema | Inference | Folder | None) -> dict[str, Any]:
     """Where and when, and with what, a model was trained."""
-    inferred = schema is None or isinstance(schema, Inference)
-    told = "inferred" if inferred else "given" if isinstance(schema, Schema) else os.fspath(schema)
+    if schema is None or isinstance(schema, Inference):
+        told = "inferred"
+    else:
+        told = "given" if isinstance(schema, Schema) else os.fspath(schema)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     return {
         "kbdisk": version("kbdisk"),

@@ -11,15 +11,13 @@ moment the process is killed, it names files that are whole.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from io import BufferedWriter
 from pathlib import Path as FilePath
 from typing import Any, Self
@@ -32,9 +30,8 @@ from torch import Tensor
 from kbdisk.entity import show
 from kbdisk.errors import CheckpointError
 from kbdisk.loaders.target import writing
-from kbdisk.training.data import Data
+from kbdisk.training.identity import differences
 from kbdisk.training.loop import Progress, State, Trainer, finite
-from kbdisk.training.run import Run
 
 FORMAT = 1
 STATE, METRICS = "state.json", "metrics.jsonl"
@@ -43,17 +40,6 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
 FILE = re.compile(r"(last|best)-[0-9]+\.safetensors")
 ANEW = "Say --force to begin the run anew."
 SHOWN = 3  # differences named in an error
-
-
-def identity(data: Data, run: Run, source: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run is of: it goes on only where all of that is the same."""
-    return {
-        "kbdisk": version("kbdisk"),
-        "source": {name: value for name, value in source.items() if name != "name"},
-        "schema": _hash(data.codec.schema.to_yaml().encode()),
-        "run": run.to_json(),
-        "entities": _fingerprint(data),
-    }
 
 
 @dataclass
@@ -75,17 +61,16 @@ class Checkpoint:
             folder.mkdir(parents=True)
         except OSError as error:
             raise CheckpointError(str(folder), f"cannot be made: {(error.strerror or str(error)).lower()}.") from None
-        return cls(folder, json.loads(_json(identity)))
+        return cls(folder, identity)
 
     @classmethod
     def resume(cls, folder: FilePath, identity: dict[str, Any], trainer: Trainer) -> Self:
         """The folder of a run that stopped, and the trainer as it was then; CheckpointError where it is another run's."""
         told = _read(folder)
-        mine = json.loads(_json(identity))
-        differences = _differences(told["of"], mine)
-        if differences:
-            more = f", and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
-            what = f"{', '.join(differences[:SHOWN])}{more}"
+        found = differences(told["of"], identity)
+        if found:
+            more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+            what = f"{', '.join(found[:SHOWN])}{more}"
             raise CheckpointError(
                 str(folder), f"is another run's: {what}. Resume with what it began with, or say --force to begin anew."
             )
@@ -93,7 +78,7 @@ class Checkpoint:
         _put(trainer, *(_load(folder / told[name], one) for name, one in zip(("last", "best"), expected, strict=True)))
         trainer.state = _state(told["state"])
         _shorten(folder / METRICS, trainer.state.step)
-        return cls(folder, mine)
+        return cls(folder, identity)
 
     @property
     def is_due(self) -> bool:
@@ -237,7 +222,7 @@ def _read(folder: FilePath) -> dict[str, Any]:
     """state.json."""
     file = folder / STATE
     try:
-        told = json.loads(file.read_bytes())
+        told: dict[str, Any] = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise CheckpointError(str(folder), "no run is kept there. Leave --resume out to begin one.") from None
     except (OSError, ValueError) as error:
@@ -262,24 +247,6 @@ def _is_whole(told: Mapping[str, Any]) -> bool:
     return named and counts and numbers and lists and type(state["stopped"]) is str
 
 
-def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What two runs are not both of, in words."""
-    found = [f"the {name} has changed" for name in ("source", "schema") if then.get(name) != now[name]]
-    found += _changes(then.get("kbdisk"), now["kbdisk"], ("kbdisk",))
-    found += _changes(then.get("run"), now["run"], ())
-    if not found and then.get("entities") != now["entities"]:
-        found.append("the entities are not the same")
-    return found
-
-
-def _changes(then: Any, now: Any, at: tuple[str, ...]) -> Iterator[str]:
-    if isinstance(then, dict) and isinstance(now, dict):
-        for key in {**then, **now}:
-            yield from _changes(then.get(key), now.get(key), (*at, key))
-    elif then != now:
-        yield f"{'.'.join(at)} was {then!r} and is {now!r}"
-
-
 def _shorten(file: FilePath, step: int) -> None:
     """Metrics without the lines of steps that are to be done again, and without half a line."""
     if not file.exists():
@@ -299,17 +266,3 @@ def _write(file: FilePath, data: bytes) -> None:
 
 def _json(data: Any) -> bytes:
     return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
-
-
-def _fingerprint(data: Data) -> str:
-    """Of the entities as the network sees them, and of the codec that made them so."""
-    hashed = hashlib.sha256(_json(data.codec.to_json()))
-    for tokens in (data.training, data.validation):
-        hashed.update(repr(tokens.ids).encode())
-        for one in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
-            hashed.update(one.numpy().tobytes())
-    return hashed.hexdigest()
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
