@@ -26,10 +26,17 @@ COLOURS = {  # of kinds of leaf; told apart by the colour-blind, too
 }
 NAMED = 18  # properties, at most, whose lines have names
 LETTERS = 28  # of a name, at most
-CONNECTOR = {"arrowstyle": "-", "alpha": 0.4, "linewidth": 0.7, "shrinkA": 2, "shrinkB": 0, "relpos": (0, 0.5)}
+CONNECTOR: dict[str, Any] = {
+    "arrowstyle": "-",
+    "alpha": 0.4,
+    "linewidth": 0.7,
+    "shrinkA": 2,
+    "shrinkB": 0,
+    "relpos": (0, 0.5),
+}
 HIGHEST = 2.0  # times the constant's error: what is worse is not shown
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "text.color": INK,

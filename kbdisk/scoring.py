@@ -231,7 +231,8 @@ def cases(codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs) ->
 def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: Asked) -> list[Case]:
     slots, codes = batch.slot[asked.tokens], batch.values[kind][asked.rows]
     belief: Any = asked.belief
-    means, intervals = [None] * len(slots), [None] * len(slots)
+    means: Sequence[Any] = [None] * len(slots)
+    intervals: Sequence[Any] = means
     if isinstance(belief, NumberBelief):
         said = belief.codes(belief.median())
         means = belief.mean().tolist()
@@ -321,17 +322,18 @@ def both(*names: str) -> list[str]:
 
 def _of_number(codec: Codec, asked: Sequence[Case], told: Sequence[Constant]) -> dict[str, Any]:
     scores: dict[str, Any] = {}
-    for prefix, answers in (("", asked), ("constant_", told)):
-        pairs = [(case, one) for case, one in zip(asked, answers, strict=True) if one.mean is not None]
-        square = _mean([(float(case.truth) - float(one.mean or 0)) ** 2 for case, one in pairs])
+    several: tuple[tuple[str, Sequence[Any]], ...] = (("", asked), ("constant_", told))
+    for prefix, answers in several:
+        pairs = list(zip(asked, answers, strict=True))
+        square = _mean([(float(case.truth) - one.mean) ** 2 for case, one in pairs])
         scores[f"{prefix}rmse"] = None if square is None else math.sqrt(square)
         scores[f"{prefix}coverage"] = _mean([_covers(codec, case, one.interval) for case, one in pairs])
     return scores
 
 
-def _covers(codec: Codec, case: Case, interval: tuple[float, float] | None) -> bool:
-    slack = SLACK * codec.slots[case.slot].codec.step
-    return interval is not None and interval[0] - slack <= float(case.truth) <= interval[1] + slack
+def _covers(codec: Codec, case: Case, interval: tuple[float, float]) -> bool:
+    slack = SLACK * float(codec.slots[case.slot].codec.step)
+    return interval[0] - slack <= float(case.truth) <= interval[1] + slack
 
 
 def _mean(values: Sequence[float]) -> float | None:
