@@ -117,4 +117,4 @@ def _tolerance(codec: Codec, slot: int) -> float:
     """A share of the spread of its values in training, and at least half a step of its resolution."""
     number = codec.slots[slot].codec
     low, high = (float(x) for x in number.spread)
-    return max(TOLERANCE * (high - low), number.step / 2)
+    return max(TOLERANCE * (high - low), float(number.step) / 2)

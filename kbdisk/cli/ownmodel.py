@@ -142,7 +142,7 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
         raise ConfigError(
             str(folder), "another model stands where this one would be kept. Name it by --model, or move it away."
         )
-    if not same_source or config.get("run") != _plain(run) or config.get("kbdisk") != _version():
+    if not same_source or not _is_run(config.get("run", {}), run) or config.get("kbdisk") != _version():
         return None
     model = training.open(folder, wanted.device)
     ids = {model.schema.id_of(entity) for entity in reading.entities if model.schema.class_of(entity)}
@@ -155,12 +155,14 @@ def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
     return wanted.to_yaml() == kept.to_yaml() or (not only and told_apart(kept, ()).to_yaml() == wanted.to_yaml())
 
 
-def _plain(run: Run) -> Mapping[str, Any]:
-    """A run as its folder has it."""
+def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
+    """Whether a folder's run is this one, whose open sizes were fitted to the data."""
     import json
 
-    plain: Mapping[str, Any] = json.loads(json.dumps(run.to_json()))
-    return plain
+    told: dict[str, Any] = json.loads(json.dumps(run.to_json()))
+    for table, name in ("model", "width"), ("train", "batch"):
+        told[table][name] = told[table][name] or kept.get(table, {}).get(name)
+    return told == kept
 
 
 def _version() -> str:

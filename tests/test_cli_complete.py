@@ -1,0 +1,499 @@
+"""`kbdisk complete` as a user meets it: the target whole or not at all, what is new told value by value, every option."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import rdflib
+from models import tiny
+
+import kbdisk
+from kbdisk.cli import complete as command
+from kbdisk.cli.ownmodel import fitting_budget, told_apart
+from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
+from kbdisk.entity import at, is_gap, walk
+from kbdisk.training.folder import save
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SOON = ("--preset", "fast", "--budget", "0.3s")
+TESTED: set[str] = set()
+
+
+def about(*options: str) -> Callable:
+    """Marks what options a test is about: there is one for each."""
+    TESTED.update(options)
+    return lambda test: test
+
+
+@pytest.fixture
+def run(run):
+    """Run `kbdisk complete ...`; returns its exit status, standard output and standard error."""
+    return partial(run, "complete")
+
+
+@pytest.fixture(scope="session")
+def elements_folder(tmp_path_factory) -> Path:
+    """A model of examples/elements.ttl after five steps, with text that is only read."""
+    kb = kbdisk.load(str(EXAMPLES / "elements.ttl"))
+    folder = tmp_path_factory.mktemp("elements") / "elements.kbdisk"
+    save(tiny(told_apart(kbdisk.infer(kb).schema, ()), list(kb)), folder)
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, tiny_folder, elements_folder) -> Path:
+    """A folder with the examples and a model of each, where the command is run."""
+    for name in ("phones.jsonl", "phones.yaml", "elements.ttl"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    shutil.copytree(tiny_folder, tmp_path / "phones.kbdisk")
+    shutil.copytree(elements_folder, tmp_path / "elements.kbdisk")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def phones(run, place):
+    """Complete the phones with the model that is there."""
+    return partial(run, "phones.jsonl", "--model", "phones.kbdisk")
+
+
+def rows(target: str) -> list[dict]:
+    """What stands beside a target."""
+    return [json.loads(line) for line in Path(f"{target}.provenance.jsonl").read_text().splitlines()]
+
+
+def trees(file: str) -> dict[str, dict]:
+    return {entity.id: entity.tree for entity in kbdisk.load(file)}
+
+
+# ---------------------------------------------------------------- what comes out
+
+
+@about("--model", "--out")
+def test_turtle_keeps_every_byte_and_gains_what_the_sidecar_tells(run, place):
+    status, out, err = run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl")
+    assert (status, out) == (0, "")
+    before, after = Path("elements.ttl").read_bytes(), Path("done.ttl").read_bytes()
+    assert after.startswith(before)
+    given, found = statements(before), statements(after)
+    assert not given - found
+    assert found - given
+    new = rows("done.ttl")
+    whole = {entity.id: entity.made for entity in kbdisk.load("done.ttl")}
+    assert all(path_of(row) in whole[row["id"]] for row in new)
+    assert sum(len(made or {}) for made in whole.values()) == len(new)
+    assert re.search(rf"wrote done\.ttl: {len(new)} gaps of", err)
+
+
+def statements(data: bytes) -> Counter:
+    """Every triple as rdflib reads it, a blank node by what it says."""
+    graph = rdflib.Graph().parse(data=data, format="turtle")
+    told = {
+        node: repr(sorted(graph.predicate_objects(node))) for node in graph.all_nodes() if type(node) is rdflib.BNode
+    }
+    return Counter((told.get(s, s), p, told.get(o, o)) for s, p, o in graph)
+
+
+def path_of(row: dict) -> tuple:
+    return kbdisk.entity.read_path(row["path"])
+
+
+def test_json_lines_keep_all_that_is_given_and_the_text_of_lines_without_gaps(phones):
+    phones("--out", "done.jsonl")
+    before, after = Path("phones.jsonl").read_bytes().splitlines(), Path("done.jsonl").read_bytes().splitlines()
+    changed = {row["id"] for row in rows("done.jsonl")}
+    for old, new in zip(before, after, strict=True):
+        tree = json.loads(old)
+        if tree["id"] in changed:
+            whole = json.loads(new)
+            assert all(is_gap(value) or at(whole, path) == value for path, value in walk(tree))
+        else:
+            assert old == new
+
+
+def test_each_row_of_the_sidecar_is_a_value_of_the_target(phones):
+    phones("--out", "done.jsonl", "--fill", "all")
+    given, done = trees("phones.jsonl"), trees("done.jsonl")
+    new = rows("done.jsonl")
+    for row in new:
+        assert at(done[row["id"]], path_of(row)) == row["value"]
+        assert path_of(row) not in dict(kbdisk.Entity("", given[row["id"]]).properties())
+        assert 0 <= row["confidence"] <= 1
+        assert row["model"]["name"] == "phones.kbdisk"
+        assert re.fullmatch("[0-9a-f]{12}", row["model"]["hash"])
+        assert row["time"].endswith("+00:00")
+        assert row["calibrated"] is False
+    more = sum(map(leaves, done.values())) - sum(map(leaves, given.values()))
+    assert more == sum(leaves({"": row["value"]}) for row in new)
+
+
+def leaves(tree: dict) -> int:
+    """How many values a tree has."""
+    return sum(1 for _ in kbdisk.Entity("", tree).properties())
+
+
+def test_a_target_of_another_format_has_all_that_the_source_has(phones):
+    status, _, _ = phones("--out", "done.csv")
+    same, _, _ = phones("--out", "done.jsonl")
+    assert status == same == 0
+    csv, jsonl = kbdisk.load("done.csv"), trees("done.jsonl")
+    assert {entity.id for entity in csv} == jsonl.keys()
+    for entity in csv:
+        for path, value in entity.properties():
+            if path[0] != "id":
+                assert at(jsonl[entity.id], path) == value
+
+
+def test_what_was_completed_once_is_not_filled_again(run, place):
+    run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl", "--fill", "all")
+    run("done.ttl", "--model", "elements.kbdisk", "--out", "twice.ttl", "--fill", "all")
+    assert Path("twice.ttl").read_bytes() == Path("done.ttl").read_bytes()
+    assert rows("twice.ttl") == []
+
+
+def test_several_sources_become_one(run, place):
+    lines = Path("phones.jsonl").read_text().splitlines(keepends=True)
+    Path("a.jsonl").write_text("".join(lines[:30]))
+    Path("b.jsonl").write_text("".join(lines[30:]))
+    status, _, err = run("a.jsonl", "b.jsonl", "--model", "phones.kbdisk", "--out", "done.jsonl")
+    assert status == 0, err
+    given, done = trees("phones.jsonl"), trees("done.jsonl")
+    assert list(done) == list(given)
+    for id, tree in given.items():
+        assert all(is_gap(value) or at(done[id], path) == value for path, value in walk(tree))
+
+
+# ---------------------------------------------------------------- the options
+
+
+@about("--only", "--fill")
+def test_only_what_is_named_is_filled(phones):
+    phones("--out", "a.jsonl", "--only", "launch,weight", "--only", "os", "--fill", "all")
+    assert {row["property"] for row in rows("a.jsonl")} == {"launch", "weight", "os"}
+    phones("--out", "b.jsonl", "--only", "launch.month", "--fill", "all")
+    assert {row["path"] for row in rows("b.jsonl")} == {"launch.month"}
+
+
+@about("--fill")
+def test_asked_is_less_than_likely_and_all_is_all(phones):
+    def count(fill):
+        phones("--out", f"{fill}.jsonl", "--fill", fill)
+        return len(rows(f"{fill}.jsonl"))
+
+    assert 0 < count("asked") <= count("likely") <= count("all")
+    asked = {(id, path) for id, tree in trees("phones.jsonl").items() for path in kbdisk.Entity("", tree).asked()}
+    filled = {(row["id"], path_of(row)) for row in rows("asked.jsonl")}
+    assert asked <= filled
+    partly = {("launch", "month"), ("launch", "day")}  # of a date whose year is there
+    assert {path for _, path in filled - asked} <= partly
+
+
+@about("--estimate")
+def test_another_estimate_fills_other_numbers(phones):
+    def numbers(estimate):
+        phones("--out", f"{estimate}.jsonl", "--estimate", estimate, "--only", "battery,weight", "--fill", "all")
+        assert {row["estimate"] for row in rows(f"{estimate}.jsonl")} == {estimate}
+        return [row["value"] for row in rows(f"{estimate}.jsonl")]
+
+    found = [numbers(estimate) for estimate in ("mean", "median", "mode", "sample")]
+    assert len({str(one) for one in found}) == 4
+
+
+@about("--min-confidence")
+def test_nothing_is_filled_that_is_less_sure_than_wanted(phones):
+    phones("--out", "any.jsonl")
+    middle = sorted(row["confidence"] for row in rows("any.jsonl"))[len(rows("any.jsonl")) // 2]
+    _, _, err = phones("--out", "sure.jsonl", "--min-confidence", middle)
+    assert 0 < len(rows("sure.jsonl")) < len(rows("any.jsonl"))
+    assert "less sure than" in " ".join(err.split())
+
+
+@about("--draws")
+def test_draws_stand_in_the_sidecar_alone(phones):
+    phones("--out", "plain.jsonl", "--fill", "asked")
+    phones("--out", "drawn.jsonl", "--fill", "asked", "--draws", 3)
+    assert all(len(row["draws"]) == 3 for row in rows("drawn.jsonl"))
+    assert all("draws" not in row for row in rows("plain.jsonl"))
+    assert Path("plain.jsonl").read_bytes() == Path("drawn.jsonl").read_bytes()
+
+
+@about("--order", "--leap", "--seed")
+def test_order_leap_and_seed_change_what_is_drawn_and_the_same_say_the_same(phones):
+    def target(*options):
+        phones("--out", "one.jsonl", "--force", "--estimate", "sample", "--fill", "all", *options)
+        return Path("one.jsonl").read_bytes()
+
+    plain = target()
+    assert plain == target() == target("--order", "certain", "--seed", 0)
+    assert len({plain, target("--order", "random"), target("--leap", 1), target("--seed", 1)}) == 4
+
+
+@about("--dry-run")
+def test_a_dry_run_writes_nothing_and_tells_what_it_would(phones, place):
+    before = sorted(place.rglob("*"))
+    status, out, err = phones("--dry-run")
+    assert status == 0
+    assert "nothing was written" in err
+    assert sorted(place.rglob("*")) == before
+    phones("--out", "done.jsonl")
+    assert [line.split("  ")[:2] for line in out.splitlines()] == [
+        [row["id"], row["path"]] for row in rows("done.jsonl")
+    ]
+
+
+def test_a_dry_run_without_a_model_trains_one_and_leaves_nothing(run, place):
+    before = sorted(place.rglob("*"))
+    status, out, _ = run("phones.jsonl", "--dry-run", "--fill", "asked", *SOON)
+    assert status == 0
+    assert "nokia-8110  launch.month  " in out
+    assert sorted(place.rglob("*")) == before
+
+
+@about("--json")
+def test_json_is_the_summary_with_every_value_in_a_dry_run(phones):
+    _, out, err = phones("--out", "done.jsonl", "--json")
+    told = json.loads(out)
+    assert err == ""
+    assert (told["source"], told["target"], told["model"]) == ("phones.jsonl", "done.jsonl", "phones.kbdisk")
+    assert told["filled"] <= told["written"] == len(rows("done.jsonl"))
+    for one in told["properties"]:
+        assert one["missing"] == one["filled"] + sum(one["held_back"].values())
+    dry = json.loads(phones("--dry-run", "--json")[1])
+    assert [one["path"] for one in dry["values"]] == [row["path"] for row in rows("done.jsonl")]
+
+
+@about("--quiet", "--verbose")
+def test_quiet_says_nothing_and_verbose_every_value(phones):
+    assert phones("--out", "a.jsonl", "--quiet")[1:] == ("", "")
+    _, _, err = phones("--out", "b.jsonl", "--verbose")
+    assert all(f"{row['id']}  {row['path']}  " in err for row in rows("b.jsonl"))
+
+
+@about("--format")
+def test_a_format_can_be_named(phones):
+    status, out, _ = phones("--out", "-", "--format", "csv", "-q")
+    assert status == 0
+    assert out.startswith("id,name,brand,launch.year")
+    phones("--out", "done.data", "--format", "jsonl")
+    assert len(Path("done.data").read_text().splitlines()) == 63
+
+
+@about("--from")
+def test_the_format_of_a_source_can_be_named(run, place):
+    shutil.copy("phones.jsonl", "phones.data")
+    status, _, err = run("phones.data", "--from", "jsonl", "--model", "phones.kbdisk", "--out", "done.jsonl")
+    assert status == 0, err
+    assert rows("done.jsonl")
+
+
+def test_standard_output_gets_the_source_with_what_is_new(phones):
+    status, out, _ = phones("--out", "-")
+    phones("--out", "done.jsonl", "-q")
+    assert status == 0
+    assert out == Path("done.jsonl").read_text()
+    assert not Path("-.provenance.jsonl").exists()
+
+
+@about("--insert")
+def test_gaps_in_anonymous_brackets_are_held_back_or_inserted(run, place):
+    text = Path("elements.ttl").read_text()
+    assert "schema:value" in text
+    options = ("elements.ttl", "--model", "elements.kbdisk", "--fill", "all")
+    _, _, err = run(*options, "--out", "a.ttl")
+    _, _, inserted = run(*options, "--out", "b.ttl", "--insert")
+    assert "--insert" in err
+    assert "anonymous" not in inserted
+    assert len(rows("b.ttl")) > len(rows("a.ttl"))
+    assert not statements_without_nodes(Path("elements.ttl")) - statements_without_nodes(Path("b.ttl"))
+
+
+def statements_without_nodes(file: Path) -> Counter:
+    graph = rdflib.Graph().parse(data=file.read_bytes(), format="turtle")
+    return Counter(tuple("_" if type(one) is rdflib.BNode else one for one in triple) for triple in graph)
+
+
+@about("--class")
+def test_only_entities_of_a_class_are_completed_and_all_are_written(run, place):
+    run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl", "--class", "Chemist", "--fill", "all")
+    assert {row["class"] for row in rows("done.ttl")} == {"Chemist"}
+    assert Path("done.ttl").read_bytes().startswith(Path("elements.ttl").read_bytes())
+    status, _, err = run("elements.ttl", "--model", "elements.kbdisk", "--out", "x.ttl", "--class", "City")
+    assert status == 2
+    assert "no entity is of the class 'City'" in err
+
+
+@about("--device")
+def test_a_device_that_is_not_there_is_refused(phones):
+    status, _, err = phones("--out", "done.jsonl", "--device", "cuda:99")
+    assert status == 2
+    assert err.startswith("error: --device: expected")
+
+
+@about("--force")
+def test_an_existing_target_or_sidecar_is_replaced_only_by_force(phones):
+    for name in ("done.jsonl", "done.jsonl.provenance.jsonl"):
+        Path(name).write_text("mine")
+        status, _, err = phones("--out", "done.jsonl")
+        assert (status, err) == (2, f"error: {name}: exists already. Say --force to replace it.\n")
+        assert Path(name).read_text() == "mine"
+        Path(name).unlink()
+    Path("done.jsonl").write_text("mine")
+    assert phones("--out", "done.jsonl", "--force")[0] == 0
+    assert len(trees("done.jsonl")) == 63
+
+
+@about("--in-place")
+def test_the_source_itself_is_changed_only_when_told_so(phones):
+    before = Path("phones.jsonl").read_bytes()
+    status, _, err = phones("--out", "phones.jsonl")
+    assert (status, err) == (2, "error: phones.jsonl: is the source itself. Say --in-place to change it.\n")
+    assert Path("phones.jsonl").read_bytes() == before
+    status, _, err = phones("--in-place", "--fill", "asked", "--only", "launch")
+    assert status == 0, err
+    first = rows("phones.jsonl")
+    assert first
+    assert Path("phones.jsonl").read_bytes() != before
+    phones("--in-place", "--fill", "asked")
+    assert rows("phones.jsonl")[: len(first)] == first
+
+
+def test_every_option_has_a_test():
+    shared = {name for option in SOURCE_OPTIONS for name in option(lambda: None).__click_params__[0].opts}
+    own = {max(one.opts, key=len) for one in command.params if one.param_type_name == "option"}
+    assert own - shared - {"--help"} <= TESTED
+
+
+# ---------------------------------------------------------------- a model of its own
+
+
+@about("--preset", "--budget", "--schema")
+def test_without_a_model_one_is_trained_kept_and_used_again_while_all_is_the_same(run, place):
+    options = ("phones.jsonl", "--out", "done.jsonl", "--force", "--schema", "phones.yaml", *SOON)
+    status, _, err = run(*options)
+    assert status == 0, err
+    assert "training on 63 entities of phones.jsonl" in err
+    assert "by the model in phones.jsonl.kbdisk" in err
+    first, folder = Path("done.jsonl").read_bytes(), Path("phones.jsonl.kbdisk/config.json").read_bytes()
+    assert "using the model in phones.jsonl.kbdisk" in run(*options)[2]
+    assert Path("done.jsonl").read_bytes() == first
+    assert Path("phones.jsonl.kbdisk/config.json").read_bytes() == folder
+    assert "training on" in run(*options, "--seed", 1)[2]
+    with Path("phones.jsonl").open("a") as file:
+        file.write('{"id": "new", "brand": "Nokia"}\n')
+    assert "training on 64 entities" in run(*options, "--seed", 1)[2]
+    assert not Path("phones.jsonl.kbdisk.training").exists()
+
+
+def test_a_model_that_somebody_trained_there_is_used_and_never_replaced(run, place):
+    shutil.copytree("phones.kbdisk", "phones.jsonl.kbdisk")
+    status, _, err = run("phones.jsonl", "--out", "done.jsonl", *SOON)
+    assert status == 2
+    assert "phones.jsonl.kbdisk: another model stands where this one would be kept" in err
+    assert not Path("done.jsonl").exists()
+
+
+def test_text_is_read_but_not_learnt_unless_it_is_named():
+    schema = kbdisk.infer(kbdisk.load(str(EXAMPLES / "phones.jsonl"))).schema
+    roles = {path: one.role for path, one in told_apart(schema, ()).classes[""].properties.items()}
+    assert roles["name",] == "given"
+    assert roles["launch",] == "value"
+    assert told_apart(schema, [("name",)]).classes[""].properties["name",].role == "value"
+
+
+def test_the_budget_fits_the_size():
+    assert [fitting_budget(count) for count in (50, 1000, 100_000, 10**7)] == [60, 60, 600, 600]
+
+
+# ---------------------------------------------------------------- what goes wrong, before any work
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["phones.jsonl"], "Missing option '--out'"),
+        (["phones.jsonl", "--out", "-", "--json"], "--json and --out - both want standard output"),
+        (["phones.jsonl", "--out", "x/y.jsonl"], "x/y.jsonl: cannot be written: no such directory"),
+        (["phones.jsonl", "--out", "."], "."),
+        (["phones.jsonl", "--out", "x.what"], "x.what: the name does not tell the format"),
+        (["phones.jsonl", "--out", "x.csv", "--insert"], "--insert: needs the format of the source"),
+        (["phones.jsonl", "--out", "x.jsonl", "--model", "none.kbdisk"], "none.kbdisk"),
+        (["phones.jsonl", "--out", "x.jsonl", "--model", "phones.kbdisk", "--budget", "1m"], "--budget: says how"),
+        (["phones.jsonl", "--out", "x.jsonl", "--in-place"], "--in-place: x.jsonl is not the source"),
+        (["phones.jsonl", "elements.ttl", "--in-place"], "--in-place: needs one source alone"),
+        (["phones.jsonl", "-", "--out", "x.jsonl"], "-: expected files where there are several"),
+        (["phones.jsonl", "--out", "x.jsonl", "--only", "a..b"], "--only: expected a path"),
+        (["none.jsonl", "--out", "x.jsonl"], "none.jsonl: no such file"),
+        (["phones.jsonl", "--out", "x.jsonl", "--budget", "soon"], "--budget: expected a time"),
+        (["phones.jsonl", "--out", "x.jsonl", "--preset", "huge"], "--preset: expected one of"),
+        (["phones.jsonl", "--out", "x.jsonl", "--schema", "none.yaml"], "none.yaml"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_and_leaves_nothing(run, place, arguments, complaint):
+    before = sorted(place.rglob("*"))
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert complaint in " ".join(re.sub("[│╭╮╰╯─]", " ", err).split())
+    assert "training" not in err
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_path_that_the_model_does_not_know_is_refused_with_the_nearest(phones):
+    status, _, err = phones("--out", "done.jsonl", "--only", "wieght")
+    assert status == 2
+    assert "Did you mean 'weight'?" in err
+    assert not Path("done.jsonl").exists()
+
+
+# ---------------------------------------------------------------- the table
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_table_fits_the_terminal(run, place, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, _, err = run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl", "--force")
+    assert max(map(len, err.splitlines())) <= columns
+    assert re.search(r"^property +missing +filled +expected error", err, re.MULTILINE)
+    assert ("constant" in err) == (columns == 120)
+
+
+# ---------------------------------------------------------------- killed
+
+
+def killed(arguments: list[str], seconds: float) -> Iterator[None]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kbdisk", "complete", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_command_killed_at_any_moment_leaves_no_partial_target_and_goes_on(place):
+    arguments = ["phones.jsonl", "--out", "done.jsonl", "--preset", "fast", "--budget", "6s", "-q"]
+    source = Path("phones.jsonl").read_bytes()
+    for turn in range(10):
+        killed(arguments, 2 + 1.3 * turn)
+        assert Path("phones.jsonl").read_bytes() == source
+        if Path("done.jsonl").exists():
+            assert len(trees("done.jsonl")) == 63
+            break
+    else:
+        done = subprocess.run([sys.executable, "-m", "kbdisk", "complete", *arguments], check=True, timeout=120)
+        assert done.returncode == 0
+    assert len(trees("done.jsonl")) == 63
+    assert time.monotonic() > 0
