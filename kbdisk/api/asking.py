@@ -54,7 +54,7 @@ def leaf_at(trained: Trained, of: str, path: Path) -> Path:
     why = trained.codec.left_out.get((of, path))
     if why is not None:
         raise SchemaError(show(path), f"nothing is believed of it: {why}.")
-    names = [show(one) for one in own]
+    names = [show(one) for one in (*trained.schema.classes[of].properties, *own)]
     raise SchemaError(show(path), f"expected a property that the model knows.{did_you_mean(show(path), names)}")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.api.asking import beliefs_of, leaf_at, log_probs
 from kbdisk.api.beliefs import Belief
 from kbdisk.api.reading import Knowledge, Reading
-from kbdisk.entity import Completion, Entity, Path, read_path, show
+from kbdisk.entity import Entity, Path, read_path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, SchemaError
 from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
@@ -20,6 +20,8 @@ from kbdisk.training.trained import Record, Trained
 if TYPE_CHECKING:
     import numpy as np
     import pandas
+
+    from kbdisk.completion import Completing
 
 Told = Callable[[int, int], None]  # how many are done, of how many
 
@@ -49,11 +51,14 @@ class Model:
 
     # ------------------------------------------------------------ asking
 
-    def complete(self, kb: Knowledge, **options: Any) -> Iterator[Completion]:
-        """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.complete for options."""
+    def complete(self, kb: Knowledge, *, only: Iterable[Path | str] = (), **options: Any) -> Completing:
+        """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.Choices for options.
+
+        `summary` of what comes back tells of those that came out by now.
+        """
         from kbdisk.completion import complete
 
-        return complete(self.trained, Reading.of(kb).entities, **options)
+        return complete(self.trained, self._reading(kb).entities, only=tuple(map(_path, only)), **options)
 
     def belief(self, entity: Entity | Mapping[str, Any] | str, path: Path | str, kb: Knowledge = None) -> Belief:
         """What is believed of one property of an entity, given all its others; of a quantity, its number.
@@ -118,6 +123,8 @@ class Model:
                 f"{reading.name}: the model was trained on all of these entities", KBDiskWarning, stacklevel=2
             )
         graph = self._graph_of(reading)
+        if "only" in scope:
+            scope["only"] = tuple(map(_path, scope["only"]))
         rows = evaluate(self.trained, sides.fair, graph, Scope(**scope), given=given, watch=watch)
         return pandas.DataFrame(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,9 @@ def plot_belief(belief: Belief, path: str | os.PathLike[str]) -> None:
     refuse_plot(path)
     import matplotlib
 
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": "kbdisk"}):
+    settings = {**STYLE, "svg.hashsalt": "kbdisk", "text.parse_math": False}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a letter that the font lacks is a box
         number = isinstance(belief, NumberBelief)
         figure = new_figure(7.6, 4.2 if number else 1.6 + 0.32 * min(len(belief.probabilities), LABELS))
         axes = figure.add_subplot()
@@ -131,7 +134,10 @@ def _draw_labels(axes: Axes, belief: Belief) -> None:
 
 def _label(value: object) -> str:
     text = value.id if isinstance(value, Link) else str(value)
-    return " ".join(text.split()) or '""'
+    shown = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split())
+    )
+    return shown or '""'
 
 
 def _percent(share: float) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kbdisk.api.beliefs import Belief
 
+WIDEST = 16  # columns of a value in a table
 READING = click.option(
     "--id-path", "id_path", metavar="PATH", help="Where an entity's id stands in SOURCE, such as meta.id."
 )
@@ -112,17 +113,18 @@ def _table(told: Mapping[str, Belief], entity: str) -> str:
     from kbdisk.cli.charts import percent, value_text
     from kbdisk.cli.tables import printed, table_of
 
-    table = table_of("property", "believed", ">sure", "90 % within", "given", ">recorded")
+    table = table_of("property", "believed", ">sure", "90 % within", "given")
+    for place in (1, 4):
+        table.columns[place].no_wrap, table.columns[place].overflow = True, "ellipsis"
+        table.columns[place].max_width = WIDEST
     for path, one in told.items():
         between = ""
         if one.kind == "number":
             low, high = one.interval()  # type: ignore[attr-defined]
             between = f"{value_text(low)} … {value_text(high)}"
         given = "" if one.given is None else value_text(one.given)
-        recorded = "" if one.recorded is None else percent(one.recorded)
-        table.add_row(
-            Text(path, "green"), Text(value_text(one.value)), percent(one.confidence), between, Text(given), recorded
-        )
+        said = Text(value_text(one.value))
+        table.add_row(Text(path, "green"), said, percent(one.confidence), Text(between, no_wrap=True), Text(given))
 
     def show_it(console: Console) -> None:
         console.print(Text(entity, "bold"))

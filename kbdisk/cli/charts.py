@@ -180,4 +180,4 @@ def value_text(value: Any) -> str:
         return "{" + ", ".join(map(shown, value)) + "}"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number_text(value)
-    return shown(value) or '""'
+    return "".join(letter if letter.isprintable() else "�" for letter in shown(value)) or '""'

@@ -90,10 +90,11 @@ def _leaves(trained: Trained, found: Class, values: Mapping[Path, Any]) -> dict[
         if not any(leaf[: len(path)] == path for leaf in leaves):
             hint = did_you_mean(show(path), map(show, found.properties))
             raise SchemaError(f"--given {show(path)}", f"expected a property that the model knows.{hint}")
-    for leaf in leaves:
-        if codec.slot(found.name, leaf) is None and not counts_of(leaf):
-            why = codec.left_out.get((found.name, leaf), "it is no part of what the model learnt")
-            raise SchemaError(f"--given {show(leaf)}", f"nothing is known of it: {why}.")
+    for path in values:
+        own = [leaf for leaf in leaves if leaf[: len(path)] == path]
+        if all(codec.slot(found.name, leaf) is None for leaf in own):
+            why = codec.left_out.get((found.name, own[0]), "it is no part of what the model learnt")
+            raise SchemaError(f"--given {show(path)}", f"nothing is known of it: {why}.")
     return leaves
 
 

@@ -1,0 +1,269 @@
+"""Entities that are drawn: which properties they have, with what they begin, and that their values are values."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from models import tiny
+from worlds import phones, world
+
+import kbdisk
+from kbdisk.codec import Codec
+from kbdisk.codec.patterns import MOST, Met
+from kbdisk.entity import Date, Entity, Quantity
+from kbdisk.errors import ConfigError, SchemaError
+from kbdisk.sampling import sample
+from kbdisk.sampling.given import spelt
+from kbdisk.sampling.maps import distinct
+from kbdisk.schemas.schema import Schema
+
+FLAT = Schema.read("kbdisk: 1\nclasses:\n  T:\n    properties: {sort: category, a: number, b: number}\n")
+NESTED = Schema.read(
+    """
+kbdisk: 1
+classes:
+  "":
+    id: id
+    properties:
+      id: {kind: text, role: ignore, unique: true}
+      size: number
+      parts:
+        kind: list
+        of:
+          name: category
+          tools: {kind: list, of: {weight: number}}
+      prices: {kind: map, key: category, of: number}
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A model of phones with lists, quantities, dates and sets, and of their makers."""
+    entities = phones(60)
+    return tiny(kbdisk.infer(entities).schema, entities)
+
+
+@pytest.fixture(scope="module")
+def flat():
+    """Two sorts of entities: x has an a, y has a b, and a third of all has both."""
+    trees = [{"sort": "xyz"[i % 3], "a": i % 7, "b": i % 5} for i in range(90)]
+    kept = {"x": ("sort", "a"), "y": ("sort", "b"), "z": ("sort", "a", "b")}
+    return tiny(
+        FLAT, [Entity(str(i), {key: tree[key] for key in kept[tree["sort"]]}, ("T",)) for i, tree in enumerate(trees)]
+    )
+
+
+def having(entities) -> Counter:
+    return Counter(frozenset(one.tree) for one in entities)
+
+
+# ---------------------------------------------------------------- which properties
+
+
+def test_patterns_are_those_of_training_entities_and_as_frequent():
+    entities = [Entity(str(i), {"a": 1} if i % 4 else {"a": 1, "b": 2}, ("T",)) for i in range(40)]
+    codec = Codec.fit(FLAT, entities)
+    a, b = codec.slot("T", ("a",)), codec.slot("T", ("b",))
+    assert codec.patterns == {"T": {(a,): 30, tuple(sorted((a, b))): 10}}
+
+
+def test_patterns_survive_the_codec_as_plain_data(made):
+    again = Codec.from_json(made.codec.to_json(), made.schema, made.codec.words)
+    assert again.patterns == made.codec.patterns
+
+
+def test_of_many_entities_evenly_spread_patterns_are_kept_and_every_class_has_one():
+    met = Met()
+    for number in range(5 * MOST):
+        met.add("A", [("a",)] if number % 2 else [("b",)])
+    met.add("B", [("c",)])
+    assert MOST <= len(met.kept) < 2 * MOST
+    assert met.first["B"] == (("c",),)
+
+
+def test_drawn_entities_have_the_properties_that_training_entities_have(flat):
+    found = having(sample(flat, 300))
+    assert set(found) == {frozenset({"sort", "a"}), frozenset({"sort", "b"}), frozenset({"sort", "a", "b"})}
+    assert min(found.values()) > 60
+
+
+def test_what_is_given_is_had_by_all_and_with_it_what_goes_along(flat):
+    found = list(sample(flat, 60, {"a": 3}))
+    assert {one.tree["a"] for one in found} == {3}
+    assert set(having(found)) == {frozenset({"sort", "a"}), frozenset({"sort", "a", "b"})}
+
+
+def test_classes_are_as_frequent_as_in_training(made):
+    drawn = Counter(one.classes for one in sample(made, 400))
+    assert drawn["Phone",] > 340
+    assert 3 <= drawn["Maker",] < 60
+
+
+def test_a_class_can_be_asked_for(made):
+    drawn = list(sample(made, 20, of="Maker"))
+    assert {one.classes for one in drawn} == {("Maker",)}
+    assert {key for one in drawn for key in one.tree} <= {"name", "founded", "country"}
+
+
+def test_what_is_given_tells_the_class(made):
+    assert {one.classes for one in sample(made, 20, {"country": "FI"})} == {("Maker",)}
+
+
+def test_free_text_is_drawn_only_where_it_is_wanted():
+    entities = [Entity(str(i), {"a": i, "note": f"seen {i} times, as it was said"}) for i in range(40)]
+    trained = tiny(Schema.read("kbdisk: 1\nclasses:\n  '':\n    properties: {a: number, note: text}\n"), entities)
+    assert set(having(sample(trained, 10))) == {frozenset({"a"})}
+    assert set(having(sample(trained, 10, text=True))) == {frozenset({"a", "note"})}
+
+
+# ---------------------------------------------------------------- values
+
+
+def test_what_is_drawn_fits_the_schema(made):
+    for one in sample(made, 200, text=True):
+        assert made.schema.check(one) == []
+
+
+def test_values_are_whole(made):
+    drawn = [one.tree for one in sample(made, 100, of="Phone")]
+    assert all(
+        one["weight"].value is not None and one["weight"].unit in ("g", "oz") for one in drawn if "weight" in one
+    )
+    assert all(type(one["launch"]) is Date and one["launch"].day for one in drawn if "launch" in one)
+
+
+def test_lists_have_as_many_places_as_are_drawn_and_each_its_fields(made):
+    lists = [one.tree["cameras"] for one in sample(made, 200, of="Phone") if "cameras" in one.tree]
+    assert {len(one) for one in lists} == {0, 1, 2, 3}
+    assert all(set(part) == {"aperture", "kind"} for one in lists for part in one)
+
+
+def nested(number: int) -> Entity:
+    parts = [
+        {"name": "pq"[place], "tools": [{"weight": number + place}] * (number % 3)} for place in range(number % 2 + 1)
+    ]
+    return Entity(
+        f"n{number}", {"id": f"n{number}", "size": number, "parts": parts, "prices": {"EUR": number, "USD": 2}}
+    )
+
+
+def test_lists_in_lists_and_maps_are_drawn_to_the_end():
+    drawn = list(sample(tiny(NESTED, [nested(number) for number in range(48)]), 60))
+    for one in drawn:
+        assert NESTED.check(one) == []
+        assert all(part["name"] for part in one.tree["parts"])
+        assert set(one.tree["prices"]) <= {"EUR", "USD"}
+    assert {len(part["tools"]) for one in drawn for part in one.tree["parts"] if "tools" in part} == {0, 1, 2}
+
+
+def test_ids_stand_where_the_schema_has_them():
+    drawn = list(sample(tiny(NESTED, [nested(number) for number in range(24)]), 3))
+    assert [one.id for one in drawn] == [one.tree["id"] for one in drawn] == ["new-1", "new-2", "new-3"]
+
+
+def test_entries_of_a_map_have_keys_of_their_own():
+    leaves = {
+        ("m", "count"): 3,
+        ("m", 0, "key"): "a",
+        ("m", 0, "v"): 1,
+        ("m", 1, "key"): "a",
+        ("m", 1, "v"): 2,
+        ("m", 2, "v"): 3,
+    }
+    distinct(leaves, ("m",))
+    assert leaves == {("m", "count"): 1, ("m", 0, "key"): "a", ("m", 0, "v"): 1}
+
+
+def test_links_lead_to_entities_that_there_are():
+    entities = world() * 3
+    entities = [Entity(f"{one.id}{i // 8 or ''}", one.tree, one.classes, one.label) for i, one in enumerate(entities)]
+    trained = tiny(kbdisk.infer(entities).schema, entities)
+    ids = {one.id for one in entities}
+    drawn = list(sample(trained, 40))
+    assert {one.tree["capital"].id for one in drawn if "capital" in one.tree} <= ids
+
+
+# ---------------------------------------------------------------- the same again, and how many
+
+
+def test_the_same_seed_draws_the_same_and_another_others(made):
+    assert list(sample(made, 20, seed=5)) == list(sample(made, 20, seed=5))
+    assert list(sample(made, 20, seed=5)) != list(sample(made, 20, seed=6))
+
+
+@pytest.mark.parametrize("leap", [2, 100])
+def test_several_properties_at_a_time_are_as_many(made, leap):
+    for one in sample(made, 40, leap=leap):
+        assert made.schema.check(one) == []
+
+
+def test_any_number_is_drawn_and_told_of(made):
+    told = []
+    assert list(sample(made, 0)) == []
+    found = list(sample(made, 300, watch=lambda done, of: told.append((done, of))))
+    assert [one.id for one in found] == [f"new-{i + 1}" for i in range(300)]
+    assert told[-1] == (300, 300)
+    assert len(told) > 1
+
+
+def test_nothing_is_left_to_draw_where_all_is_given(flat):
+    [one] = sample(flat, 1, {"sort": "z", "a": 1, "b": 2})
+    assert one.tree == {"sort": "z", "a": 1, "b": 2}
+
+
+def test_what_no_training_entity_had_together_is_given_all_the_same():
+    entities = [Entity(str(i), {"a": i} if i % 2 else {"b": i}, ("T",)) for i in range(40)]
+    assert {frozenset(one.tree) for one in sample(tiny(FLAT, entities), 10, {"a": 1, "b": 2})} == {frozenset("ab")}
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (
+            {"oem": "Nokia", "wieght": 3},
+            "--given wieght: expected a property that the model knows. Did you mean 'weight'?",
+        ),
+        ({"launch.year": "soon"}, "--given launch: expected a number, got 'soon'."),
+        ({"body.height": "tall"}, "--given body.height: expected a number, got 'tall'."),
+    ],
+)
+def test_what_cannot_be_given_is_told(made, given, complaint):
+    with pytest.raises(SchemaError) as error:
+        sample(made, 1, given)
+    assert str(error.value) == complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (
+            {"of": "Phoen"},
+            "--class: the model has no class 'Phoen'; its classes are Phone, Maker. Did you mean 'Phone'?",
+        ),
+        ({"leap": 0}, "--leap: expected at least 1, got 0."),
+        ({"given": {"a[": 1}}, "--given: expected a path such as launch.year or prizes[0].share, got 'a['."),
+    ],
+)
+def test_wrong_options_are_told(made, options, complaint):
+    with pytest.raises(ConfigError) as error:
+        sample(made, 1, **options)
+    assert str(error.value) == complaint
+
+
+def test_a_command_line_spells_labels_numbers_and_truths(made):
+    given = {"oem": "Nokia", "body.folds": "true", "launch.year": "2005", "weight": "150 g", "body.height": "1.5e2"}
+    assert spelt(made, given) == {
+        ("oem",): "Nokia",
+        ("body", "folds"): True,
+        ("launch", "year"): 2005,
+        ("weight",): "150 g",
+        ("body", "height"): 150.0,
+    }
+    [one] = sample(made, 1, spelt(made, given))
+    assert one.tree["weight"] == Quantity(150, "g")
+    assert one.tree["launch"].year == 2005
