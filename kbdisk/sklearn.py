@@ -151,7 +151,7 @@ def _column(series: Any) -> Array:
             raise ValueError(f"expected numbers, truths or categories in column {series.name!r}, got {series.dtype}")
         values = series.astype(object)
         return _plain(values.where(series.notna(), None).to_numpy(object))
-    numbers = series.to_numpy(np.float64, na_value=np.nan)
+    numbers: Array = series.to_numpy(np.float64, na_value=np.nan)
     if np.isinf(numbers).any():
         raise ValueError(f"Input X contains infinity in column {series.name!r}.")
     return numbers

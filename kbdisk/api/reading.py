@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
-from kbdisk.entity import Entity, walk, with_values
+from kbdisk.entity import Entity, Path, walk, with_values
 from kbdisk.graph import Graph
 from kbdisk.loaders import KB, load
 from kbdisk.schemas.schema import Schema
@@ -92,6 +92,6 @@ def _merged(sources: Iterable[KB]) -> list[Entity]:
 def _joined(entity: Entity, other: Entity) -> Entity:
     """An entity with what another of the same id says beside."""
     there = {path[0] for path, value in walk(entity.tree) if value is not None}
-    new = {(key,): value for key, value in other.tree.items() if key not in there}
+    new: dict[Path, Any] = {(key,): value for key, value in other.tree.items() if key not in there}
     classes = tuple(dict.fromkeys((*entity.classes, *other.classes)))
     return replace(entity, tree=with_values(entity.tree, new), classes=classes, label=entity.label or other.label)

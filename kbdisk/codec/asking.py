@@ -82,9 +82,7 @@ def _all(reading: Reading, table: Table) -> Iterator[int]:
 ASKS: Mapping[str, Ask] = {"nothing": _nothing, "gaps": _gaps, "all": _all}
 
 
-def asking(
-    ask: str | Collection[Path] | Ask, tables: Collection[Table], left_out: Mapping[tuple[str, Path], str]
-) -> Ask:
+def asking(ask: str | Collection[Path], tables: Collection[Table], left_out: Mapping[tuple[str, Path], str]) -> Ask:
     """What is to be asked for, by its name or as paths; SchemaError where a path is none of the schema's."""
     if isinstance(ask, str):
         if ask not in ASKS:

@@ -60,7 +60,9 @@ class EntityEncoder(nn.Module):
 
     def looked_at(self, x: Tensor, layout: Layout) -> Tensor:
         """(N, D) seen rows alone -> what those asked would look at in the last layer (N, D)."""
-        for layer in list(self.layers)[:-1]:
+        *before, last = self.layers
+        for layer in before:
             x = layer(x, len(x), layout, False)
-        out: Tensor = self.layers[-1].before_attention(x)
+        assert isinstance(last, Layer)
+        out: Tensor = last.before_attention(x)
         return out
