@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model, beliefs, score
-from kbdisk.hiding import Hiding, hide
+from kbdisk.hiding import Hidden, Hiding, hide
 from kbdisk.marginals import Marginals
 from kbdisk.scoring import Constants, cases, score_rows
 from kbdisk.tokens import Tokens
@@ -27,25 +31,51 @@ class Look:
     nats: float  # per entity, the bound
     by_slot: dict[int, tuple[float, int]]  # slot -> mean -log p where hidden, and how often it was
 
+    def cost(self, constant: Mapping[int, float]) -> float:
+        """A value's nats on average, where no property counts as worse than its constant belief: what is to get less.
+
+        What cannot be told from the rest gets worse the longer the rest is learnt; it must not end that.
+        """
+        count = sum(often for _, often in self.by_slot.values())
+        return sum(min(nats, constant[slot]) * often for slot, (nats, often) in self.by_slot.items()) / max(count, 1)
+
 
 @torch.no_grad()
 def look(model: Model, tokens: Tokens, slots: int, seed: int, step: int) -> Look:
     """Score the held-out entities, hidden as the bound wants, always in the same way."""
-    device = tokens.slot.device
-    generator = torch.Generator(device).manual_seed(seed)
     total, sums, counts = 0.0, torch.zeros(slots), torch.zeros(slots)
     seen = 0
-    for numbers, batch in batches(tokens):
-        if seen >= MOST:
-            break
-        one = score(model, batch, hide(batch, Hiding(), generator), presence=0.0)
-        total += float(one.nats) * len(numbers)
-        seen += len(numbers)
+    for batch, hidden in _questions(tokens, seed):
+        one = score(model, batch, hidden, presence=0.0)
+        total += float(one.nats) * batch.size
+        seen += batch.size
         for whole, part in zip((sums, counts), one.by_slot(batch, slots), strict=True):
             whole += part.float().cpu()
     found = counts.nonzero()[:, 0].tolist()
     by_slot = {slot: (float(sums[slot] / counts[slot]), int(counts[slot])) for slot in found}
     return Look(step, total / max(seen, 1), by_slot)
+
+
+def constant_nats(codec: Codec, tokens: Tokens, seed: int) -> dict[int, float]:
+    """slot -> mean -log p by the constant belief, of what a look asks for."""
+    marginals, nats = Marginals(codec), defaultdict[int, list[Tensor]](list)
+    for batch, hidden in _questions(tokens, seed):
+        for kind, (start, end) in batch.spans.items():
+            asked, slots = hidden.asked[start:end], batch.slot[start:end]
+            for slot in slots[asked].unique().tolist():
+                nats[slot].append(marginals.nats(slot, batch.values[kind][asked & (slots == slot)]))
+    return {slot: float(torch.cat(several).mean()) for slot, several in nats.items()}
+
+
+def _questions(tokens: Tokens, seed: int) -> Iterator[tuple[Batch, Hidden]]:
+    """What is hidden of the held-out entities, or the first of them: the same at each look."""
+    generator = torch.Generator(tokens.slot.device).manual_seed(seed)
+    seen = 0
+    for numbers, batch in batches(tokens):
+        if seen >= MOST:
+            break
+        seen += len(numbers)
+        yield batch, hide(batch, Hiding(), generator)
 
 
 @torch.no_grad()

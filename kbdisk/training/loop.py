@@ -24,7 +24,7 @@ from kbdisk.tokens import Tokens
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
-from kbdisk.training.looking import Look, look, measured
+from kbdisk.training.looking import Look, constant_nats, look, measured
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
@@ -39,7 +39,7 @@ class State:
     total: int | None = None  # None until a time budget has become a number of steps
     evaluations: int = 0  # how often the held-out part is looked at: fewer where looks are slow beside a budget
     seconds: float = 0.0  # spent in steps and looks, and on keeping them
-    best: float = math.inf  # the least nats that the held-out part cost
+    best: float = math.inf  # the least that a held-out value cost
     best_step: int = 0
     worse: int = 0  # looks since then
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -218,6 +218,11 @@ class Trainer:
             return measured(self.network, self.codec, self.constants, self.held_out, self.run.seed)
 
     @cached_property
+    def constant_nats(self) -> dict[int, float]:
+        """What each property's values cost in a look where nothing but the property is known."""
+        return constant_nats(self.codec, self.held_out, self.run.seed)
+
+    @cached_property
     def constants(self) -> Constants:
         """What is best said to everybody."""
         return Constants.fit(self.codec, self.training)
@@ -227,15 +232,18 @@ class Trainer:
         if math.isnan(seen.nats):
             self._stop("loss on the held-out part")
             return
-        if seen.nats < state.best or not state.best_step:
-            self._prefer(seen.nats)
+        cost = seen.cost(self.constant_nats)
+        if cost < state.best or not state.best_step:
+            self._prefer(cost)
         else:
             state.worse += 1
-        state.history.append({"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats)})
+        state.history.append(
+            {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats), "cost": cost}
+        )
 
-    def _prefer(self, nats: float) -> None:
+    def _prefer(self, cost: float) -> None:
         """The averaged weights are the best so far."""
-        self.state.best, self.state.best_step, self.state.worse = nats, self.state.step, 0
+        self.state.best, self.state.best_step, self.state.worse = cost, self.state.step, 0
         self.best = [one.clone() for one in self.average.weights]
 
     def _stop(self, what: str) -> None:
