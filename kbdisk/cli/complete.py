@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path as FilePath
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 import rich_click as click
 
-from kbdisk.cli.counting import Told, counting
+from kbdisk.cli.completeplan import Plan
+from kbdisk.cli.counting import counting
 from kbdisk.cli.resuming import resumable
-from kbdisk.cli.sources import open_source, source_options, watching
-from kbdisk.cli.trainbar import training
-from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.target import standard_output
-
-if TYPE_CHECKING:
-    from kbdisk.api.model import Model
-    from kbdisk.api.reading import Reading
-    from kbdisk.completion import Completing
-    from kbdisk.entity import Completion, Entity, Path
-    from kbdisk.loaders import KB, Report
+from kbdisk.cli.sources import source_options, watching
 
 FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode", "sample"), ("certain", "random")
-TRAINING = ("schema", "preset", "budget")  # options that say how a model is trained, where none is named
 
 
 @click.command()
@@ -115,7 +100,7 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
 
     \b
     kbdisk complete kb.ttl --out completed.ttl
-    kbdisk complete phones.jsonl --out completed.csv --only weight,launch --min-confidence 0.8
+    kbdisk complete phones.jsonl --out done.csv --only weight --min-confidence 0.8
     kbdisk complete new.jsonl --model phones.kbdisk --dry-run
     """  # fmt: skip
     quiet = options["quiet"]
@@ -130,210 +115,3 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
         report = plan.write(completing, model, kept)
         plan.tell(completing, report, model, kept)
     context.exit(1 if any(kb.skipped for kb in plan.kbs) else 0)
-
-
-class Plan:
-    """What a call of the command is to do."""
-
-    def __init__(self, sources: tuple[str, ...], options: dict[str, Any]) -> None:
-        self.sources, self.options = sources, options
-        self.only = tuple(_paths(options["only"]))
-        self.target: str = options["out"] or (sources[0] if options["in_place"] else "")
-        self.kbs: list[KB] = []
-        self.reading: Reading | None = None
-        self.time = datetime.now(UTC).isoformat(timespec="seconds")
-        self.quiet, self.dry = options["quiet"], options["dry_run"]
-
-    # ------------------------------------------------------------ before any work
-
-    def refuse(self) -> None:
-        """What makes no sense, before anything is read."""
-        options = self.options
-        if not self.target and not self.dry:
-            raise click.UsageError("Missing option '--out'. Say where to write, or --dry-run.")
-        if options["as_json"] and self.target == "-":
-            raise click.UsageError("--json and --out - both want standard output.")
-        if len(self.sources) > 1 and "-" in self.sources:
-            raise ConfigError("-", "expected files where there are several sources. Name the one that is piped.")
-        told = [name for name in TRAINING if options[name] is not None]
-        if options["model"] and told:
-            raise ConfigError(f"--{told[0]}", "says how to train, and --model what was trained. Leave one out.")
-        for name in ("in_place", "insert") if len(self.sources) > 1 else ():
-            if options[name]:
-                raise ConfigError(f"--{name.replace('_', '-')}", "needs one source alone. Leave it out.")
-
-    def open(self, progress: Any) -> None:
-        """The sources, and all that can be wrong with the target, before a model is trained."""
-        from kbdisk.loaders import FORMATS
-
-        self.kbs = [open_source(one, self.options["origin"], self.options, progress) for one in self.sources]
-        if not self.dry:
-            self._refuse_target()
-        self.format = self._format()
-        assert self.format in FORMATS
-
-    def _format(self) -> str:
-        from kbdisk.loaders.writing import format_of_target
-
-        kb = self.kbs[0] if len({one.format for one in self.kbs}) == 1 else None
-        if self.dry and not self.target:
-            return self.options["format"] or self.kbs[0].format
-        if self.target == "-" and kb is not None and not self.options["format"]:
-            return kb.format
-        return format_of_target(kb, self.target, self.options["format"])
-
-    def _refuse_target(self) -> None:
-        """A target that is there, is the source, or cannot be."""
-        from kbdisk.completion.provenance import sidecar_of
-        from kbdisk.loaders.writing import Plan as Writing
-
-        target, options = self.target, self.options
-        one = self.kbs[0]
-        Writing.of(one, target, format=options["format"], only_new=False, insert=options["insert"])
-        if target == "-":
-            return
-        place = FilePath(target)
-        if any(kb.path is not None and place.exists() and kb.path.samefile(place) for kb in self.kbs):
-            if not options["in_place"]:
-                raise WriteError(target, "is the source itself. Say --in-place to change it.")
-            return
-        if options["in_place"]:
-            raise ConfigError("--in-place", f"{target} is not the source. Leave --in-place or --out out.")
-        if place.is_dir():
-            raise WriteError(target, "expected a file to write, got a directory.")
-        if not place.absolute().parent.is_dir():
-            raise WriteError(target, "cannot be written: no such directory.")
-        for file in (place, sidecar_of(target)):
-            if file.is_file() and not options["force"]:
-                raise WriteError(str(file), "exists already. Say --force to replace it.")
-
-    # ------------------------------------------------------------ the work
-
-    def model(self) -> Model:
-        """The model that is named, or the source's own."""
-        from kbdisk import api
-
-        options = self.options
-        if options["model"]:
-            return api.open(options["model"], device=options["device"])
-        from kbdisk.api.reading import Reading
-        from kbdisk.cli.ownmodel import Wanted, folder_beside, own_model
-        from kbdisk.cli.schema import open_schema
-
-        self.reading = Reading.of(self.kbs if len(self.kbs) > 1 else self.kbs[0])
-        wanted = Wanted(
-            schema=open_schema(options["schema"]) if options["schema"] else None,
-            preset=options["preset"] or "default",
-            budget=options["budget"],
-            seed=options["seed"],
-            device=options["device"],
-            only=self.only,
-            explicit=any(options[name] is not None for name in TRAINING),
-        )
-        folder = None if self.dry else folder_beside(self.sources)
-        kept = folder_beside(self.sources) if self.dry else None
-        if kept is not None and kept.exists():
-            folder = kept  # read, if it fits
-        with training(self.quiet, options["verbose"]) as watch:
-            return own_model(self.reading, wanted, folder, self.say, watch)
-
-    def completing(self, model: Model, told: Told | None) -> Completing:
-        """The completions."""
-        from kbdisk.completion import complete
-
-        options = self.options
-        names = ("fill", "estimate", "min_confidence", "draws", "order", "leap", "seed", "classes")
-        chosen = {name: options[name] for name in names}
-        return complete(model.trained, self._entities(), only=self.only, watch=told, **chosen)
-
-    def _entities(self) -> Iterable[Entity]:
-        if len(self.kbs) > 1:
-            from kbdisk.api.reading import Reading
-
-            reading = self.reading or Reading.of(self.kbs)
-            return [replace(entity, source=None) for entity in reading.entities]
-        return self.kbs[0] if self.reading is None else self.reading.entities
-
-    def write(self, completing: Completing, model: Model, kept: IO[bytes]) -> Report:
-        """Write the target, and keep a row for each new value; a dry run writes to nowhere."""
-        import kbdisk
-
-        options = self.options
-        items: Any = self._kept(completing, model, kept)
-        format, target = options["format"], self.target
-        if self.dry:
-            return kbdisk.write(items, os.devnull, format=self.format, insert=options["insert"])
-        force = options["force"]
-        return kbdisk.write(
-            items,
-            target,
-            format=format or (self.format if target == "-" else None),
-            insert=options["insert"],
-            force=force,
-            in_place=options["in_place"],
-        )
-
-    def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
-        from kbdisk.completion.provenance import fingerprint, line, rows
-
-        told = {"name": self._model_name(model), "hash": fingerprint(model.trained)}
-        for completion in completing:
-            for row in rows(completion, told, self.time):
-                kept.write(line(row))
-            yield completion
-
-    def _model_name(self, model: Model) -> str:
-        from kbdisk.cli.ownmodel import folder_beside
-
-        folder = self.options["model"] or folder_beside(self.sources)
-        return FilePath(folder).name if folder else ""
-
-    # ------------------------------------------------------------ what is told
-
-    def say(self, text: str) -> None:
-        """A line on standard error."""
-        if not self.quiet:
-            click.echo(text, err=True)
-
-    def tell(self, completing: Completing, report: Report, model: Model, kept: IO[bytes]) -> None:
-        """Write the sidecar and the summary."""
-        from kbdisk.cli.completed import as_json, as_tables, listed
-        from kbdisk.completion.provenance import read_rows, sidecar_of, unwritten, write_sidecar
-
-        refused = {(id, path) for id, path, _ in report.unwritable}
-        unwritten(completing.summary, kept, report.unwritable)
-        if not self.dry and self.target != "-":
-            write_sidecar(sidecar_of(self.target), kept, refused, add=self.options["in_place"])
-        options = self.options
-        told = {
-            "source": ", ".join(self.sources),
-            "target": None if self.dry else self.target,
-            "model": self._model_name(model) or None,
-            "written": 0 if self.dry else report.written,
-            "skipped": sum(len(kb.skipped) for kb in self.kbs),
-        }
-        if options["as_json"]:
-            values = list(read_rows(kept, refused)) if self.dry or options["verbose"] else None
-            with standard_output() as stream:
-                stream.write(as_json(told, completing.summary, values))
-            return
-        if self.dry:
-            with standard_output() as stream:
-                for text in listed(read_rows(kept, refused)):
-                    stream.write(text.encode() + b"\n")
-        elif options["verbose"]:
-            for text in listed(read_rows(kept, refused)):
-                click.echo(text, err=True)
-        if not self.quiet:
-            click.echo(as_tables(told, completing.summary), err=True, nl=False)
-
-
-def _paths(several: Iterable[str]) -> Iterator[Path]:
-    """The paths that --only names, with commas between them or each by its own."""
-    from kbdisk.entity import read_path
-
-    for text in (one.strip() for told in several for one in told.split(",")):
-        try:
-            yield read_path(text.replace("[]", ""))
-        except ValueError as error:
-            raise ConfigError("--only", f"{error}.") from None

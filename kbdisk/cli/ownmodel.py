@@ -74,7 +74,7 @@ def own_model(
         say(_doing("training", reading, run))
         return training.train(reading, schema, **settings)
     unfinished = is_there(beside(folder))
-    say(_doing("training goes on" if unfinished else "training", reading, run))
+    say(_doing("going on with training" if unfinished else "training", reading, run))
     try:
         return training.train(reading, schema, **settings, out=folder, resume=unfinished, force=True)
     except CheckpointError:

@@ -167,10 +167,13 @@ class _Making:
         found = Field(self.of.name, path, path, one, one.kind)
         under = [leaf for leaf, place in self.places.items() if place.property == path]
         leaves = [self.places[leaf].leaf for leaf in under]
-        if one.role != "value":
-            found.held = GIVEN if one.role == "given" else IGNORED
-        elif any(isinstance(leaf, Text) for leaf in leaves):
+        named = any(meets(each, path) for each in self.choices.only)
+        if one.role == "ignore":
+            found.held = IGNORED
+        elif any(isinstance(leaf, Text) for leaf in leaves) and not named:
             found.held = TEXT
+        elif one.role == "given":
+            found.held = GIVEN
         else:
             found.held = few(0, self.choices.least)
         self.found[path] = found

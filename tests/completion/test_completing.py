@@ -5,11 +5,15 @@ from __future__ import annotations
 import copy
 
 import pytest
-from things import entities, schema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from things import entities, schema, thing
 
 from kbdisk.completion import complete
+from kbdisk.completion.choices import FILLS
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.estimates import ESTIMATES
 from kbdisk.schemas.schema import Schema
 
 PREDICTED = {"size", "mass", "born", "at", "colour", "new", "tags", "parts", "near"}
@@ -91,6 +95,26 @@ def test_entities_of_no_class_of_the_schema_come_out_as_they_are(model):
 
 
 # ---------------------------------------------------------------- what is given stays
+
+
+BLANKS = st.lists(st.tuples(st.integers(0, 11), st.sampled_from(sorted(thing(20).keys() - {"id"})), st.booleans()))
+
+
+@settings(max_examples=25)
+@given(blanks=BLANKS, fill=st.sampled_from(FILLS), estimate=st.sampled_from(sorted(ESTIMATES)), seed=st.integers(0, 9))
+def test_whatever_is_missing_what_is_given_stays_and_the_summary_adds_up(model, blanks, fill, estimate, seed):
+    some = [thing(i) for i in range(20, 32)]
+    for i, key, there in blanks:
+        some[i].pop(key, None)
+        if there:
+            some[i][key] = None
+    completing = complete(model, entities(*some), fill=fill, estimate=estimate, seed=seed, least=1)
+    for one, tree in zip(completing, some, strict=True):
+        after = one.tree()
+        assert all(value is None or at(after, path) == value for path, value in walk(tree))
+        assert all(0 <= each.confidence <= 1 for each in one.filled.values())
+    for row in completing.summary.shown():
+        assert row.missing == row.filled + sum(row.held.values()), row.path
 
 
 @pytest.mark.parametrize("fill", ["asked", "likely", "all"])
