@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Look:
         What cannot be told from the rest gets worse the longer the rest is learnt; it must not end that.
         """
         count = sum(often for _, often in self.by_slot.values())
-        return sum(min(nats, constant[slot]) * often for slot, (nats, often) in self.by_slot.items()) / max(count, 1)
+        return sum(min(nats, constant.get(slot, math.inf)) * often for slot, (nats, often) in self.by_slot.items()) / max(count, 1)
 
 
 @torch.no_grad()

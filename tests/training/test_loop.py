@@ -58,13 +58,18 @@ class Clock:
 
         def looking(trainer: Trainer) -> loop.Look:
             self.now += look
-            return loop.Look(trainer.state.step, 1 / (trainer.state.step + 1), {})
+            return looked(trainer.state.step, 1 / (trainer.state.step + 1))
 
         assert advance
         assert watch
         monkeypatch.setattr(loop.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(Trainer, "advance", stepping)
         monkeypatch.setattr(Trainer, "look", looking)
+
+
+def looked(step: int, nats: float) -> loop.Look:
+    """A look at one held-out value that cost so much."""
+    return loop.Look(step, nats, {0: (nats, 1)})
 
 
 # ---------------------------------------------------------------- how long
@@ -79,15 +84,27 @@ def test_it_takes_the_steps_that_were_asked_for_and_tells_each(data):
 
 def test_it_stops_when_the_held_out_part_gets_no_better(data, monkeypatch):
     nats = iter([5.0, 4.0, 4.5, 4.6, 4.7])
-    monkeypatch.setattr(Trainer, "look", lambda self: loop.Look(self.state.step, next(nats), {}))
+    monkeypatch.setattr(Trainer, "look", lambda self: looked(self.state.step, next(nats)))
     it = trainer(data, steps=50, evaluations=50, patience=3)
     assert len(list(it.steps())) == 5
     assert (it.state.best, it.state.best_step) == (4.0, 2)
 
 
+def test_what_got_worse_than_a_constant_counts_as_the_constant():
+    both = loop.Look(9, 7.0, {0: (5.0, 1), 1: (1.0, 3)})
+    assert both.cost({0: 2.0, 1: 4.0}) == (2.0 + 3 * 1.0) / 4
+    assert both.cost({0: 6.0, 1: 0.5}) == (5.0 + 3 * 0.5) / 4
+
+
+def test_what_a_constant_costs_is_that_of_the_very_values_that_a_look_asks_for(data):
+    it = trainer(data, steps=1)
+    assert it.constant_nats.keys() == it.look().by_slot.keys()
+    assert all(nats > 0 for nats in it.constant_nats.values())
+
+
 def test_without_steps_and_seconds_it_goes_on_while_it_gets_better(data, monkeypatch):
     nats = iter([5.0, 4.0, *[4.5] * 9])
-    monkeypatch.setattr(Trainer, "look", lambda self: loop.Look(self.state.step, next(nats), {}))
+    monkeypatch.setattr(Trainer, "look", lambda self: looked(self.state.step, next(nats)))
     monkeypatch.setattr(Trainer, "advance", lambda self: setattr(self.state, "step", self.state.step + 1) or 1.0)
     it = trainer(data, steps=None, patience=3)
     assert len(list(it.steps())) == 500
@@ -184,7 +201,7 @@ def test_the_best_averaged_weights_are_kept(data, monkeypatch):
 
     def look(self):
         kept[self.state.step] = [one.clone() for one in self.average.weights]
-        return loop.Look(self.state.step, next(nats), {})
+        return looked(self.state.step, next(nats))
 
     monkeypatch.setattr(Trainer, "look", look)
     for _ in it.steps():
