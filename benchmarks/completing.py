@@ -24,6 +24,8 @@ from datetime import date
 from pathlib import Path
 
 import kbdisk
+from kbdisk.api.reading import Reading
+from kbdisk.cli.ownmodel import Wanted, own_model
 from kbdisk.entity import Date, Entity, Link, Quantity, walk
 from kbdisk.graph import pattern
 from kbdisk.schemas.leaf import Boolean, Category
@@ -183,7 +185,9 @@ def one(source: str, told: argparse.Namespace) -> None:
     chosen, rows, begun = wanted(schema, entities), {}, time.monotonic()
     for seed in range(told.seeds):
         left, hidden = hide(schema, entities, chosen, seed)
-        model = kbdisk.api.train_for_completing(left, schema, budget=told.budget, seed=seed)
+        reading = Reading.of(left)
+        wished = Wanted(schema if told.schema else None, budget=told.budget, seed=seed)
+        model = own_model(reading, wished, None, lambda line: print(line, file=sys.stderr), None)
         compare(schema, left, hidden, model.complete(left, fill="all"), rows)
         print(f"seed {seed}: {len(hidden)} hidden, {time.monotonic() - begun:.0f} s", file=sys.stderr)
     report(source, rows, time.monotonic() - begun, told.json)

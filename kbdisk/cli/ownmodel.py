@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SUFFIX = ".kbdisk"
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
 ENTITIES = 1000
+READ = 4  # texts of a class that are evidence: of countries that have their names in fifty languages, the first
 MADE_HERE = "given"  # the schema of a model that was made here was handed over, not named by a user
 
 
@@ -94,12 +95,15 @@ def folder_beside(sources: Collection[str]) -> FilePath | None:
 
 
 def told_apart(schema: Schema, only: Collection[Path]) -> Schema:
-    """The schema with all text to be read alone, but for what is named."""
+    """The schema with text to be read alone, but for what is named; of a class that has much of it no more than `READ`."""
     return replace(schema, classes={name: _of_class(one, only) for name, one in schema.classes.items()})
 
 
 def _of_class(of: Class, only: Collection[Path]) -> Class:
-    return replace(of, properties={path: _of_property(one, path, only) for path, one in of.properties.items()})
+    properties = {path: _of_property(one, path, only) for path, one in of.properties.items()}
+    texts = [path for path, one in of.properties.items() if one.role == "value" and properties[path].role == "given"]
+    ignored = {path: replace(properties[path], role="ignore") for path in texts[READ:]}
+    return replace(of, properties={**properties, **ignored})
 
 
 def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
