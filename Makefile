@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' 'torch>=2.6,<2.14' -e '.[test]'
 	@touch $@
 
-demo: $(STAMP)  ## look into two small knowledge bases, fill a value, write it back
+demo: $(STAMP)  ## a small knowledge base completed by a model of itself: a minute or two
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
 test: check  ## everything that must hold: check, the fast tests, the README

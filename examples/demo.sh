@@ -1,24 +1,28 @@
 #!/usr/bin/env bash
-# What `make demo` shows: look into two small knowledge bases, fill a few gaps, write them back.
+# What `make demo` shows: a small knowledge base completed by a model of itself, in a minute. What is said behind
+# demo.sh is said to `kbdisk complete`: demo.sh --budget 10s.
 set -euo pipefail
-cd "$(dirname "$0")"
+examples=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+cd "$work"
+cp "$examples"/{elements.ttl,surest.py} .
 
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 show() {
-    printf '\n\033[1m$ %s\033[0m\n' "${*//$work\//}"
-    "$@"
+    printf '\n\033[1m$ %s\033[0m\n' "$1"
+    bash -c "$1"
 }
 
-show kbdisk inspect phones.jsonl
-show kbdisk inspect elements.ttl
-show kbdisk schema infer phones.jsonl
-show kbdisk schema check phones.yaml phones.jsonl
-show cat new-values.jsonl
-show kbdisk write elements.ttl --values new-values.jsonl --insert --out "$work/completed.ttl"
-show diff elements.ttl "$work/completed.ttl" || test $? = 1
-show kbdisk write elements.ttl --out "$work/same.ttl"
-show cmp elements.ttl "$work/same.ttl"
-show kbdisk write elements.ttl --out "$work/elements.jsonl"
-show head -c 600 "$work/elements.jsonl"
-printf '\n\nNothing that was there has changed: diff shows only what is new.\n'
+say 'The chemical elements, with gaps:'
+show "kbdisk inspect elements.ttl | sed '/^Chemist/,\$d'"
+say 'What is likely to be recorded of them and is missing is filled in, by a model that learns from the rest:'
+show "kbdisk complete elements.ttl --out completed.ttl${*:+ $*}"
+say 'The surest of the new values:'
+show 'python surest.py completed.ttl.provenance.jsonl 2'
+say 'They stand in one block at the end, each in the form that its property has there. What was given is as it was:'
+show 'diff elements.ttl completed.ttl | head -n 12'
+show 'head -c $(wc -c < elements.ttl) completed.ttl | cmp - elements.ttl && echo the same bytes'
+say "What is believed of a known value that is hidden, lead's melting point:"
+show 'kbdisk belief elements.ttl.kbdisk elements.ttl --id https://example.org/elements/Pb --path meltingPoint'
+say 'Yours: kbdisk complete YOUR.ttl --out completed.ttl (JSON, CSV and others, too: see README.md)'

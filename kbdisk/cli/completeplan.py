@@ -171,17 +171,17 @@ class Plan:
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
         from kbdisk.completion.provenance import fingerprint, line, rows
 
-        told = {"name": self._model_name(model), "hash": fingerprint(model.trained)}
+        told = {"name": FilePath(self._model_folder()).name, "hash": fingerprint(model.trained)}
         for completion in completing:
             for row in rows(completion, told, self.time):
                 kept.write(line(row))
             yield completion
 
-    def _model_name(self, model: Model) -> str:
+    def _model_folder(self) -> str:
+        """Where the model is kept; empty where there is no place."""
         from kbdisk.cli.ownmodel import folder_beside
 
-        folder = self.options["model"] or folder_beside(self.sources)
-        return FilePath(folder).name if folder else ""
+        return str(self.options["model"] or folder_beside(self.sources) or "")
 
     # ------------------------------------------------------------ what is told
 
@@ -203,7 +203,7 @@ class Plan:
         told = {
             "source": ", ".join(self.sources),
             "target": None if self.dry else self.target,
-            "model": self._model_name(model) or None,
+            "model": self._model_folder() or None,
             "written": 0 if self.dry else report.written,
             "skipped": sum(len(kb.skipped) for kb in self.kbs),
         }
