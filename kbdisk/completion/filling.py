@@ -102,7 +102,8 @@ class Filler:
         wanted = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.of.kind, DateKind) and not gap.parts:
             named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}
-            wanted = {path: wanted[path] for path in _precise(gap, wanted, likely, named)}
+            found = {} if self.choices.fill == "all" else likely
+            wanted = {path: wanted[path] for path in _precise(gap, wanted, found, named)}
         one.tokens = wanted
 
     def _counted(self, batch: Batch, given: Beliefs, found: list[list[Filling]], generator: Generator) -> Batch:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from things import entities, schema, thing
 
-from kbdisk.completion import complete
+from kbdisk.completion import complete, filling
 from kbdisk.completion.choices import FILLS
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, LoadError, SchemaError
@@ -130,6 +130,15 @@ def test_no_given_value_is_ever_changed(model, things, fill):
         after = one.tree()
         for path, value in walk(tree):
             assert value is None or at(after, path) == value
+
+
+def test_of_all_a_whole_date_is_filled_though_many_have_the_year_alone(model, things, monkeypatch):
+    monkeypatch.setattr(filling, "HALF", 1e9)  # nothing is likely
+    del things[3]["born"]
+    [born] = [value for path, value in values(model, *things, fill="all")[3].items() if path == ("born",)]
+    assert born.keys() == {"year", "month", "day"}
+    [born] = [value for path, value in values(model, *things, fill="asked")[3].items() if path == ("born",)]
+    assert born.keys() == {"year"}
 
 
 def test_of_a_date_only_the_missing_parts_are_filled(model, things):
