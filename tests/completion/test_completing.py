@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from things import entities, schema, thing
 
-from kbdisk.completion import complete, filling
+from kbdisk.completion import complete, filling, gaps
 from kbdisk.completion.choices import FILLS
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, LoadError, SchemaError
@@ -132,13 +132,22 @@ def test_no_given_value_is_ever_changed(model, things, fill):
             assert value is None or at(after, path) == value
 
 
-def test_of_all_a_whole_date_is_filled_though_many_have_the_year_alone(model, things, monkeypatch):
-    monkeypatch.setattr(filling, "HALF", 1e9)  # nothing is likely
+@pytest.mark.parametrize(("fill", "parts"), [("all", {"year", "month", "day"}), ("likely", {"year"})])
+def test_of_all_a_whole_date_is_filled_and_else_as_precise_as_is_likely(model, things, monkeypatch, fill, parts):
+    unlikely = {"month", "day"}
+    monkeypatch.setattr(
+        gaps, "ASKS", {**gaps.ASKS, "gaps": lambda reading, table: ()}
+    )  # none of it is asked for itself
+    choose = filling._precise
+    doubted = {("born", part): False for part in unlikely}
+    monkeypatch.setattr(
+        filling,
+        "_precise",
+        lambda gap, wanted, likely, named: choose(gap, wanted, {**doubted} if likely else {}, named),
+    )
     del things[3]["born"]
-    [born] = [value for path, value in values(model, *things, fill="all")[3].items() if path == ("born",)]
-    assert born.keys() == {"year", "month", "day"}
-    [born] = [value for path, value in values(model, *things, fill="asked")[3].items() if path == ("born",)]
-    assert born.keys() == {"year"}
+    monkeypatch.setattr(filling, "HALF", 0.0)  # the date itself is likely
+    assert values(model, *things, fill=fill)[3]["born",].keys() == parts
 
 
 def test_of_a_date_only_the_missing_parts_are_filled(model, things):
