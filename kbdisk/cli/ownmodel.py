@@ -163,9 +163,11 @@ def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
     """Whether a folder's run is this one, whose open sizes were fitted to the data."""
     import json
 
+    from kbdisk.training.sizing import left_open
+
     told: dict[str, Any] = json.loads(json.dumps(run.to_json()))
-    for table, name in ("model", "width"), ("train", "batch"):
-        told[table][name] = told[table][name] or kept.get(table, {}).get(name)
+    for table, name in left_open(run):
+        told[table][name] = kept.get(table, {}).get(name)
     return told == kept
 
 

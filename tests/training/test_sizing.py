@@ -18,13 +18,14 @@ from kbdisk.training.sizing import fitted
 SCHEMA = of_one_class({("x",): Property(Number())})
 
 
-@pytest.mark.parametrize(("entities", "width", "batch"), [(20, 64, 64), (2400, 128, 64), (4000, 128, 128)])
+@pytest.mark.parametrize(("entities", "width", "batch"), [(20, 64, 64), (2400, 128, 64), (7000, 128, 128)])
 def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width, batch):
     run = Run.of("default")
     data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
     sized = fitted(run, data)
     assert (sized.model.width, sized.train.batch) == (width, batch)
     assert replace(sized, model=run.model, train=run.train) == run
+    assert sized.model.dropout == (0.3 if entities < 1000 else run.model.dropout)
 
 
 def test_a_size_that_was_chosen_stays():
