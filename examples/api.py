@@ -1,6 +1,6 @@
 """All that a model can be asked, from Python.
 
-    python examples/api.py 1m
+Run: python examples/api.py 1m
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Completes a list of dicts, such as json.load gives, and says of each new value how sure it is.
 
-    python examples/complete_json.py completed.json 1m
+Run: python examples/complete_json.py completed.json 1m
 """
 
 from __future__ import annotations

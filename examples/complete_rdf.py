@@ -1,6 +1,6 @@
 """Completes an rdflib graph: what it says stays as it is, what is missing and can be told is added.
 
-    python examples/complete_rdf.py completed.ttl 1m
+Run: python examples/complete_rdf.py completed.ttl 1m
 """
 
 from __future__ import annotations

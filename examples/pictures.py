@@ -1,6 +1,6 @@
 """Draws what a model believes of one property, and how wrong it is by how much of an entity is given.
 
-    python examples/pictures.py . 1m        # belief.png and curve.png; needs matplotlib: the extra `plots`
+Run: python examples/pictures.py . 1m        # belief.png and curve.png; needs matplotlib: the extra `plots`
 """
 
 from __future__ import annotations

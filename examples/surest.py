@@ -1,6 +1,6 @@
 """What was filled in, and how sure it is: the surest values of each property, from the file beside a completed one.
 
-    python examples/surest.py completed.ttl.provenance.jsonl 3
+Run: python examples/surest.py completed.ttl.provenance.jsonl 3
 """
 
 from __future__ import annotations
