@@ -72,7 +72,7 @@ def main() -> None:
     kbdisk inspect kb.ttl                    what is in it, and what is missing
     kbdisk schema infer kb.ttl > kb.yaml     what kind of value stands where
     kbdisk complete kb.ttl --out done.ttl    the same with its gaps filled
-    kbdisk train kb.ttl --budget 10m         a model that completes, samples, scores
+    kbdisk train kb.ttl --budget 10m         a model that fills, samples, tells
     kbdisk write kb.ttl --out kb.jsonl       the same in another format
     """
 

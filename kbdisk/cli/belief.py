@@ -60,7 +60,7 @@ def belief(
 
     \b
     kbdisk belief phones.kbdisk phones.jsonl --id nokia-3310 --path weight
-    kbdisk belief phones.kbdisk phones.jsonl --id nokia-3310 --path os --plot os.png
+    kbdisk belief phones.kbdisk phones.jsonl --id palm-pre --path os --plot b.png
     kbdisk belief phones.kbdisk phones.jsonl --id nokia-3310
     """
     import kbdisk

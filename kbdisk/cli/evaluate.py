@@ -65,7 +65,7 @@ def evaluate(
     \b
     kbdisk evaluate phones.kbdisk phones.jsonl
     kbdisk evaluate phones.kbdisk newer.jsonl --only launch --whole
-    kbdisk evaluate kb.kbdisk kb.ttl --class City --json | jq '.rows[] | select(.better < 0)'
+    kbdisk evaluate kb.kbdisk kb.ttl --class City --json | jq .summary
     kbdisk evaluate phones.kbdisk phones.jsonl --curve --plot curve.png
     """
     import kbdisk
