@@ -28,9 +28,8 @@ from kbdisk.api.reading import Reading
 from kbdisk.cli.ownmodel import Wanted, own_model
 from kbdisk.entity import Date, Entity, Link, Quantity, walk
 from kbdisk.graph import pattern
-from kbdisk.schemas.leaf import Boolean, Category
+from kbdisk.schemas.leaf import Boolean, Category, Number
 from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Schema
 
 SHARE, LEAST, MOST = 0.1, 100, 200
@@ -210,7 +209,9 @@ def report(source: str, rows: dict, seconds: float, file: Path | None) -> None:
         counted["worse"] += gain < -DRAWN * spread
         share = gain / constant if constant else 0.0
         name = ".".join(map(str, path)).replace(".-1", "[]")
-        print(f"| {of} | {name} | {len(row.ours)} | {row.unanswered} | {ours:.4g} | {constant:.4g} | {share:.0%} | {gain / spread if spread else 0:+.1f} |")
+        print(
+            f"| {of} | {name} | {len(row.ours)} | {row.unanswered} | {ours:.4g} | {constant:.4g} | {share:.0%} | {gain / spread if spread else 0:+.1f} |"
+        )
     print(
         f"\nbetter than the constant: {counted['better']} of {counted['all']} properties ({counted['hidden']:,} values "
         f"hidden); worse by more than {DRAWN:g} standard errors: {counted['worse']}\n"
