@@ -1,0 +1,96 @@
+"""Estimates: which value is said for a belief, how sure, and between which bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from models import phones
+
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.estimates import ESTIMATES, LEVEL, TOLERANCE, answers, decoded, estimated, tolerances
+
+
+@pytest.fixture(scope="module")
+def asked(tiny_model):
+    """What a model believes of all that one phone without anything but its name could have."""
+    tokens = tiny_model.encode([Entity("new", {"name": "New"})], "all")
+    batch = tokens.batch(torch.arange(1))
+    with torch.no_grad():
+        return batch, beliefs(tiny_model.network, batch)
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES)
+def test_everything_asked_is_answered_once_and_fits_its_leaf(tiny_model, asked, estimate):
+    batch, believed = asked
+    found = answers(tiny_model.codec, batch, believed, estimate)
+    assert sorted(one.token for one in found) == batch.asked.nonzero()[:, 0].tolist()
+    for one in found:
+        assert 0 <= one.confidence <= 1
+        tiny_model.codec.slots[one.slot].leaf.check(one.value)
+
+
+@pytest.mark.parametrize("estimate", ["median", "mean", "mode"])
+def test_numbers_are_said_by_the_estimate_that_was_asked_for(tiny_model, asked, estimate):
+    batch, believed = asked
+    belief = believed.kinds["number"].belief
+    exact = belief.likeliest() if estimate == "mode" else getattr(belief, estimate)()
+    steps = [tiny_model.codec.slots[slot].codec.step for slot in batch.slot[believed.kinds["number"].tokens].tolist()]
+    said = [one for one in answers(tiny_model.codec, batch, believed, estimate) if one.interval is not None]
+    for one, number, step in zip(said, exact.tolist(), steps, strict=True):
+        assert one.value == pytest.approx(number, abs=step / 2 + 1e-6 * abs(number))
+
+
+def test_a_number_is_as_sure_as_the_mass_around_it_and_labels_as_their_probability(tiny_model, asked):
+    batch, believed = asked
+    numbers = believed.kinds["number"].belief
+    for place, one in enumerate(one for one in answers(tiny_model.codec, batch, believed) if one.interval is not None):
+        alone = numbers.pick(torch.tensor([place]))
+        draws = torch.cat([alone.values(alone.sample()) for _ in range(400)])
+        inside = (draws - one.value).abs() <= one.within + 1e-9
+        assert inside.double().mean().item() == pytest.approx(one.confidence, abs=4 * 0.5 / 20)
+        low, high = one.interval
+        assert ((draws >= low) & (draws <= high)).double().mean().item() > LEVEL - 0.08
+    labels = believed.kinds["category"]
+    said = estimated(believed)["category"]
+    shares = labels.belief.log_prob(said).exp().tolist()
+    places = set(labels.tokens.tolist())
+    sure = [one.confidence for one in answers(tiny_model.codec, batch, believed) if one.token in places]
+    assert sure == pytest.approx(shares)
+
+
+def test_samples_differ_and_follow_the_generator(tiny_model, asked):
+    batch, believed = asked
+
+    def drawn(seed):
+        generator = torch.Generator().manual_seed(seed)
+        return [one.value for one in answers(tiny_model.codec, batch, believed, "sample", generator=generator)]
+
+    assert drawn(1) == drawn(1)
+    assert any(drawn(1) != drawn(seed) for seed in (2, 3, 4))
+
+
+def test_a_number_may_be_off_by_a_share_of_its_spread_and_by_half_a_step_at_least(tiny_model):
+    codec = tiny_model.codec
+    slot = codec.slot("", ("battery", "value"))
+    low, high = codec.slots[slot].codec.spread
+    schema, every = phones()
+    known = (schema.leaves(one).get(("battery", "value")) for one in every)
+    values = [float(number) for number in known if number is not None]
+    assert (low, high) == pytest.approx(np.quantile(values, [0.1, 0.9]), rel=0.15)
+    assert tolerances(codec, torch.tensor([slot])).item() == pytest.approx(TOLERANCE * (high - low))
+    day = codec.slot("", ("launch", "month"))
+    assert tolerances(codec, torch.tensor([day])).item() >= 0.5
+
+
+def test_codes_of_several_slots_are_decoded_each_by_its_own_codec(tiny_model):
+    codec = tiny_model.codec
+    weight, month = codec.slot("", ("weight", "value")), codec.slot("", ("launch", "month"))
+    codes = torch.cat([codec.slots[slot].codec.encode([number]) for slot, number in ((weight, 133), (month, 7))])
+    assert decoded(codec, torch.tensor([weight, month]), codes) == [133, 7]
+
+
+def test_an_estimate_that_there_is_not_is_refused(asked):
+    with pytest.raises(ValueError, match="expected one of median, mean, mode, sample to estimate by, got 'max'"):
+        estimated(asked[1], "max")
