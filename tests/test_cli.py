@@ -78,7 +78,7 @@ def test_a_wrong_call_exits_with_2_and_says_so_on_standard_error(arguments, run)
         ("empty.jsonl", b"", "empty.jsonl: expected some data, got an empty file."),
         ("empty.ttl", b"", "empty.ttl: expected some data, got an empty file."),
         ("broken.jsonl", b'{"a": 1}\n{"a": \n', "broken.jsonl:2: expected "),
-        ("noname", b"x", "noname: the name does not tell the format. Say --format, one of: "),
+        ("noname", b"x", "noname: the name does not tell the format. Say --f"),
         (
             "cut.jsonl",
             b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03",

@@ -403,6 +403,25 @@ def test_a_model_that_somebody_trained_there_is_used_and_never_replaced(run, pla
     assert not Path("done.jsonl").exists()
 
 
+def test_nothing_is_trained_where_nothing_would_be_filled(run, place):
+    before = b'{"id": "a", "weight": 1, "colour": "red"}\n{"id": "b", "weight": 2}\n{"id": "c", "colour": "red"}\n'
+    for few in (before, before.splitlines(keepends=True)[0]):
+        Path("few.jsonl").write_bytes(few)
+        status, _, err = run("few.jsonl", "--out", "done.jsonl", "--force")
+        assert (status, Path("done.jsonl").read_bytes()) == (0, few)
+        assert "nothing is trained" in err
+        assert "training on" not in err
+        assert not Path("few.jsonl.kbdisk").exists()
+
+
+def test_a_dry_run_that_trains_leaves_the_model_that_is_kept(run, place):
+    run("phones.jsonl", "--out", "done.jsonl", *SOON)
+    before = Path("phones.jsonl.kbdisk/model.safetensors").read_bytes()
+    status, _, err = run("phones.jsonl", "--dry-run", "--seed", "1", *SOON)
+    assert (status, "training on" in err) == (0, True)
+    assert Path("phones.jsonl.kbdisk/model.safetensors").read_bytes() == before
+
+
 def test_text_is_read_but_not_learnt_unless_it_is_named():
     schema = kbdisk.infer(kbdisk.load(str(EXAMPLES / "phones.jsonl"))).schema
     roles = {path: one.role for path, one in told_apart(schema, ()).classes[""].properties.items()}
@@ -446,6 +465,24 @@ def test_what_makes_no_sense_is_one_line_and_leaves_nothing(run, place, argument
     assert complaint in " ".join(re.sub("[│╭╮╰╯─]", " ", err).split())
     assert "training" not in err
     assert sorted(place.rglob("*")) == before
+
+
+def test_the_option_that_names_the_format_of_a_source_is_the_one_that_the_command_has(run, place):
+    Path("noname").write_text("x")
+    assert "Say --from, one of: " in run("noname", "--out", "x.jsonl")[2]
+    assert "--from: unknown format 'what'" in run("noname", "--out", "x.jsonl", "--from", "what")[2]
+
+
+def test_a_model_of_other_things_is_refused(run, place):
+    status, _, err = run("elements.ttl", "--model", "phones.kbdisk", "--out", "done.ttl")
+    assert status == 2
+    assert "elements.ttl: expected properties of the schema, such as " in err
+    assert not Path("done.ttl").exists()
+
+
+def test_an_entity_with_nothing_but_places_for_values_is_completed(run, place):
+    Path("blank.jsonl").write_text('{"id": "a", "weight": null}\n')
+    assert run("blank.jsonl", "--model", "phones.kbdisk", "--out", "done.jsonl", "--fill", "asked")[0] == 0
 
 
 def test_a_path_that_the_model_does_not_know_is_refused_with_the_nearest(phones):

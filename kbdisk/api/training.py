@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -15,9 +17,11 @@ import torch
 
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
-from kbdisk.entity import show
+from kbdisk.codec import Codec
+from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
+from kbdisk.network.disk import DiSK
 from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import did_you_mean
@@ -26,10 +30,14 @@ from kbdisk.training.folder import open_folder, refuse_place, save
 from kbdisk.training.loop import Progress, Watch
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
+from kbdisk.training.splits import split
 from kbdisk.training.train import train as trained
+from kbdisk.training.trained import Record, Trained
 
 Folder = str | os.PathLike[str]
 
+SHOWN = 1000  # entities whose properties are looked at to name some
+LEAST_WIDTH = 16  # of a network that learns nothing
 UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 BUDGET = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
 
@@ -58,7 +66,7 @@ def train(
     where = device_named(device)
     reading = Reading.of(kb)
     known = schema_of(schema, reading)
-    refuse_strangers(known, reading)
+    refuse_strangers(known, reading.name, reading.entities)
     keep = None
     if out is not None:
         refuse_place(out, force)
@@ -85,6 +93,19 @@ def train(
         save(made, out, force=force)
         checkpoint.remove(keep)
     return Model(made, reading)
+
+
+def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:
+    """A model of what `train` would look at, before it has learnt anything: it says what there is to be learnt."""
+    reading = Reading.of(knowledge)
+    where = device_named(device)
+    refuse_strangers(schema, reading.name, reading.entities)
+    side = split(schema, reading.entities, run.train.validation, run.seed).training
+    codec = Codec.fit(schema, [reading.entities[place] for place in side], run.codec)
+    small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
+    with torch.random.fork_rng():
+        network = DiSK(codec, small.model).to(where)
+    return Model(Trained(codec, network, small, Record(reading.facts())), reading)
 
 
 def open(folder: Folder, device: str = "auto") -> Model:
@@ -124,20 +145,24 @@ def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> S
     return infer(reading.entities).schema
 
 
-def refuse_strangers(schema: Schema, reading: Reading) -> None:
-    """SchemaError where the entities have nothing of what the schema knows."""
-    if any(schema.leaves(entity) for entity in reading.entities):
+def refuse_strangers(schema: Schema, name: str, entities: Iterable[Entity], *, blank: bool = False) -> None:
+    """SchemaError where the entities have nothing of what the schema knows; with `blank` a place for it is enough."""
+    if any(_has_place(schema, one) if blank else schema.leaves(one) for one in entities):
         return
     learnt = (path for of in schema.classes.values() for path, one in of.properties.items() if one.role != "ignore")
     names = list(dict.fromkeys(map(show, learnt)))
     if not names:
-        raise SchemaError(reading.name, "nothing in it can be learnt: expected properties that several entities have.")
-    met = list(dict.fromkeys(show((key,)) for one in reading.entities[:1000] for key in one.tree if key[:1] != "@"))
-    near = next((hint for name in met if (hint := did_you_mean(name, names))), "")
+        raise SchemaError(name, "nothing in it can be learnt: expected properties that several entities have.")
+    met = list(dict.fromkeys(show((key,)) for one in islice(entities, SHOWN) for key in one.tree if key[:1] != "@"))
+    near = next((hint for one in met if (hint := did_you_mean(one, names))), "")
     there = ", ".join(met[:8]) or "none"
-    raise SchemaError(
-        reading.name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {there}.{near}"
-    )
+    raise SchemaError(name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {there}.{near}")
+
+
+def _has_place(schema: Schema, entity: Entity) -> bool:
+    """Whether an entity has, or has a place for, any property of its class."""
+    of = schema.class_of(entity)
+    return of is not None and any(path[0] in entity.tree for path in of.properties)
 
 
 def facts(device: torch.device, schema: Schema | Inference | Folder | None) -> dict[str, Any]:

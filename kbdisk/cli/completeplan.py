@@ -36,6 +36,7 @@ class Plan:
         self.target: str = options["out"] or (sources[0] if options["in_place"] else "")
         self.kbs: list[KB] = []
         self.reading: Reading | None = None
+        self.folder = ""  # where the model is; empty where it is kept nowhere
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
         self.quiet, self.dry = options["quiet"], options["dry_run"]
 
@@ -107,10 +108,15 @@ class Plan:
     def model(self) -> Model:
         """The model that is named, or the source's own."""
         from kbdisk import api
+        from kbdisk.api.training import refuse_strangers
 
         options = self.options
         if options["model"]:
-            return api.open(options["model"], device=options["device"])
+            self.folder = options["model"]
+            model = api.open(options["model"], device=options["device"])
+            for kb in self.kbs:
+                refuse_strangers(model.schema, kb.name, kb, blank=True)
+            return model
         from kbdisk.api.reading import Reading
         from kbdisk.cli.ownmodel import Wanted, folder_beside, own_model
         from kbdisk.cli.schema import open_schema
@@ -125,12 +131,10 @@ class Plan:
             only=self.only,
             explicit=any(options[name] is not None for name in TRAINING),
         )
-        folder = None if self.dry else folder_beside(self.sources)
-        kept = folder_beside(self.sources) if self.dry else None
-        if kept is not None and kept.exists():
-            folder = kept  # read, if it fits
         with training(self.quiet, options["verbose"]) as watch:
-            return own_model(self.reading, wanted, folder, self.say, watch)
+            own = own_model(self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not self.dry)
+        self.folder = "" if own.folder is None else str(own.folder)
+        return own.model
 
     def completing(self, model: Model, told: Told | None) -> Completing:
         """The completions."""
@@ -171,17 +175,11 @@ class Plan:
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
         from kbdisk.completion.provenance import fingerprint, line, rows
 
-        told = {"name": FilePath(self._model_folder()).name, "hash": fingerprint(model.trained)}
+        told = {"name": FilePath(self.folder).name, "hash": fingerprint(model.trained)}
         for completion in completing:
             for row in rows(completion, told, self.time):
                 kept.write(line(row))
             yield completion
-
-    def _model_folder(self) -> str:
-        """Where the model is kept; empty where there is no place."""
-        from kbdisk.cli.ownmodel import folder_beside
-
-        return str(self.options["model"] or folder_beside(self.sources) or "")
 
     # ------------------------------------------------------------ what is told
 
@@ -203,7 +201,7 @@ class Plan:
         told = {
             "source": ", ".join(self.sources),
             "target": None if self.dry else self.target,
-            "model": self._model_folder() or None,
+            "model": self.folder or None,
             "written": 0 if self.dry else report.written,
             "skipped": sum(len(kb.skipped) for kb in self.kbs),
         }

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
+from kbdisk.cli.tables import counted
 from kbdisk.entity import Path
 from kbdisk.errors import CheckpointError, ConfigError
 
@@ -56,12 +57,27 @@ def fitting_budget(entities: int) -> float:
     return round(min(MINUTE * math.sqrt(max(entities, ENTITIES) / ENTITIES), LONGEST))
 
 
+@dataclass(frozen=True)
+class Own:
+    """A source's own model, and the folder it is in; None where it is kept in none."""
+
+    model: Model
+    folder: FilePath | None
+
+
 def own_model(
-    reading: Reading, wanted: Wanted, folder: FilePath | None, say: Callable[[str], None], watch: Watch | None
-) -> Model:
-    """The model kept in the folder if it still is right, or a new one, kept there where there is a folder."""
+    reading: Reading,
+    wanted: Wanted,
+    folder: FilePath | None,
+    say: Callable[[str], None],
+    watch: Watch | None,
+    keep: bool = True,
+) -> Own:
+    """The model kept in the folder if it still is right, or a new one, kept there with `keep`.
+
+    Where nothing would be filled anyway nothing is trained.
+    """
     from kbdisk.api import training
-    from kbdisk.training.checkpoint import beside, is_there
 
     schema = told_apart(training.schema_of(wanted.schema, reading), wanted.only)
     run = wanted.run(len(reading.entities))
@@ -69,8 +85,39 @@ def own_model(
         kept = _kept(folder, reading, schema, run, wanted)
         if kept is not None:
             say(f"using the model in {folder}")
-            return kept
-    settings: dict[str, Any] = {"run": run, "device": wanted.device, "watch": watch}
+            return Own(kept, folder)
+    if len(reading.entities) <= ENTITIES:  # of more there is nearly always something to learn
+        untrained = training.untrained(reading, schema, run, wanted.device)
+        if not _fills(untrained, wanted.only):
+            say("nothing is trained: too little is known of any property that may be filled")
+            return Own(untrained, None)
+    place = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
+    return Own(_trained(reading, schema, run, wanted.device, place, say, watch), place)
+
+
+def _fills(model: Model, only: Collection[Path]) -> bool:
+    """Whether there is a property that could be filled at all."""
+    from kbdisk.completion import Choices
+    from kbdisk.completion.fields import fields_of
+
+    several = fields_of(model.trained.codec, Choices(only=tuple(only)))
+    return any(not one.held for each in several.values() for one in each.fields.values())
+
+
+def _trained(
+    reading: Reading,
+    schema: Schema,
+    run: Run,
+    device: str,
+    folder: FilePath | None,
+    say: Callable[[str], None],
+    watch: Watch | None,
+) -> Model:
+    """A new model, or one whose training was cut short and goes on."""
+    from kbdisk.api import training
+    from kbdisk.training.checkpoint import beside, is_there
+
+    settings: dict[str, Any] = {"run": run, "device": device, "watch": watch}
     if folder is None:
         say(_doing("training", reading, run))
         return training.train(reading, schema, **settings)
@@ -86,12 +133,11 @@ def own_model(
 
 
 def folder_beside(sources: Collection[str]) -> FilePath | None:
-    """Where the model of a source is kept; None where there is no place: standard input, an endpoint, no permission."""
+    """Where the model of a source is kept; None where there is no place: standard input, an endpoint."""
     first = next(iter(sources))
     if first == "-" or first.startswith(("http://", "https://")):
         return None
-    file = FilePath(first)
-    return FilePath(f"{first.rstrip('/')}{SUFFIX}") if os.access(file.resolve().parent, os.W_OK) else None
+    return FilePath(f"{first.rstrip('/')}{SUFFIX}")
 
 
 def told_apart(schema: Schema, only: Collection[Path]) -> Schema:
@@ -180,4 +226,4 @@ def _version() -> str:
 def _doing(what: str, reading: Reading, run: Run) -> str:
     seconds = run.train.seconds or 0
     most = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return f"{what} on {len(reading.entities):,} entities of {reading.name}, for {most} at most"
+    return f"{what} on {counted(len(reading.entities), 'entity', 'entities')} of {reading.name}, for {most} at most"

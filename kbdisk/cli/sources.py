@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from kbdisk.errors import ConfigError
+from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
     from kbdisk.loaders import KB
@@ -54,23 +54,35 @@ def open_source(source: str, format: str | None, options: dict[str, Any], progre
     remote = source.startswith(("http://", "https://"))
     if options["query"] and not remote:
         raise ConfigError("--query", "expected an endpoint, http:// or https://, as SOURCE. Leave --query out.")
-    kb = kbdisk.load(
-        source,
-        format=format,
-        id=options["id"],
-        base=options["base"],
-        language=options["language"],
-        context=dict(_context(text) for text in options["contexts"]),
-        encoding=options["encoding"],
-        missing={*MISSING, *options["missing"]},
-        classes=options["classes"] if remote else (),
-        query=_query(options["query"]),
-        skip_errors=options["skip_errors"],
-        progress=progress,
-    )
+    with _naming("--from" if "origin" in options else "--format"):
+        kb = kbdisk.load(
+            source,
+            format=format,
+            id=options["id"],
+            base=options["base"],
+            language=options["language"],
+            context=dict(_context(text) for text in options["contexts"]),
+            encoding=options["encoding"],
+            missing={*MISSING, *options["missing"]},
+            classes=options["classes"] if remote else (),
+            query=_query(options["query"]),
+            skip_errors=options["skip_errors"],
+            progress=progress,
+        )
     if kb.source is not None:
         kb.source.refuse_empty()
     return kb
+
+
+@contextlib.contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Let a complaint about the format of SOURCE name the option that this command has for it."""
+    try:
+        yield
+    except LoadError as error:
+        raise LoadError(error.where, error.problem.replace("Say --format", f"Say {option}")) from None
+    except ConfigError as error:
+        raise ConfigError(option if error.where == "--format" else error.where, error.problem) from None
 
 
 def _context(text: str) -> tuple[str, bytes]:
