@@ -5,8 +5,11 @@ that sees what it does.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -264,3 +267,12 @@ def test_no_example_of_the_help_is_too_wide_for_a_terminal(command):
     told = main.commands[command].help if command else main.help
     examples = [line.strip() for line in (told or "").splitlines() if line.strip().startswith("kbdisk ")]
     assert [line for line in examples if len(line) > 78] == []
+
+
+@pytest.mark.parametrize("said", [None, "ACTIVE"])
+def test_threads_that_wait_sleep_unless_the_user_wants_otherwise(said):
+    told = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    told |= {} if said is None else {"OMP_WAIT_POLICY": said}
+    code = "import kbdisk.cli, os; print(os.environ['OMP_WAIT_POLICY'])"
+    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (said or "PASSIVE")

@@ -24,6 +24,9 @@ from kbdisk.cli.train import train
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning
 
+# Threads that wait must sleep: where other programs use the cores, too, threads that spin make training ten times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 INTERRUPTED, BROKEN_PIPE = 130, 141  # what a shell says of SIGINT and SIGPIPE
 
 
