@@ -36,6 +36,7 @@ from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.leaf import kind_of
 from kbdisk.tokens import Tokens
+from kbdisk.trust import of_labels, of_numbers
 
 SAMPLE = 20_000  # values of a slot that its constant is learnt from
 FEWER = 500  # sets and texts
@@ -309,10 +310,23 @@ def scored(codec: Codec, constants: Constants, own: Sequence[Case]) -> dict[str,
         **dict.fromkeys(both("mae", "rmse", "error", "iou", "coverage")),
         "nats": _mean([case.nats for case in own if case.nats is not None]),
         "constant_nats": _mean([case.constant_nats for case in own if case.constant_nats is not None]),
+        "trust": _trust(kind, asked, told),
     }
     for key, value in zip(both(metric.key), (mean, constant), strict=True):
         row[key] = 1 - value if metric.key == "iou" and value is not None else value
     return row | _of_number(codec, asked, told) if kind == "number" else row
+
+
+def _trust(kind: str, asked: Sequence[Case], told: Sequence[Constant]) -> float | None:
+    """How far the beliefs are to be trusted; None where that is not learnt."""
+    if kind == "number" and asked:
+        pairs = zip(asked, told, strict=True)
+        said = [(float(case.said), float(one.value), float(case.truth)) for case, one in pairs]
+        return of_numbers(*zip(*said, strict=True))
+    if kind in ("category", "link"):
+        costs = [(case.nats, case.constant_nats) for case in asked if case.nats is not None]
+        return of_labels(*zip(*costs, strict=True)) if costs else None  # type: ignore[arg-type]
+    return None
 
 
 def both(*names: str) -> list[str]:

@@ -23,7 +23,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["network"],
     ["hiding"],
     ["diffusion"],
-    ["likelihood", "estimates", "marginals"],
+    ["likelihood", "estimates", "marginals", "trust"],
     ["scoring"],
     ["training"],
     ["sampling", "embedding"],

@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 from kbdisk.batch import Batch
 from kbdisk.completion.choices import PASSES, Choices
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.trusting import Trusting
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated
@@ -49,6 +50,7 @@ class Filler:
 
     def __init__(self, trained: Trained, choices: Choices, most: int) -> None:
         self.codec, self.network, self.choices = trained.codec, trained.network, choices
+        self.trusting = Trusting(trained)
         self.leap = choices.leap or max(1, -(-most // PASSES))
         entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
         self.scale = entropies.clamp(min=HALF)  # (S,)
@@ -150,7 +152,7 @@ class Filler:
     ) -> None:
         """Values for the chosen tokens (T,), and how sure each is given what is given alone."""
         kept, places = narrowed(batch, chosen)
-        say = partial(estimated, estimate=self.choices.estimate, generator=generator)
+        say = partial(self._estimated, kept, generator)
         turns = revealing(
             self.network, kept, order=self.choices.order, leap=self.leap, scale=self.scale, generator=generator, say=say
         )
@@ -168,6 +170,11 @@ class Filler:
                 one.answers |= {path: told[token] for path, token in one.tokens.items()}
                 one.leaves |= {path: values[entity][path] for path in one.tokens if path in values[entity]}
                 one.draws = [{path: each[path] for path in one.tokens if path in each} for each in repeated[entity]]
+
+    def _estimated(self, batch: Batch, generator: Generator, beliefs: Beliefs) -> dict[str, Tensor]:
+        """kind -> codes (q, ...) of what is said for each asked token of a batch."""
+        said = estimated(beliefs, self.choices.estimate, generator)
+        return said if self.choices.estimate == "sample" else self.trusting.said(batch, beliefs, said)
 
     def _draws(self, batch: Batch, asked: Tensor, generator: Generator) -> list[list[dict[Path, Any]]]:
         """So many times for each entity, all that is asked of it drawn together."""
