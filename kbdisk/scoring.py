@@ -325,7 +325,7 @@ def _trust(kind: str, asked: Sequence[Case], told: Sequence[Constant]) -> float 
         return of_numbers(*zip(*said, strict=True))
     if kind in ("category", "link"):
         costs = [(case.nats, case.constant_nats) for case in asked if case.nats is not None]
-        return of_labels(*zip(*costs, strict=True)) if costs else None  # type: ignore[arg-type]
+        return of_labels(*zip(*costs, strict=True)) if costs else None
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-
 from kbdisk.entity import Entity
 from kbdisk.loaders import load
 from kbdisk.schemas.composites import Coordinate, Date, Listed, Mapped, Quantity
@@ -57,7 +56,7 @@ def thing(i: int) -> dict:
         "new": i > 40,
         "tags": rng.sample(["a", "b", "c"], 1 + i % 3),
         "parts": [{"kind": "wheel" if i % 2 else "leg", "length": 5.0 + j} for j in range(1 + i % 3)],
-        "prices": {key: 2.5 * i for key in ("EUR", "USD")[: 1 + i % 2]},
+        "prices": dict.fromkeys(("EUR", "USD")[:1 + i % 2], 2.5 * i),
         "near": f"t{i % 5}",
         "weather": "fine" if i % 2 else "bad",
         **({"rare": i} if i < 10 else {}),
