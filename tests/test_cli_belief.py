@@ -101,6 +101,7 @@ def test_a_belief_is_a_picture(told, tmp_path, path):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_picture_marks_what_is_given_and_said(told, tmp_path):
     file = tmp_path / "b.svg"
     told("--path", "weight", "--plot", file)
@@ -109,6 +110,7 @@ def test_a_picture_marks_what_is_given_and_said(told, tmp_path):
         assert text in drawn
 
 
+@pytest.mark.slow
 def test_repeated_numbers_are_spikes(tmp_path):
     from models import tiny
 

@@ -403,6 +403,17 @@ def test_a_model_that_somebody_trained_there_is_used_and_never_replaced(run, pla
     assert not Path("done.jsonl").exists()
 
 
+@about("--only")
+def test_what_the_schema_leaves_out_is_learnt_where_it_is_named_and_else_refused(run, place):
+    rows = [{"id": f"t{i}", "code": None if i % 5 == 0 else f"C{i:03d}", "size": i % 3} for i in range(50)]
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("t.jsonl", "--out", "done.jsonl", *SOON)[0] == 0
+    model = ("--model", "t.jsonl.kbdisk", "--out", "named.jsonl")
+    assert "code: ignored by the schema" in run("t.jsonl", "--only", "code", *model)[2]
+    status, out, _ = run("t.jsonl", "--only", "code", "--dry-run", "--json", *SOON)
+    assert (status, [row["path"] for row in json.loads(out)["properties"]]) == (0, ["code"])
+
+
 def test_nothing_is_trained_where_nothing_would_be_filled(run, place):
     before = b'{"id": "a", "weight": 1, "colour": "red"}\n{"id": "b", "weight": 2}\n{"id": "c", "colour": "red"}\n'
     for few in (before, before.splitlines(keepends=True)[0]):

@@ -146,6 +146,7 @@ def test_a_few_entities_are_trained_on_and_nobody_knows_how_good_that_is(place, 
     assert "Nothing was held out of so few entities, so nobody knows how good it is." in err
 
 
+@pytest.mark.slow
 def test_a_schema_may_come_over_standard_input(place):
     words = [sys.executable, "-m", "kbdisk", "train", *SHORT, "--schema", "-", "-q"]
     with (place / "kb.yaml").open() as stream:
@@ -262,7 +263,10 @@ def begun(*arguments) -> subprocess.Popen:
     raise AssertionError(process.communicate())
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+SIGNALS = [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS)
 def test_a_signal_keeps_the_run_and_says_how_to_go_on(number, status, place, run):
     words = ["kb.jsonl", "--schema", "kb.yaml", "--config", "long.toml", "--out", "my model"]
     process = begun(*words)

@@ -72,6 +72,7 @@ def test_a_model_is_asked_all_there_is_to_ask(capsys):
     assert "a vector for each: (63, " in said
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn(tmp_path):
     program("pictures").main(str(tmp_path), SOON)
     for name in ("belief.png", "curve.png"):
@@ -92,6 +93,7 @@ def test_the_surest_values_come_first(tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_the_demo_completes_the_elements_and_shows_what_it_filled(tmp_path):
     for name, command in (("kbdisk", "-m kbdisk"), ("python", "")):
         (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} {command} "$@"\n')

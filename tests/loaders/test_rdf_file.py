@@ -232,6 +232,7 @@ def test_mondial_keeps_every_literal(mondial):
     assert values == literals - pairs
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
 def test_mondial_streamed_is_mondial_in_memory(mondial, monkeypatch):

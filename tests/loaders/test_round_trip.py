@@ -135,6 +135,7 @@ def test_a_population_of_mondial_takes_the_form_of_the_others(data, tmp_path):
     assert {(one.predicate, one.object.datatype) for one in (year, value)} == kinds
 
 
+@pytest.mark.slow
 def test_mondial_goes_to_other_syntaxes_with_every_triple(data, tmp_path):
     source = data / "rdf" / "mondial" / "mondial-europe.nt.gz"
     kb = kbdisk.load(source)

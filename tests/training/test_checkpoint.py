@@ -177,6 +177,7 @@ def step_of(folder: Path) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_goes_on_to_the_bit(tmp_path):
     folder, steps = tmp_path / "m.training", 60
     killed(folder, steps, lambda: step_of(folder) >= 3)

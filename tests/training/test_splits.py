@@ -122,6 +122,7 @@ def test_nothing_is_held_out_where_no_share_is():
     assert sides([thing(number) for number in range(100)], share=0.0)[1] == set()
 
 
+@pytest.mark.slow
 def test_the_split_is_the_same_in_every_process():
     code = "from training.test_splits import SCHEMA, thing, split; from kbdisk.entity import Link; print(split(SCHEMA, [thing(n // 2, to=Link(f't{n ^ 3}')) for n in range(200)], 0.1, 3).validation)"
     found = {
