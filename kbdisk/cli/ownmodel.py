@@ -153,7 +153,12 @@ def _of_class(of: Class, only: Collection[Path]) -> Class:
 
 
 def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
-    """A property to be read alone where it is text; of the parts of a list without those fields that are."""
+    """A property to be read alone where it is text; of the parts of a list without those fields that are.
+
+    What is left out, such as an identifier, is learnt where it is named.
+    """
+    if one.role == "ignore" and path in only:
+        return replace(one, role="value")
     kind = _without_text(one.kind, path, only)
     if one.role != "value" or kind is one.kind:
         return one

@@ -80,6 +80,9 @@ def fields_of(codec: Codec, choices: Choices) -> dict[str, Fields]:
         if not any(meets(path, one) for each in made.values() for one in [*each.of.properties, *each.property]):
             hint = did_you_mean(show(path), set(names_of(codec.schema)))
             raise SchemaError(show(path), f"expected a path of the schema, got one that no class has.{hint}")
+        met = [one for each in made.values() for at, one in each.of.properties.items() if meets(path, at)]
+        if all(one.role == "ignore" for one in met):
+            raise SchemaError(show(path), "ignored by the schema of the model, which has not learnt it.")
     return made
 
 
