@@ -8,6 +8,7 @@ Categories, links, sets and texts are said by their likeliest value, or a sample
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from kbdisk.network.beliefs import Asked, Beliefs
 
 TOLERANCE = 0.1  # of a property's spread: how far off a number may be and still count as right
 LEVEL = 0.9
+FINER = 100  # than its interval: the digits that a number is given
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,14 @@ def decoded(codec: Codec, slots: Tensor, codes: Tensor) -> list[Any]:
         for row, value in zip(rows.tolist(), codec.index.columns[which].codec.decode(codes[rows]), strict=True):
             values[row] = value
     return values
+
+
+def shortened(number: float, interval: tuple[float, float]) -> float:
+    """A number to some hundredth of how unsure it is, in whole digits: further ones say nothing."""
+    unsure = (interval[1] - interval[0]) / FINER
+    if not 0 < unsure < math.inf:
+        return number
+    return round(number, max(-math.floor(math.log10(unsure)), 0))
 
 
 def tolerances(codec: Codec, slots: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from models import phones
 
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
-from kbdisk.estimates import ESTIMATES, LEVEL, TOLERANCE, answers, decoded, estimated, tolerances
+from kbdisk.estimates import ESTIMATES, LEVEL, TOLERANCE, answers, decoded, estimated, shortened, tolerances
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +89,20 @@ def test_codes_of_several_slots_are_decoded_each_by_its_own_codec(tiny_model):
     weight, month = codec.slot("", ("weight", "value")), codec.slot("", ("launch", "month"))
     codes = torch.cat([codec.slots[slot].codec.encode([number]) for slot, number in ((weight, 133), (month, 7))])
     assert decoded(codec, torch.tensor([weight, month]), codes) == [133, 7]
+
+
+@pytest.mark.parametrize(
+    ("number", "interval", "written"),
+    [
+        (6.82838798, (3.0, 9.9), 6.83),
+        (6.82838798, (6.828, 6.83), 6.82839),
+        (1234.56789, (0.0, 50000.0), 1235.0),  # digits before the point stay
+        (0.25, (0.25, 0.25), 0.25),
+        (7.5, (-float("inf"), 9.0), 7.5),
+    ],
+)
+def test_a_number_has_the_digits_that_say_something(number, interval, written):
+    assert shortened(number, interval) == written
 
 
 def test_an_estimate_that_there_is_not_is_refused(asked):

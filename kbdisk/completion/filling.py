@@ -20,7 +20,7 @@ from kbdisk.completion.gaps import Gap
 from kbdisk.completion.trusting import Trusting
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
-from kbdisk.estimates import Answer, answers, estimated
+from kbdisk.estimates import Answer, answers, estimated, shortened
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
@@ -168,8 +168,16 @@ class Filler:
                 if one.why_not:
                     continue
                 one.answers |= {path: told[token] for path, token in one.tokens.items()}
-                one.leaves |= {path: values[entity][path] for path in one.tokens if path in values[entity]}
+                leaves = {path: values[entity][path] for path in one.tokens if path in values[entity]}
+                one.leaves |= {path: self._shortened(leaf, one.answers[path]) for path, leaf in leaves.items()}
                 one.draws = [{path: each[path] for path in one.tokens if path in each} for each in repeated[entity]]
+
+    def _shortened(self, leaf: Any, answer: Answer) -> Any:
+        """A value without digits that say nothing; one that occurs again and again is as it is."""
+        between = answer.interval
+        if between is None or type(leaf) is not float or leaf in self.codec.slots[answer.slot].codec.atoms:
+            return leaf
+        return shortened(leaf, between)
 
     def _estimated(self, batch: Batch, generator: Generator, beliefs: Beliefs) -> dict[str, Tensor]:
         """kind -> codes (q, ...) of what is said for each asked token of a batch."""
