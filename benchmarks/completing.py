@@ -186,7 +186,7 @@ def one(source: str, told: argparse.Namespace) -> None:
         left, hidden = hide(schema, entities, chosen, seed)
         reading = Reading.of(left)
         wished = Wanted(schema if told.schema else None, budget=told.budget, seed=seed)
-        model = own_model(reading, wished, None, lambda line: print(line, file=sys.stderr), None)
+        model = own_model(reading, wished, None, lambda line: print(line, file=sys.stderr), None).model
         compare(schema, left, hidden, model.complete(left, fill="all"), rows)
         print(f"seed {seed}: {len(hidden)} hidden, {time.monotonic() - begun:.0f} s", file=sys.stderr)
     report(source, rows, time.monotonic() - begun, told.json)
