@@ -29,7 +29,7 @@ SUFFIX = ".kbdisk"
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
 ENTITIES = 1000
 READ = 4  # texts of a class that are evidence: of countries that have their names in fifty languages, the first
-MADE_HERE = "given"  # the schema of a model that was made here was handed over, not named by a user
+MADE_HERE = "kbdisk complete"  # the maker of a model that may be made anew
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _trained(
     from kbdisk.api import training
     from kbdisk.training.checkpoint import beside, is_there
 
-    settings: dict[str, Any] = {"run": run, "device": device, "watch": watch}
+    settings: dict[str, Any] = {"run": run, "device": device, "watch": watch, "maker": MADE_HERE}
     if folder is None:
         say(_doing("training", reading, run))
         return training.train(reading, schema, **settings)
@@ -191,7 +191,7 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
     config = Files.of(folder).config
     source, facts = config.get("source", {}), config.get("facts", {})
     same_source = source.get("sha256") == reading.sha256 and source.get("entities") == len(reading.entities)
-    if facts.get("schema") != MADE_HERE:
+    if facts.get("maker") != MADE_HERE:
         if same_source and not wanted.explicit:
             return training.open(folder, wanted.device)
         raise ConfigError(
