@@ -30,7 +30,7 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
     type=click.Choice(FILLS),
     default="likely",
     show_default=True,
-    help="asked: blank cells, nulls, missing parts, what the schema requires. likely: also what such an entity is likely to have. all: all that its class has.",
+    help="asked: blank cells, nulls, missing parts, what the schema requires. likely: also what such an entity is likely to have, where it can be told better than by a constant. all: all that its class has.",
 )
 @click.option(
     "--estimate",

@@ -21,7 +21,9 @@ from kbdisk.completion.trusting import Trusting
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
+from kbdisk.graph import pattern
 from kbdisk.network.beliefs import Beliefs
+from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import COUNT
@@ -29,6 +31,8 @@ from kbdisk.training.trained import Trained
 
 HALF = 0.5  # of the share of its class that has it: as likely as that, a property is taken to be recorded
 UNLIKELY = "unlikely to be recorded"
+HOPELESS = "no better than a constant, where it was held out"  # a wrong value is worse than none
+TELLING = 5  # held-out values that say so
 EMPTY = "likeliest to be empty"
 
 
@@ -51,6 +55,11 @@ class Filler:
     def __init__(self, trained: Trained, choices: Choices, most: int) -> None:
         self.codec, self.network, self.choices = trained.codec, trained.network, choices
         self.trusting = Trusting(trained)
+        self.hopeless = {
+            (row["class"], row["path"])
+            for row in trained.record.quality
+            if row.get("n", 0) >= TELLING and (better := row.get("better")) is not None and better <= 0
+        }
         self.leap = choices.leap or max(1, -(-most // PASSES))
         entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
         self.scale = entropies.clamp(min=HALF)  # (S,)
@@ -101,6 +110,8 @@ class Filler:
                 one.why_not = "not asked for"
             elif not likely.get(lead, True):
                 one.why_not = UNLIKELY
+            elif (gap.of.of, show_pattern(pattern(lead))) in self.hopeless:
+                one.why_not = HOPELESS
         wanted = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.of.kind, DateKind) and not gap.parts:
             named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from things import entities
 
-from kbdisk.completion import complete
+from kbdisk.completion import complete, filling
 from kbdisk.scoring import Constants
 from kbdisk.training.trained import Trained
 
@@ -40,3 +40,21 @@ def test_samples_are_as_the_model_has_them(model, things):
     del things[3]["size"]
     drawn = [said(one, things, "size", estimate="sample", seed=1) for one in (model, distrusted(model, 0.0))]
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize(("fill", "found"), [("all", True), ("likely", False), ("asked", True)])
+def test_what_was_told_no_better_than_by_a_constant_is_left_alone_unless_it_is_asked_for(
+    model, things, monkeypatch, fill, found
+):
+    monkeypatch.setattr(filling, "HALF", 0.0)  # everything is likely to be recorded
+    if fill == "asked":
+        things[3]["size"] = None
+    else:
+        del things[3]["size"]
+    of = model.codec.slots[0].of
+    bad = {"class": of, "path": "size", "n": 9, "better": -0.1, "trust": 1.0, "metric": "MAE", "ours": 1.1}
+    other = Trained(model.codec, model.network, model.run, replace(model.record, quality=[bad]))
+    completing = complete(other, entities(*things), fill=fill)
+    assert (("size",) in list(completing)[3].filled) is found
+    held = {row.path: dict(row.held) for row in completing.summary.shown()}["size",]
+    assert held == ({} if found else {"no better than a constant, where it was held out": 1})
