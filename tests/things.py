@@ -56,7 +56,7 @@ def thing(i: int) -> dict:
         "new": i > 40,
         "tags": rng.sample(["a", "b", "c"], 1 + i % 3),
         "parts": [{"kind": "wheel" if i % 2 else "leg", "length": 5.0 + j} for j in range(1 + i % 3)],
-        "prices": dict.fromkeys(("EUR", "USD")[:1 + i % 2], 2.5 * i),
+        "prices": dict.fromkeys(("EUR", "USD")[: 1 + i % 2], 2.5 * i),
         "near": f"t{i % 5}",
         "weather": "fine" if i % 2 else "bad",
         **({"rare": i} if i < 10 else {}),

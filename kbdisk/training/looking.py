@@ -38,7 +38,9 @@ class Look:
         What cannot be told from the rest gets worse the longer the rest is learnt; it must not end that.
         """
         count = sum(often for _, often in self.by_slot.values())
-        return sum(min(nats, constant.get(slot, math.inf)) * often for slot, (nats, often) in self.by_slot.items()) / max(count, 1)
+        return sum(
+            min(nats, constant.get(slot, math.inf)) * often for slot, (nats, often) in self.by_slot.items()
+        ) / max(count, 1)
 
 
 @torch.no_grad()
