@@ -1,0 +1,99 @@
+"""What a bench is, what it is told, and what it shows. Plain data: nothing heavy is imported here.
+
+`run` yields each result as it comes, so that a run that is cut short has stored what it had. `tables` and `figure` are
+made of stored results alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from kbdisk.bench.results import Result
+from kbdisk.errors import LoadError
+
+if TYPE_CHECKING:
+    from kbdisk.training.loop import Watch
+
+Told = Callable[[int, int], None]  # how many are done, of how many
+BESIDE = Path("../shared/data")  # where the data may be, seen from a checkout
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a bench is told."""
+
+    data: Path
+    preset: str = "default"
+    budget: str | None = None  # longest time of one training
+    config: str | None = None  # a run file over the preset
+    seeds: tuple[int, ...] = (0, 1, 2)
+    against: tuple[str, ...] = ()  # rows of BASELINES
+    validation: bool = False  # score on a tenth of train, and leave test alone
+    split: str = "paper"
+    only: tuple[str, ...] = ()  # data sets, or variants, by name; all where empty
+    device: str = "auto"
+
+    @property
+    def part(self) -> str:
+        """What is scored."""
+        return "validation" if self.validation else "test"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as text: what a terminal and a page of Markdown both show."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = field(default=())
+
+
+class Teller:
+    """Whom a bench tells how far it is; this one listens and says nothing."""
+
+    def training(self, what: str) -> AbstractContextManager[Watch | None]:
+        """While something is trained: what watches it."""
+        return nullcontext()
+
+    def counting(self, what: str) -> AbstractContextManager[Told | None]:
+        """While something is counted: what is told how far that is."""
+        return nullcontext()
+
+    def say(self, line: str) -> None:
+        """A line in between."""
+
+
+class Bench(Protocol):
+    """What a module of BENCHES has."""
+
+    def run(self, options: Options, teller: Teller) -> Iterator[Result]:
+        """Measure: each result as soon as it is there."""
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """What results come to; of several of one kind and seed, the latest counts."""
+
+    def figure(self, results: Sequence[Result], path: Path) -> bool:
+        """Draw results; False where there is nothing to draw."""
+
+
+def data_folder(told: str | os.PathLike[str] | None) -> Path:
+    """The folder of data: as told, else KBDISK_DATA, else beside the checkout. LoadError where there is none."""
+    place = Path(told or os.environ.get("KBDISK_DATA") or BESIDE)
+    if not place.is_dir():
+        hint = "Say --data DIR, or set KBDISK_DATA, to a folder as docs/benchmarks.md describes."
+        raise LoadError(str(place), f"expected the folder of data, got none. {hint}")
+    return place
+
+
+def data_file(data: Path, name: str, source: str) -> Path:
+    """A file of the data; LoadError, with where it is from, where it is not there."""
+    found = data / name
+    if not found.exists():
+        raise LoadError(str(found), f"no such file. It is from {source}; --data DIR or KBDISK_DATA says where it is.")
+    return found
