@@ -124,7 +124,7 @@ def sampled(calls: Calls) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def is_missing_device(calls: Calls) -> bool:
-    return calls.told.status == 2 and "tpu" in calls.told.err
+    return calls.told == (2, "", "error: --device: expected auto, cpu or a device that is there, got 'tpu'.\n")
 
 
 TRAIN = ("kb.jsonl", "--config", "run.toml", "--quiet")
