@@ -388,6 +388,7 @@ def test_without_a_model_one_is_trained_kept_and_used_again_while_all_is_the_sam
     assert "using the model in phones.jsonl.kbdisk" in run(*options)[2]
     assert Path("done.jsonl").read_bytes() == first
     assert Path("phones.jsonl.kbdisk/config.json").read_bytes() == folder
+    assert json.loads(folder)["facts"]["schema"] == "phones.yaml"
     assert "training on" in run(*options, "--seed", 1)[2]
     with Path("phones.jsonl").open("a") as file:
         file.write('{"id": "new", "brand": "Nokia"}\n')
@@ -428,6 +429,7 @@ def test_nothing_is_trained_where_nothing_would_be_filled(run, place):
 def test_a_dry_run_that_trains_leaves_the_model_that_is_kept(run, place):
     run("phones.jsonl", "--out", "done.jsonl", *SOON)
     before = Path("phones.jsonl.kbdisk/model.safetensors").read_bytes()
+    assert json.loads(Path("phones.jsonl.kbdisk/config.json").read_text())["facts"]["schema"] == "inferred"
     status, _, err = run("phones.jsonl", "--dry-run", "--seed", "1", *SOON)
     assert (status, "training on" in err) == (0, True)
     assert Path("phones.jsonl.kbdisk/model.safetensors").read_bytes() == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -56,13 +56,13 @@ def train(
     resume: bool = False,
     force: bool = False,
     watch: Watch | None = None,
-    maker: str = "",
+    notes: Mapping[str, str] | None = None,
 ) -> Model:
     """A model of a knowledge base, whose schema is inferred where none is given.
 
     `budget` bounds the time, such as "10m", "90s" or seconds; `config` is a run file over the preset. With `out` the
-    model is saved there, and what a run that was cut short left beside it is gone on from with `resume`. `maker` is
-    noted in it: what it was made for, where that is more than being asked.
+    model is saved there, and what a run that was cut short left beside it is gone on from with `resume`. `notes` are
+    facts that it keeps, in the place of its own of the same name.
     """
     chosen = run_of(preset, budget, config, seed) if run is None else run
     where = device_named(device)
@@ -87,7 +87,7 @@ def train(
         )
     except ValueError as error:
         raise LoadError(reading.name, f"{error}.") from None
-    made.record.facts |= facts(where, schema) | ({"maker": maker} if maker else {})
+    made.record.facts |= facts(where, schema) | dict(notes or {})
     held_out = set(made.record.validation)
     asked = [one for one in reading.entities if known.id_of(one) in held_out]
     made.record.quality = evaluate(made, asked, reading.graph(known)) if asked else []

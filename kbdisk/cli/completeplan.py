@@ -124,6 +124,7 @@ class Plan:
         self.reading = Reading.of(self.kbs if len(self.kbs) > 1 else self.kbs[0])
         wanted = Wanted(
             schema=open_schema(options["schema"]) if options["schema"] else None,
+            named=options["schema"] or "",
             preset=options["preset"] or "default",
             budget=options["budget"],
             seed=options["seed"],

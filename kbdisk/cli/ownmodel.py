@@ -37,6 +37,7 @@ class Wanted:
     """What a user said about training."""
 
     schema: Schema | None = None
+    named: str = ""  # what the schema is called
     preset: str = "default"
     budget: str | None = None
     seed: int = 0
@@ -92,7 +93,9 @@ def own_model(
             say("nothing is trained: too little is known of any property that may be filled")
             return Own(untrained, None)
     place = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
-    return Own(_trained(reading, schema, run, wanted.device, place, say, watch), place)
+    notes = {"maker": MADE_HERE, "schema": wanted.named or "inferred"}
+    settings: dict[str, Any] = {"run": run, "device": wanted.device, "watch": watch, "notes": notes}
+    return Own(_trained(reading, schema, settings, place, say), place)
 
 
 def _fills(model: Model, only: Collection[Path]) -> bool:
@@ -107,22 +110,19 @@ def _fills(model: Model, only: Collection[Path]) -> bool:
 def _trained(
     reading: Reading,
     schema: Schema,
-    run: Run,
-    device: str,
+    settings: Mapping[str, Any],
     folder: FilePath | None,
     say: Callable[[str], None],
-    watch: Watch | None,
 ) -> Model:
     """A new model, or one whose training was cut short and goes on."""
     from kbdisk.api import training
     from kbdisk.training.checkpoint import beside, is_there
 
-    settings: dict[str, Any] = {"run": run, "device": device, "watch": watch, "maker": MADE_HERE}
     if folder is None:
-        say(_doing("training", reading, run))
+        say(_doing("training", reading, settings["run"]))
         return training.train(reading, schema, **settings)
     unfinished = is_there(beside(folder))
-    say(_doing("going on with training" if unfinished else "training", reading, run))
+    say(_doing("going on with training" if unfinished else "training", reading, settings["run"]))
     try:
         return training.train(reading, schema, **settings, out=folder, resume=unfinished, force=True)
     except CheckpointError:
