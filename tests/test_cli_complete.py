@@ -23,6 +23,7 @@ from kbdisk.cli import complete as command
 from kbdisk.cli.ownmodel import fitting_budget, told_apart
 from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
 from kbdisk.entity import at, is_gap, walk
+from kbdisk.training.alone import alone
 from kbdisk.training.folder import save
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -433,6 +434,17 @@ def test_a_dry_run_that_trains_leaves_the_model_that_is_kept(run, place):
     status, _, err = run("phones.jsonl", "--dry-run", "--seed", "1", *SOON)
     assert (status, "training on" in err) == (0, True)
     assert Path("phones.jsonl.kbdisk/model.safetensors").read_bytes() == before
+
+
+def test_what_another_process_trains_is_left_to_it(run, place):
+    with alone(Path("phones.jsonl.kbdisk")):
+        status, out, err = run("phones.jsonl", "--out", "done.jsonl", *SOON)
+    assert (status, out) == (2, "")
+    assert err.endswith(
+        "error: phones.jsonl.kbdisk: another process is training it. Wait until that is done, or stop it.\n"
+    )
+    assert err.count("\n") == 1
+    assert not Path("done.jsonl").exists()
 
 
 def test_text_is_read_but_not_learnt_unless_it_is_named():

@@ -301,6 +301,18 @@ def test_a_killed_run_leaves_no_model_and_resume_makes_it(place, run):
     assert weights(place / "kb.jsonl.kbdisk") == weights(place / "unbroken")
 
 
+def test_what_another_process_trains_is_left_to_it(place, run):
+    process = begun("kb.jsonl", "--config", "long.toml")
+    for more in ([], ["--resume"], ["--force"]):
+        status, out, err = run("kb.jsonl", "--config", "long.toml", *more)
+        assert (status, out) == (2, "")
+        assert err == "error: kb.jsonl.kbdisk: another process is training it. Wait until that is done, or stop it.\n"
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
+    assert (place / "kb.jsonl.kbdisk.training" / "state.json").exists()
+
+
 def test_to_resume_what_was_never_begun_begins_it_and_says_so(place, run):
     status, _, err = run(*SHORT, "--resume")
     assert status == 0

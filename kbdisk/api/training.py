@@ -6,6 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,6 +27,7 @@ from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training import checkpoint
+from kbdisk.training.alone import alone
 from kbdisk.training.folder import open_folder, refuse_place, save
 from kbdisk.training.loop import Progress, Watch
 from kbdisk.training.precision import device_named
@@ -73,27 +75,28 @@ def train(
     if out is not None:
         refuse_place(out, force)
         keep = checkpoint.beside(FilePath(out))
-    try:
-        made = trained(
-            known,
-            reading.entities,
-            chosen,
-            where,
-            watch or _unwatched,
-            source=reading.facts(),
-            checkpoint=keep,
-            resume=resume,
-            force=force,
-        )
-    except ValueError as error:
-        raise LoadError(reading.name, f"{error}.") from None
-    made.record.facts |= facts(where, schema) | dict(notes or {})
-    held_out = set(made.record.validation)
-    asked = [one for one in reading.entities if known.id_of(one) in held_out]
-    made.record.quality = evaluate(made, asked, reading.graph(known)) if asked else []
-    if out is not None and keep is not None:
-        save(made, out, force=force)
-        checkpoint.remove(keep)
+    with nullcontext() if out is None else alone(FilePath(out)):
+        try:
+            made = trained(
+                known,
+                reading.entities,
+                chosen,
+                where,
+                watch or _unwatched,
+                source=reading.facts(),
+                checkpoint=keep,
+                resume=resume,
+                force=force,
+            )
+        except ValueError as error:
+            raise LoadError(reading.name, f"{error}.") from None
+        made.record.facts |= facts(where, schema) | dict(notes or {})
+        held_out = set(made.record.validation)
+        asked = [one for one in reading.entities if known.id_of(one) in held_out]
+        made.record.quality = evaluate(made, asked, reading.graph(known)) if asked else []
+        if out is not None and keep is not None:
+            save(made, out, force=force)
+            checkpoint.remove(keep)
     return Model(made, reading)
 
 

@@ -116,11 +116,13 @@ def _trained(
 ) -> Model:
     """A new model, or one whose training was cut short and goes on."""
     from kbdisk.api import training
+    from kbdisk.training.alone import refuse_busy
     from kbdisk.training.checkpoint import beside, is_there
 
     if folder is None:
         say(_doing("training", reading, settings["run"]))
         return training.train(reading, schema, **settings)
+    refuse_busy(folder)
     unfinished = is_there(beside(folder))
     say(_doing("going on with training" if unfinished else "training", reading, settings["run"]))
     try:

@@ -107,9 +107,11 @@ def _beside(sources: tuple[str, ...]) -> str:
 def _refuse_early(out: str, resume: bool, force: bool) -> None:
     """What would only come out at the end, or after much reading."""
     from kbdisk.training import checkpoint
+    from kbdisk.training.alone import refuse_busy
     from kbdisk.training.folder import refuse_place
 
     refuse_place(out, force)
+    refuse_busy(Path(out))
     kept = checkpoint.beside(Path(out))
     if not resume and not force:
         checkpoint.refuse_unfinished(kept)
