@@ -1,0 +1,171 @@
+"""A tabular set as its folder has it: TabDDPM's arrays, of which entities are made, and rows of entities again.
+
+A column whose numbers are all whole becomes whole numbers; any other number is the shortest that its float has, so
+that 0.3 in 32 bits is 0.3 and not 0.30000001. Only train tells which is which.
+
+R rows   P number columns   Q category columns
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kbdisk.bench.base import data_file
+from kbdisk.entity import Entity
+from kbdisk.errors import ConfigError, LoadError
+from kbdisk.schemas.library import tabular
+from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.suggest import did_you_mean
+
+FEW = 32  # different whole numbers at most in a column whose draws are snapped to real ones
+STOP = 0.2  # of train: what is taken off it to stop by, where validation is scored
+SOURCE = "yandex-research/tab-ddpm"
+
+Array: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a set."""
+
+    numbers: Array  # (R, P)
+    categories: Array  # (R, Q) strings
+    target: Array  # (R,)
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def pick(self, places: Array) -> Rows:
+        """Some of them."""
+        return Rows(self.numbers[places], self.categories[places], self.target[places])
+
+
+@dataclass(frozen=True)
+class TabularSet:
+    """A set in three parts, and what is known of it."""
+
+    name: str
+    info: Mapping[str, Any]
+    train: Rows  # what a model learns from
+    stop: Rows  # what tells when to stop
+    judged: Rows  # what is scored
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the target is a number."""
+        return bool(self.info["task_type"] == "regression")
+
+    @property
+    def classes(self) -> int:
+        """How many classes the target has."""
+        return int(self.info.get("n_classes", 2))
+
+    @property
+    def metric(self) -> str:
+        """What it is scored by."""
+        return "R2" if self.is_regression else "macro-F1"
+
+    @property
+    def schema(self) -> Schema:
+        """What kind of value stands where."""
+        return tabular.schema_of(self.info)
+
+    def entities(self, rows: Rows, name: str) -> list[Entity]:
+        """An entity of each row; `name` begins their ids."""
+        columns: dict[str, list[Any]] = {}
+        for n in range(rows.numbers.shape[1]):
+            columns[f"num_{n}"] = _plain(rows.numbers[:, n], _whole(self.train.numbers[:, n]))
+        for n in range(rows.categories.shape[1]):
+            columns[f"cat_{n}"] = rows.categories[:, n].tolist()
+        columns[tabular.TARGET] = _plain(rows.target, _whole(self.train.target))
+        trees = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+        return [Entity(f"{name}-{place}", tree) for place, tree in enumerate(trees, 1)]
+
+    def rows(self, entities: Iterable[Entity]) -> Rows:
+        """The rows of entities, such as were drawn; few whole numbers are snapped to those that train has."""
+        trees = [one.tree for one in entities]
+        P, Q = self.train.numbers.shape[1], self.train.categories.shape[1]
+        numbers = np.array([[tree[f"num_{n}"] for n in range(P)] for tree in trees], dtype=np.float64)
+        categories = np.array([[tree[f"cat_{n}"] for n in range(Q)] for tree in trees], dtype=str)
+        target = np.array([tree[tabular.TARGET] for tree in trees], dtype=np.float64)
+        target = target if self.is_regression else target.astype(np.int64)
+        numbers, categories = numbers.reshape(len(trees), P), categories.reshape(len(trees), Q)
+        return Rows(snapped(numbers, self.train.numbers), categories, target)
+
+
+def read_set(data: Path, name: str, *, validation: bool = False) -> TabularSet:
+    """A set of the data: train, validation to stop by, test to be scored; or with `validation` train alone in the first two."""
+    folder = data / "tabular"
+    known = sets(data)
+    if name not in known:
+        raise ConfigError(
+            "--only", f"no whole tabular set {name!r}.{did_you_mean(name, known)} There are {_and(known)}."
+        )
+    info: dict[str, Any] = json.loads(data_file(data, f"tabular/{name}/info.json", SOURCE).read_text("utf-8"))
+    with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
+        train, stop, test = (_part(arrays, part, str(folder / f"{name}.npz")) for part in ("train", "val", "test"))
+    if not validation:
+        return TabularSet(name, info, train, stop, test)
+    order = np.random.default_rng(0).permutation(len(train))
+    held = round(STOP * len(train))
+    return TabularSet(name, info, train.pick(np.sort(order[held:])), train.pick(np.sort(order[:held])), stop)
+
+
+def sets(data: Path) -> list[str]:
+    """The sets of which all arrays are there."""
+    found = []
+    for file in sorted((data / "tabular").glob("*.npz")):
+        with np.load(file, allow_pickle=False) as arrays:
+            parts = {name.rsplit("_", 1)[0] for name in arrays.files if not name.startswith("idx")}
+            if all(f"{kind}_{part}" in arrays.files for kind in parts for part in ("train", "val", "test")):
+                found.append(file.stem)
+    return found
+
+
+def snapped(numbers: Array, real: Array) -> Array:
+    """Numbers (R, P) with those of columns of few whole numbers each at the nearest that is real."""
+    found = numbers.copy()
+    for n in range(numbers.shape[1]):
+        known = np.unique(real[:, n])
+        if len(known) <= FEW and _whole(known):
+            right = np.searchsorted(known, numbers[:, n]).clip(1, max(len(known) - 1, 1))
+            low, high = known[right - 1], known[np.minimum(right, len(known) - 1)]
+            found[:, n] = np.where(numbers[:, n] - low <= high - numbers[:, n], low, high)
+    return found
+
+
+def _part(arrays: Mapping[str, Array], part: str, source: str) -> Rows:
+    target = arrays[f"y_{part}"]
+    empty = np.empty((len(target), 0))
+    numbers = arrays.get(f"X_num_{part}", empty)
+    categories = arrays.get(f"X_cat_{part}", empty.astype(str))
+    if not len(target) == len(numbers) == len(categories):
+        raise LoadError(source, f"expected as many rows in each array of {part}, got {len(target)} and others.")
+    if np.isnan(numbers).any():
+        raise LoadError(source, f"expected numbers everywhere in X_num_{part}, got gaps.")
+    return Rows(_shortest(numbers), categories.astype(str), _shortest(target))
+
+
+def _shortest(numbers: Array) -> Array:
+    """Floats of 32 bits as those of 64 that are written the same."""
+    return numbers.astype(str).astype(np.float64) if numbers.dtype == np.float32 else numbers
+
+
+def _whole(numbers: Array) -> bool:
+    return bool((numbers == np.rint(numbers)).all())
+
+
+def _plain(numbers: Array, whole: bool) -> list[Any]:
+    """As Python has them: int where the column is of whole numbers and these are."""
+    return [int(one) if whole and one == int(one) else float(one) for one in numbers.tolist()]
+
+
+def _and(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
