@@ -6,7 +6,7 @@ T tokens   S slots
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
@@ -116,7 +116,8 @@ class Filler:
         if isinstance(gap.of.kind, DateKind) and not gap.parts:
             named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}
             found = {} if self.choices.fill == "all" else likely
-            wanted = {path: wanted[path] for path in _precise(gap, wanted, found, named)}
+            counts = {path: slots[slot].count for path, (slot, _) in places.items()}
+            wanted = {path: wanted[path] for path in _precise(gap, counts, found, named)}
         one.tokens = wanted
 
     def _counted(self, batch: Batch, given: Beliefs, found: list[list[Filling]], generator: Generator) -> Batch:
@@ -244,14 +245,18 @@ def _rank(path: Path) -> int:
     return -NUMBERS.index(str(path[-1])) if path[-1] in NUMBERS else -len(NUMBERS)
 
 
-def _precise(gap: Gap, wanted: Iterable[Path], likely: Mapping[Path, bool], named: set[Path]) -> list[Path]:
-    """Which parts a date has: year, month and day, each where the one before it is and it is likely itself."""
+def _precise(gap: Gap, counts: Mapping[Path, int], likely: Mapping[Path, bool], named: set[Path]) -> list[Path]:
+    """Which parts a date has: year, month and day, each where the one before it is and it is likely itself.
+
+    Where no date of the training data ends with a part (`counts`), a new one does not: it might have no form to be in.
+    """
     chosen: list[Path] = []
-    for path in ((*gap.path, name) for name in NUMBERS if (*gap.path, name) in wanted):
-        if chosen and path not in named and not likely.get(path, True):
+    for path in ((*gap.path, name) for name in NUMBERS if (*gap.path, name) in counts):
+        ends = bool(chosen) and counts[path] < counts[chosen[-1]]
+        if ends and path not in named and not likely.get(path, True):
             break
         chosen.append(path)
-    return chosen + [path for path in wanted if path[-1] not in NUMBERS]
+    return chosen + [path for path in counts if path[-1] not in NUMBERS]
 
 
 def _places(path: Path) -> list[int]:

@@ -7,6 +7,7 @@ import copy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models import tiny
 from things import entities, schema, thing
 
 from kbdisk.completion import complete, filling, gaps
@@ -132,22 +133,28 @@ def test_no_given_value_is_ever_changed(model, things, fill):
             assert value is None or at(after, path) == value
 
 
-@pytest.mark.parametrize(("fill", "parts"), [("all", {"year", "month", "day"}), ("likely", {"year"})])
-def test_of_all_a_whole_date_is_filled_and_else_as_precise_as_is_likely(model, things, monkeypatch, fill, parts):
-    unlikely = {"month", "day"}
-    monkeypatch.setattr(
-        gaps, "ASKS", {**gaps.ASKS, "gaps": lambda reading, table: ()}
-    )  # none of it is asked for itself
+WHOLE = {"year", "month", "day"}
+
+
+@pytest.mark.parametrize(
+    ("fill", "there", "parts"),
+    [("all", {"year"}, WHOLE), ("likely", {"year"}, {"year"}), ("likely", {"year", "month"}, {"year", "month"}), ("likely", WHOLE, WHOLE)],
+)  # fmt: skip
+def test_a_date_is_as_precise_as_is_likely_among_the_forms_there_are(things, monkeypatch, fill, there, parts):
+    for one in things[::3]:
+        one["born"] = {part: one["born"][part] for part in one["born"] if part in there}
+    of_them = tiny(schema(), entities(*things))
+    monkeypatch.setattr(gaps, "ASKS", {**gaps.ASKS, "gaps": lambda reading, table: ()})  # none is asked for itself
     choose = filling._precise
-    doubted = {("born", part): False for part in unlikely}
+    doubted = {("born", part): False for part in ("month", "day")}
     monkeypatch.setattr(
         filling,
         "_precise",
-        lambda gap, wanted, likely, named: choose(gap, wanted, {**doubted} if likely else {}, named),
+        lambda gap, counts, likely, named: choose(gap, counts, doubted if likely else {}, named),
     )
-    del things[3]["born"]
+    del things[4]["born"]
     monkeypatch.setattr(filling, "HALF", 0.0)  # the date itself is likely
-    assert values(model, *things, fill=fill)[3]["born",].keys() == parts
+    assert values(of_them, *things, fill=fill)[4]["born",].keys() == parts
 
 
 def test_of_a_date_only_the_missing_parts_are_filled(model, things):
