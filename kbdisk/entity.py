@@ -130,11 +130,15 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A value that was not given: what it is, how sure, and the belief it was taken from."""
+    """A value that was not given: what it is, how sure, and the belief it was taken from.
+
+    `blank` where an empty string in its place would be no value, by the schema, and gives way to it.
+    """
 
     value: Any
     confidence: float | None = None
     belief: Any = None
+    blank: bool = False
 
 
 @dataclass(slots=True)
@@ -168,8 +172,8 @@ def is_gap(value: Any) -> bool:
     return value is None or (type(value) is Quantity and value.value is None)
 
 
-def is_fillable(tree: Tree, path: Path, value: Any) -> bool:
-    """Whether a path leads to a gap that a value may fill, so that nothing given is changed."""
+def is_fillable(tree: Tree, path: Path, value: Any, blank: bool = False) -> bool:
+    """Whether a path leads to a gap that a value may fill, so that nothing given is changed; with `blank` "" is one, too."""
     here: Any = tree
     for key in path:
         if isinstance(here, list) and isinstance(key, int):
@@ -180,6 +184,8 @@ def is_fillable(tree: Tree, path: Path, value: Any) -> bool:
             return False
         if here is None:
             return True
+    if blank and here == "":
+        return True
     if type(here) is not type(value) or not isinstance(here, Quantity | Coordinate):
         return False
     parts = [(getattr(here, name), getattr(value, name)) for name in here.__slots__]

@@ -1,6 +1,6 @@
 """New values set into the text of one entity, and nothing else changed.
 
-A null gives way to its value; a new member follows the last of its object, a new item the last of its list,
+A null gives way to its value, "" to one that may stand there instead (`Filled.blank`); a new member follows the last of its object, a new item the last of its list,
 in the manner of the text: its indentation, its line ends, its blanks after colons and commas.
 """
 
@@ -26,6 +26,7 @@ class Wish:
     """What is to stand somewhere: a value, or something further inside. `paths` are the fills it is made of."""
 
     value: Any = None
+    blank: bool = False  # whether an empty string gives way to it
     inner: dict[str | int, Wish] = field(default_factory=dict)
     paths: list[Path] = field(default_factory=list)
 
@@ -35,7 +36,7 @@ def fill(text: bytes, id: str, filled: Mapping[Path, Filled], habits: Habits, re
     refused: dict[Path, str] = {}
     root = Wish()
     for path, one in filled.items():
-        problem = _add(root, path, habits, one.value)
+        problem = _add(root, path, habits, one)
         if problem:
             refused[path] = problem
     filling = _Filling(text, Manner(text, outline(text), habits), refused)
@@ -46,12 +47,12 @@ def fill(text: bytes, id: str, filled: Mapping[Path, Filled], habits: Habits, re
     return filling.done()
 
 
-def _add(wish: Wish, path: Path, habits: Habits, value: Any) -> str:
+def _add(wish: Wish, path: Path, habits: Habits, filled: Filled) -> str:
     """Put one value among the wishes; the reason where it cannot be."""
-    if value is None or not path:
+    if filled.value is None or not path:
         return "is no value"
     try:
-        plain = habits.plain(path, value)
+        plain = habits.plain(path, filled.value)
         orjson.dumps(plain)
     except (ValueError, TypeError) as error:  # orjson's own error is a TypeError
         return f"cannot be written as JSON: {error}"
@@ -64,7 +65,7 @@ def _add(wish: Wish, path: Path, habits: Habits, value: Any) -> str:
         steps.append(steps[-1].inner.setdefault(key, Wish()))
     if steps[-1].inner or steps[-1].value is not None:
         return "has other new values within it"
-    steps[-1].value = plain
+    steps[-1].value, steps[-1].blank = plain, filled.blank
     for step in steps:
         step.paths.append(path)
     return ""
@@ -89,7 +90,7 @@ class _Filling:
 
     def into(self, place: Place, wish: Wish) -> None:
         """Set wishes into what stands at a place."""
-        if place.kind == "null":
+        if place.kind == "null" or (wish.blank and self.text[place.start : place.end] == b'""'):
             self.replace(place, _made(wish))
         elif wish.value is not None:
             if _fits(self.text, place, wish.value) and _adds(place, wish.value):

@@ -127,7 +127,7 @@ def _fillable(
     for item in items:
         if isinstance(item, Completion):
             tree = item.entity.tree
-            good = {path: one for path, one in item.filled.items() if is_fillable(tree, path, one.value)}
+            good = {path: one for path, one in item.filled.items() if is_fillable(tree, path, one.value, one.blank)}
             refused += [(item.entity.id, path, GIVEN) for path in item.filled if path not in good]
             item = Completion(item.entity, good) if len(good) < len(item.filled) else item
         yield item

@@ -416,6 +416,17 @@ def test_what_the_schema_leaves_out_is_learnt_where_it_is_named_and_else_refused
     assert (status, [row["path"] for row in json.loads(out)["properties"]]) == (0, ["code"])
 
 
+def test_an_empty_string_that_stands_for_no_value_is_filled_and_other_spellings_stay(run, place):
+    colours, sizes = ["red", "blue", ""], [1, 2, 3, -1]
+    lines = [f'{{"id": "t{i}",  "colour": "{colours[i % 3]}", "size": {sizes[i % 4]}}}\n' for i in range(60)]
+    Path("t.jsonl").write_text("".join(lines))
+    status, _, err = run("t.jsonl", "--out", "done.jsonl", *SOON)
+    assert status == 0, err
+    for before, after in zip(lines, Path("done.jsonl").read_text().splitlines(keepends=True), strict=True):
+        assert re.fullmatch(re.escape(before).replace('""', '"(red|blue)"'), after)
+    assert len(rows("done.jsonl")) == 20
+
+
 def test_nothing_is_trained_where_nothing_would_be_filled(run, place):
     before = b'{"id": "a", "weight": 1, "colour": "red"}\n{"id": "b", "weight": 2}\n{"id": "c", "colour": "red"}\n'
     for few in (before, before.splitlines(keepends=True)[0]):

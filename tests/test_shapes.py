@@ -203,6 +203,8 @@ def test_values_that_do_not_fit_teach_nothing():
     ("kind", "siblings", "given", "value", "put"),
     [
         (Number(), [5], None, 7, {(): 7}),
+        (Number(), ["5"], "", 7, {(): "7"}),
+        (Set(), [["red"]], "", ["red"], {(): ["red"]}),
         (Day(), [], {"year": 2011, "month": None}, Date(2011, 3), {("month",): 3}),
         (Day(), [], {"year": 2011}, Date(2011, 3, 4), {("month",): 3, ("day",): 4}),
         (Day(), [], {"year": 2011}, Date(day=4), {("day",): 4}),
@@ -262,6 +264,7 @@ def test_what_is_given_stays_and_the_rest_is_put_beside_it(kind, siblings, given
         (Number(), [], 5, 7, "5 is given, which 7 would change"),
         (Number(), [], "five", 7, "what stands there does not fit: expected a number, got 'five'"),
         (Number(), [], "nan", 7, "'nan' stands there for a gap, and would have to go"),
+        (Number(), [], -1, 7, "-1 is given, which 7 would change"),
         (Category(), ["a"], ..., "nan", "'nan' would be read as a gap"),
         (Number(), [], NOVALUE, 7, "it is known that there is none"),
         (Number(), [5], [], 7, r"\[\] is given, and has no place for more"),

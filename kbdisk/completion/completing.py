@@ -190,7 +190,7 @@ class Completing(Iterator[Completion]):
             needed = known.formula.paths if known.formula else ()
             sure = math.prod(one.sure.get(leaf, 1.0) for leaf in needed)
             told = Told(of.name, path, path, estimate="formula", formula=known.formula.text if known.formula else "")
-            one.filled |= {at: Filled(raw, sure, told) for at, raw in raws.items()}
+            one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
             row.filled += 1
             row.sure += sure
 

@@ -59,7 +59,7 @@ class Placing:
     def put(self, entity: Entity, property: Path, value: Any) -> dict[Path, Any]:
         """The paths and values that say this; ValueError where that is nothing, or would change what is given."""
         raws = self.place(entity, property, value)
-        if not raws or not all(is_fillable(entity.tree, path, raw) for path, raw in raws.items()):
+        if not raws or not all(is_fillable(entity.tree, path, raw, blank=True) for path, raw in raws.items()):
             raise ValueError(GIVEN)
         return raws
 
@@ -99,7 +99,7 @@ class Placing:
             draws=tuple(each[path] for each in drawn if path in each),
             estimate=self.estimate,
         )
-        return Filled(raw, math.prod(answer.confidence for answer in under.values()), told)
+        return Filled(raw, math.prod(answer.confidence for answer in under.values()), told, blank=True)
 
 
 def _is_whole(one: Filling, leaves: Mapping[Path, Any]) -> bool:

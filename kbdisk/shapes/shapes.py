@@ -42,12 +42,13 @@ class Shapes:
         """What has to stand where in an entity as it was read, so that a property has a value in the form of its siblings.
 
         Of a value that is given in part the rest alone; of one that is given nothing. ValueError, with the reason, where
-        that cannot be without changing what is given, or where the others are of no form that can say the value.
+        that cannot be without changing what is given, or where the others are of no form that can say the value. An empty
+        string that is no value by the schema gives way to one.
         """
         of, one = self._property(entity, path)
         raw = _standing(entity.tree, path)
-        if raw is not None:
-            self._check_given(one, raw)
+        if raw is not None and self._is_blank(one, raw):
+            raw = None
         put = fill(self.places[of.name], path, one.kind, raw, value)
         self._check_read_back(one, raw, put, value)
         return {(*path, *within): new for within, new in put.items()}
@@ -59,8 +60,8 @@ class Shapes:
             raise ValueError(f"the schema has no property {show(path)} for it")
         return of, one
 
-    def _check_given(self, one: Property, raw: Any) -> None:
-        """Refuse what stands for a gap, and what does not fit."""
+    def _is_blank(self, one: Property, raw: Any) -> bool:
+        """Whether an empty string stands there for no value. What else is spelt for a gap is refused, and what does not fit."""
         try:
             applied = values.applied(one, raw, self.schema.missing)
         except ValueError as error:
@@ -68,8 +69,9 @@ class Shapes:
         if isinstance(applied, Known):
             known = "there is none" if applied is NOVALUE else "there is one, and not which"
             raise ValueError(f"it is known that {known}")
-        if applied is None and not isinstance(raw, dict | list):
+        if applied is None and raw != "" and not isinstance(raw, dict | list):
             raise ValueError(f"{raw!r} stands there for a gap, and would have to go")
+        return applied is None and raw == ""
 
     def _check_read_back(self, one: Property, raw: Any, put: dict[Path, Any], value: Any) -> None:
         """Refuse what would be read as something else, such as a label that is spelt like a gap."""

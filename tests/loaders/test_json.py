@@ -322,6 +322,16 @@ def test_what_has_no_place_is_told_and_nothing_changes(path, value, reason):
     assert report.written == 0
 
 
+def test_an_empty_string_gives_way_only_to_a_value_that_may_stand_there_instead():
+    text = b'[{"a": ""}, {"a": ""}, {"a": "x"}, {"a": " "}, {"a": null}]'
+    kb, out = load(text), io.BytesIO()
+    blanks = (True, False, True, True, True)
+    completions = [Completion(one, {("a",): Filled("b", blank=blank)}) for one, blank in zip(kb, blanks, strict=True)]
+    report = kb.splice(completions, out)
+    assert out.getvalue() == b'[{"a": "b"}, {"a": ""}, {"a": "x"}, {"a": " "}, {"a": "b"}]'
+    assert [id for id, _, _ in report.unwritable] == ["2", "3", "4"]
+
+
 def test_new_values_that_exclude_each_other_are_told():
     out, report = spliced(b'{"a": 1}', {("b",): 1, ("b", "c"): 2, ("d", 0): 3, ("d", "x"): 4, ("e", "f"): 5, ("e",): 6})
     assert out == b'{"a": 1, "b": 1, "d": [3], "e": {"f": 5}}'
