@@ -37,6 +37,10 @@ class Options:
     split: str = "paper"
     only: tuple[str, ...] = ()  # data sets, or variants, by name; all where empty
     device: str = "auto"
+    samples: int | None = None  # of tabular: rows in each set that is drawn; None: by how many train has
+    draws: int = 5  # of tabular: sets drawn of each model
+    judges: int = 10  # of tabular: CatBoosts that learn from each set
+    real: bool = False  # of tabular: no model, only what the real rows come to
 
     @property
     def part(self) -> str:

@@ -27,12 +27,16 @@ class Data:
     validation: Tokens
 
     @classmethod
-    def prepare(cls, schema: Schema, entities: Sequence[Entity], run: Run) -> Data:
-        """Split, fit and encode. What is held out is no evidence for what is trained on, but the other way round."""
-        parts = split(schema, entities, run.train.validation, run.seed)
+    def prepare(cls, schema: Schema, entities: Sequence[Entity], run: Run, held_out: Sequence[Entity] = ()) -> Data:
+        """Split, fit and encode; where others are `held_out` already, with ids of their own, nothing is split off.
+
+        What is held out is no evidence for what is trained on, but the other way round.
+        """
+        parts = split(schema, entities, 0 if held_out else run.train.validation, run.seed)
         if len(parts.training) < LEAST:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
         training, validation = ([entities[place] for place in side] for side in (parts.training, parts.validation))
+        validation += held_out
         known = Graph.read(schema, training)
         codec = Codec.fit(schema, training, run.codec, known)
         if all(slot.fixed for slot in codec.slots):

@@ -28,18 +28,19 @@ def train(
     device: torch.device,
     watch: Watch,
     *,
+    held_out: Sequence[Entity] = (),
     source: Mapping[str, Any] | None = None,
     checkpoint: FilePath | None = None,
     resume: bool = False,
     force: bool = False,
 ) -> Trained:
-    """A model of the entities.
+    """A model of the entities; what is `held_out` tells when to stop, else a share of them does.
 
     With a `checkpoint`, a folder, the run is kept there as it goes: SIGINT and SIGTERM end it with `Interrupted`, and
     `resume` goes on from there, or begins where nothing is kept. `force` gives up a run that is kept. The folder stays
     until `checkpoint.remove`, when the model is safe.
     """
-    data = Data.prepare(schema, entities, run)
+    data = Data.prepare(schema, entities, run, held_out)
     run = fitted(run, data)
     with torch.random.fork_rng():
         trainer = Trainer(data, run, device)

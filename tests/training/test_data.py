@@ -85,3 +85,11 @@ def test_preparing_twice_makes_the_same():
     assert one.training.ids == other.training.ids
     assert one.codec.to_json() == other.codec.to_json()
     assert torch.equal(one.training.row, other.training.row)
+
+
+def test_what_is_held_out_already_is_all_that_is():
+    others = [Entity(f"other{n}", {"x": n, "c": "w"}, ("A",)) for n in range(3)]
+    data = Data.prepare(SCHEMA, some(40, 0), tiny_run(), others)
+    assert len(data.training) == 40
+    assert data.validation.ids == ("other0", "other1", "other2")
+    assert "w" not in data.codec.slots[data.codec.slot("A", ("c",))].codec.labels.values

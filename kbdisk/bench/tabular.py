@@ -1,0 +1,121 @@
+"""Synthetic tables, judged as TabDDPM's are: how good is a CatBoost that has learnt from drawn rows alone?
+
+A model learns from train, and stops by validation; some sets of rows are drawn from it; several judges learn from each
+and are scored on test. With `validation` they are scored on validation, and a fifth of train tells when to stop.
+Judges that learn from the real rows come beside: they must reproduce what is published of them (kbdisk.bench.judge).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kbdisk.bench.arrays import Rows, TabularSet, read_set, sets
+from kbdisk.bench.base import Options, Table, Teller
+from kbdisk.bench.judge import Judging, parameters, scores
+from kbdisk.bench.results import OURS, Result, Row
+from kbdisk.bench.synthetic import REAL, drawn_picture, table_of
+
+if TYPE_CHECKING:
+    from kbdisk.training import Trained
+
+TIMES, LEAST, MOST = 4, 5_000, 50_000  # rows that are drawn, in parts of train's; at least; at most
+
+
+def run(options: Options, teller: Teller) -> Iterator[Result]:
+    """Set by set: what the real rows come to, then what is drawn does, model by model."""
+    for name in options.only or sets(options.data):
+        table = read_set(options.data, name, validation=options.validation)
+        tuned = parameters(options.data, name)
+        yield _real(table, tuned, options, teller)
+        if not options.real:
+            for seed in options.seeds:
+                yield _ours(table, tuned, options, seed, teller)
+
+
+def _real(table: TabularSet, tuned: Judging, options: Options, teller: Teller) -> Result:
+    begun = time.monotonic()
+    found = _judged(table, [table.train], tuned, options, teller, REAL)
+    return _result(table, options, REAL, found, seconds=round(time.monotonic() - begun, 1))
+
+
+def _ours(table: TabularSet, tuned: Judging, options: Options, seed: int, teller: Teller) -> Result:
+    trained = _trained(table, options, seed, teller)
+    count = options.samples or min(max(TIMES * len(table.train), LEAST), MOST)
+    begun = time.monotonic()
+    rows = [_drawn(trained, table, count, seed, turn, teller) for turn in range(options.draws)]
+    drawing = time.monotonic() - begun
+    found = _judged(table, rows, tuned, options, teller, f"seed {seed}")
+    facts = trained.record.facts
+    return _result(
+        table,
+        options,
+        OURS,
+        found,
+        {"samples": count, "per_second": round(count * len(rows) / drawing, 1)},
+        seed=seed,
+        preset=options.preset,
+        run=trained.run.to_json(),
+        steps=facts["steps"],
+        seconds=facts["seconds"],
+        facts={name: facts[name] for name in ("parameters", "best_step")},
+    )
+
+
+def _trained(table: TabularSet, options: Options, seed: int, teller: Teller) -> Trained:
+    from kbdisk.api.training import run_of
+    from kbdisk.training.precision import device_named
+    from kbdisk.training.train import train
+
+    chosen = run_of(options.preset, options.budget, options.config, seed)
+    learnt, stop = table.entities(table.train, "train"), table.entities(table.stop, "stop")
+    with teller.training(f"tabular: {table.name}, training, seed {seed}") as watch:
+        told = watch or (lambda progress: None)
+        return train(table.schema, learnt, chosen, device_named(options.device), told, held_out=stop)
+
+
+def _drawn(trained: Trained, table: TabularSet, count: int, seed: int, turn: int, teller: Teller) -> Rows:
+    from kbdisk.sampling import sample
+
+    with teller.counting(f"{table.name}: drawing set {turn + 1}") as told:
+        return table.rows(sample(trained, count, seed=1000 * seed + turn, watch=told))
+
+
+def _judged(
+    table: TabularSet, several: Sequence[Rows], tuned: Judging, options: Options, teller: Teller, what: str
+) -> list[list[float]]:
+    """The scores of each of several sets of rows."""
+    found = []
+    with teller.counting(f"{table.name}: judging, {what}") as told:
+        for place, rows in enumerate(several, 1):
+            found.append(scores(table, rows, tuned, range(options.judges)))
+            if told is not None:
+                told(place, len(several))
+    return found
+
+
+def _result(
+    table: TabularSet,
+    options: Options,
+    method: str,
+    found: Sequence[Sequence[float]],
+    details: dict[str, Any] | None = None,
+    **others: Any,
+) -> Result:
+    every = [one for own in found for one in own]
+    told = {"metric": table.metric, "scores": [[round(one, 5) for one in own] for own in found], **(details or {})}
+    rows = [Row(table.name, sum(every) / len(every), len(every))]
+    return Result("tabular", method, rows, part=options.part, setting=table.name, details=told, **others)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """One for each part."""
+    parts = dict.fromkeys(one.part for one in results)
+    return [table_of([one for one in results if one.part == part], part) for part in parts]
+
+
+def figure(results: Sequence[Result], path: Path) -> bool:
+    """Each set's scores on test, as far as they are from those of the real rows."""
+    return drawn_picture([one for one in results if one.part == "test"], path)
