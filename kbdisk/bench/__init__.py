@@ -7,9 +7,10 @@ stored as lines of JSON, and tables and pictures are made from what is stored, b
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from kbdisk.bench.base import Bench
+if TYPE_CHECKING:
+    from kbdisk.bench.base import Bench
 
 BENCHES: dict[str, str] = {
     "gsm": "kbdisk.bench.gsm",
@@ -24,4 +25,4 @@ BENCHES: dict[str, str] = {
 
 def opened(name: str) -> Bench:
     """A bench by its name; only then is its module imported."""
-    return cast(Bench, import_module(BENCHES[name]))
+    return cast("Bench", import_module(BENCHES[name]))

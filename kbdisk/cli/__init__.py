@@ -14,6 +14,7 @@ from typing import Any
 import rich_click as click
 
 from kbdisk.cli.belief import belief
+from kbdisk.cli.bench import bench
 from kbdisk.cli.complete import complete
 from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
@@ -81,6 +82,7 @@ def main() -> None:
 
 
 main.add_command(belief)
+main.add_command(bench)
 main.add_command(evaluate)
 main.add_command(complete)
 main.add_command(inspect)

@@ -1,0 +1,54 @@
+"""Tables as Markdown, put between two markers of a page whose rest is written by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kbdisk.bench import BENCHES, opened
+from kbdisk.bench.base import Table
+from kbdisk.bench.results import read
+from kbdisk.errors import ConfigError
+from kbdisk.loaders.target import writing
+
+BEGIN, END = "<!-- rendered by kbdisk bench render: begin -->", "<!-- rendered by kbdisk bench render: end -->"
+
+
+def render(results: Path, page: Path) -> list[str]:
+    """Write the tables of all that is stored into a page; the names of the benches that there were results of."""
+    try:
+        text = page.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(page), f"expected a page of Markdown, got none: {error}.") from None
+    before, begun, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not begun or not ended:
+        raise ConfigError(str(page), f"expected the lines {BEGIN} and {END}, got none. Put them where tables belong.")
+    found = [name for name in BENCHES if (results / f"{name}.jsonl").exists()]
+    blocks = [line for name in found for line in section(name, results, page)]
+    with writing(page) as stream:
+        stream.write("\n".join([before + BEGIN, "", *blocks, END + after]).encode())
+    return found
+
+
+def section(name: str, results: Path, page: Path) -> Iterator[str]:
+    """The lines of one bench: its tables, and its picture where there is one."""
+    for table in opened(name).tables(read(results / f"{name}.jsonl")):
+        yield from markdown(table)
+    picture = results / f"{name}.png"
+    if picture.exists():
+        yield f"![{name}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
+        yield ""
+
+
+def markdown(table: Table) -> Iterator[str]:
+    """A table's lines."""
+    yield f"### {table.title}"
+    yield ""
+    for row in (table.header, ["---"] * len(table.header), *table.rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    yield ""
+    for note in table.notes:
+        yield f"- {note}"
+    yield ""

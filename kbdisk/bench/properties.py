@@ -1,0 +1,156 @@
+"""Property prediction, as the paper scores it: one property is hidden, others are given, one pass.
+
+    number            root mean squared error, of the mean, in original units
+    category          share of labels that are wrong, of the likeliest
+    text              1 - IoU of words, of what is said word by word
+
+Ours and baselines are asked for the same values, and scored by the same lines.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from kbdisk.bench.base import Options, Teller, Told
+from kbdisk.bench.results import OURS, Result, Row
+from kbdisk.entity import Entity, Path
+from kbdisk.schemas.leaf import kind_of
+from kbdisk.schemas.schema import Schema
+
+if TYPE_CHECKING:
+    from kbdisk.api import Model
+
+ALL = 1 << 40  # more values than there are of any property
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A row of a table: the leaf that is asked for, and what its errors are multiplied with."""
+
+    name: str
+    path: Path
+    scale: Callable[[Entity], float] | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learnt, and what is asked."""
+
+    bench: str
+    schema: Schema
+    asked: Sequence[Asked]
+    train: Sequence[Entity]
+    scored: Sequence[Entity]
+    split: str
+    part: str
+    setting: str = ""
+    given: Literal[0] | None = None  # 0: of the others only those of role `given`; None: all
+
+
+Said = Callable[[Path], list[Any]]  # by a leaf's path, of each scored entity; None where nothing is said
+
+
+def trained(task: Task, options: Options, seed: int, teller: Teller) -> Model:
+    """A model of what is learnt from."""
+    from kbdisk import api
+    from kbdisk.api.training import run_of
+
+    run = run_of(options.preset, options.budget, options.config, seed)
+    with teller.training(f"{task.bench}: training, seed {seed}") as watch:
+        return api.train(list(task.train), task.schema, run=run, device=options.device, watch=watch)
+
+
+def ours(model: Model, task: Task, teller: Teller, *, seed: int, preset: str) -> Result:
+    """What a model comes to."""
+    facts = dict(model.record.facts)
+    with teller.counting(f"{task.bench}: asking") as told:
+        rows = scores(task, said(model, task, told))
+    return Result(
+        **_of(task),
+        method=OURS,
+        rows=rows,
+        seed=seed,
+        preset=preset,
+        run=model.trained.run.to_json(),
+        steps=facts["steps"],
+        seconds=facts["seconds"],
+        facts={name: facts[name] for name in ("device", "parameters", "best_step")},
+    )
+
+
+def said(model: Model, task: Task, told: Told | None = None) -> Said:
+    """What a model says of each value that is known: the mean of a number, else what is likeliest."""
+    from kbdisk.evaluation.exam import Exam, Scope
+
+    exam = Exam.of(model.trained, task.scored, None, Scope(limit=ALL, texts=ALL))
+    slots = model.trained.codec.slots
+    found: dict[Path, list[Any]] = {one.path: [None] * len(task.scored) for one in task.asked}
+    for case in exam.cases(task.given, told):
+        slot = slots[case.slot]
+        if slot.path in found:
+            found[slot.path][case.entity] = case.mean if slot.kind == "number" else case.said
+    return found.__getitem__
+
+
+def against(name: str, task: Task, seed: int, teller: Teller) -> Result:
+    """What a baseline comes to, of all that it can tell."""
+    from kbdisk.baselines import baseline
+
+    teller.say(f"{task.bench}: {name}, seed {seed}" + (f", {task.setting}" if task.setting else ""))
+    (of,) = task.schema.classes
+    others = {path for path, role in _roles(task.schema) if role == "value"} if task.given == 0 else set()
+    asked = {(of, one.path): frozenset({one.path, *others}) for one in task.asked}
+    begun = time.monotonic()
+    with teller.counting(name) as told:
+        fitted = baseline(name).fit(task.schema, task.train, asked=asked, seed=seed, watch=told)
+    able = replace(task, asked=[one for one in task.asked if (of, one.path) not in fitted.left_out])
+    rows = scores(able, lambda path: fitted.predict(of, path, task.scored, estimate="mean"))
+    return Result(**_of(task), method=name, rows=rows, seed=seed, seconds=round(time.monotonic() - begun, 1))
+
+
+def _roles(schema: Schema) -> Iterator[tuple[Path, str]]:
+    """The leaves that a schema of one class has, with what they are for."""
+    (of,) = schema.classes.values()
+    for path in of.leaves():
+        yield path, next(one.role for at, one in of.properties.items() if path[: len(at)] == at)
+
+
+def scores(task: Task, answers: Said) -> list[Row]:
+    """A row for each property that is asked for and known of any entity."""
+    (of,) = task.schema.classes.values()
+    kinds = {path: kind_of(leaf) for path, leaf in of.leaves().items()}
+    leaves = [task.schema.leaves(entity) for entity in task.scored]
+    rows = []
+    for one in task.asked:
+        given = zip(task.scored, leaves, answers(one.path), strict=True)
+        known = [(entity, own[one.path], answer) for entity, own, answer in given if one.path in own]
+        if known:
+            rows.append(Row(one.name, _error(kinds[one.path], one.scale, known), len(known)))
+    return rows
+
+
+def _error(kind: str, scale: Callable[[Entity], float] | None, known: Sequence[tuple[Entity, Any, Any]]) -> float:
+    from kbdisk.scoring import error
+
+    if kind != "number":
+        return math.fsum(error(kind, truth, answer) for _, truth, answer in known) / len(known)
+    off = ((float(truth) - float(answer)) * (scale(entity) if scale else 1) for entity, truth, answer in known)
+    return math.sqrt(math.fsum(one * one for one in off) / len(known))
+
+
+def measured(tasks: Sequence[Task], options: Options, seed: int, teller: Teller) -> Iterator[Result]:
+    """Ours, one model for all tasks, then each baseline."""
+    model = trained(tasks[0], options, seed, teller)
+    for task in tasks:
+        yield ours(model, task, teller, seed=seed, preset=options.preset)
+    for name in options.against:
+        for task in tasks:
+            yield against(name, task, seed, teller)
+
+
+def _of(task: Task) -> dict[str, Any]:
+    return {"bench": task.bench, "split": task.split, "part": task.part, "setting": task.setting}

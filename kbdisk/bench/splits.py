@@ -1,0 +1,49 @@
+"""Which entities are learnt from, and which are scored on. A draw is a hash of the seed and a name: the same anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+SHARE = 0.1  # of train, that is scored on in place of test
+
+
+class Sides(NamedTuple):
+    """Two sides, by places, each in order."""
+
+    train: list[int]
+    scored: list[int]
+
+
+def sided(places: Iterable[int], scored: Iterable[int]) -> Sides:
+    """Some places, and those among them that are scored on."""
+    out = set(scored)
+    return Sides([one for one in places if one not in out], sorted(out))
+
+
+def drawn(names: Sequence[Hashable], share: float, seed: int) -> set[int]:
+    """The places whose names fall into a share of all; those of one name fall together."""
+    return {place for place, name in enumerate(names) if _number(f"{seed} {name}") < share}
+
+
+def _number(text: str) -> float:
+    """From 0 to below 1, by chance."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big") / (1 << 48)
+
+
+def grouped(keys: Sequence[Iterable[Hashable]]) -> list[int]:
+    """The group of each place, such that places that share any key are in one: the first place in it."""
+    leader = list(range(len(keys)))
+    first: dict[Hashable, int] = {}
+
+    def find(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = place = leader[leader[place]]
+        return place
+
+    for place, own in enumerate(keys):
+        for key in own:
+            one, other = sorted((find(first.setdefault(key, place)), find(place)))
+            leader[other] = one
+    return [find(place) for place in range(len(keys))]

@@ -1,0 +1,130 @@
+"""Results as a table: a row for each figure, a column for each method, ours first; then what is published, and the bar.
+
+Less is better everywhere here. Means over seeds, with their standard deviation where there are several.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kbdisk.bench.base import Table
+from kbdisk.bench.results import OURS, Figure, Result, figures, latest
+
+Values = Mapping[str, float]
+SLACK = 1.05  # times what another method measured in the same run has, at most
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a table holds besides what was measured."""
+
+    title: str
+    names: Sequence[str]  # of its rows
+    published: Mapping[str, Values] = field(default_factory=dict)  # name of a column -> figures
+    bar: Values = field(default_factory=dict)
+    sources: Sequence[str] = ()  # of what is published
+    bars: str = "the bar"  # what it is called
+    what: str = "property"  # a row is
+
+
+def compared(measure: Measure, results: Sequence[Result]) -> Table:
+    """The table of results that differ in method, preset and seed alone."""
+    columns = by_column(results)
+    header = [measure.what, *columns, *measure.published, *([measure.bars] if measure.bar else [])]
+    rows = [
+        _cells(name, [own.get(name) for own in columns.values()], _told(measure, name))
+        for name in measure.names
+        if any(name in own for own in columns.values())
+    ]
+    notes = [*_met(measure, columns), *_costs(results), *measure.sources]
+    return Table(measure.title, header, rows, notes)
+
+
+def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
+    """Means over seeds by the name of a column: ours by their presets, then baselines."""
+    together: dict[str, list[Result]] = {}
+    for one in sorted(latest(results), key=lambda one: one.method != OURS):
+        together.setdefault(column(one), []).append(one)
+    return {name: figures(own) for name, own in together.items()}
+
+
+def column(result: Result) -> str:
+    """The name of its column."""
+    return f"{OURS}, {result.preset}" if result.preset else result.method
+
+
+def _met(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
+    """How often ours is at or below what it should be."""
+    notes = []
+    for name, own in columns.items():
+        if not name.startswith(OURS):
+            continue
+        known = [row for row in measure.names if row in own]
+        wanted = [row for row in known if row in measure.bar]
+        if wanted:
+            missed = [row for row in wanted if own[row].mean > measure.bar[row]]
+            notes.append(
+                f"{name}: at or below {measure.bars} in {len(wanted) - len(missed)} of {len(wanted)}{_named(missed)}."
+            )
+        for other, theirs in columns.items():
+            if not other.startswith(OURS):
+                notes.append(_beside(name, own, other, theirs, known))
+    return notes
+
+
+def _beside(
+    name: str, own: Mapping[str, Figure], other: str, theirs: Mapping[str, Figure], known: Sequence[str]
+) -> str:
+    both = [row for row in known if row in theirs]
+    lower = sum(own[row].mean <= theirs[row].mean for row in both)
+    worse = [row for row in both if own[row].mean > SLACK * theirs[row].mean]
+    more = f"; more than {SLACK - 1:.0%} above{_named(worse)}" if worse else ""
+    return f"{name}: at or below {other} in {lower} of {len(both)}{more}."
+
+
+def _named(rows: Sequence[str]) -> str:
+    return f" (not {', '.join(rows)})" if rows else ""
+
+
+def _costs(results: Sequence[Result]) -> list[str]:
+    """How long each took, when, and of which commit."""
+    together: dict[str, list[Result]] = {}
+    for one in latest(results):
+        together.setdefault(column(one), []).append(one)
+    notes = []
+    for name, own in together.items():
+        minutes = max(one.seconds for one in own) / 60
+        steps = f" and {max(one.steps for one in own):,} steps" if own[0].steps else ""
+        seeds = f"{len(own)} seeds" if len(own) > 1 else f"seed {own[0].seed}"
+        days = sorted({one.facts.get("date", "")[:10] for one in own})
+        commits = sorted({one.facts.get("commit", "") for one in own})
+        took = f"{minutes:.1f} minutes{steps} of training at most" if minutes >= 0.05 else "no time to speak of"
+        notes.append(f"{name}: {seeds}, {took}; {', '.join(filter(None, [*days, *commits]))}.")
+    return notes
+
+
+def _told(measure: Measure, name: str) -> list[float | None]:
+    """What is published of a row, and its bar."""
+    bar = [measure.bar.get(name)] if measure.bar else []
+    return [*(own.get(name) for own in measure.published.values()), *bar]
+
+
+def _cells(name: str, measured: Sequence[Figure | None], told: Sequence[float | None]) -> list[str]:
+    """A row, all of it with the digits that its smallest figure needs."""
+    digits = decimals([one.mean for one in measured if one] + [one for one in told if one is not None])
+
+    def shown(figure: Figure | None) -> str:
+        if figure is None:
+            return ""
+        spread = "" if figure.spread is None else f" ± {figure.spread:,.{digits}f}"
+        return f"{figure.mean:,.{digits}f}{spread}"
+
+    return [name, *map(shown, measured), *("" if one is None else f"{one:,.{digits}f}" for one in told)]
+
+
+def decimals(values: Sequence[float]) -> int:
+    """How many digits after the point show three digits of the smallest figure."""
+    smallest = min((abs(one) for one in values if one), default=1.0)
+    return max(0, min(2 - math.floor(math.log10(smallest)), 5)) if smallest < 100 else 0

@@ -1,0 +1,151 @@
+"""`kbdisk bench`: what kbdisk is judged by, measured; and what was measured, told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kbdisk.bench import BENCHES
+from kbdisk.cli.counting import counting
+from kbdisk.cli.train import PRESETS
+from kbdisk.cli.trainbar import training
+
+if TYPE_CHECKING:
+    from kbdisk.bench.base import Options, Table, Teller
+    from kbdisk.bench.results import Result
+
+RENDER = "render"
+CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("docs/benchmarks.md")
+
+
+@click.command()
+@click.argument("name", type=click.Choice([*BENCHES, RENDER]))
+@click.option("--data", metavar="DIR", help="The folder of data.  [default: KBDISK_DATA, or ../shared/data]")
+@click.option(
+    "--preset", type=click.Choice(PRESETS), default="default", show_default=True, help="What is trained, as of train."
+)
+@click.option("--budget", metavar="TIME", help="Longest time of each training, such as 90s, 15m or 1h.")
+@click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset.")
+@click.option(
+    "--seeds", metavar="N", type=click.IntRange(min=1), default=3, show_default=True, help="How many are trained."
+)
+@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
+@click.option("--split", metavar="SPLIT", default="paper", show_default=True, help="Of gsm: paper, names or random.")
+@click.option("--validation", is_flag=True, help="Score on a tenth of what is trained on; leave test alone.")
+@click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt.")
+@click.option("--only", metavar="NAMES", default="", help="Some data sets or variants, of benches that have several.")
+@click.option(
+    "--out", metavar="DIR", help="Where results are.  [default: benchmarks/results in a checkout, or results]"
+)
+@click.option("--page", metavar="FILE", default=str(PAGE), show_default=True, help="Of render: the page to write.")
+@click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell each look at what is held out.")
+def bench(name: str, **options: Any) -> None:
+    """Measure kbdisk on real data, beside the paper and other methods.
+
+    \b
+    gsm         phones: each property told from the others (the main table)
+    nuclear     nuclei: from the others, and from z and n alone
+    tabular     synthetic tables, judged by a CatBoost that learns from them
+    kb-numeric  FB15k-237: numbers told from an entity's links
+    curves      the error by how much is given; whether samples hang together
+    ablation    gsm with one choice changed at a time, on validation
+    two-moons   the paper's figure: what one Gaussian cannot draw
+    render      docs/benchmarks.md from all that is stored
+
+    Prints a table, adds a line of JSON for each result to OUT/NAME.jsonl, and draws OUT/NAME.png. Choices are made
+    with --validation; test is for the figures that are told.
+
+    \b
+    kbdisk bench gsm --preset fast --seeds 1 --validation
+    kbdisk bench gsm --against constant,gbdt
+    kbdisk bench nuclear --budget 30m --seed 1 --seeds 2
+    kbdisk bench render
+    """  # fmt: skip
+    out = Path(options["out"]) if options["out"] else CHECKOUT if PAGE.is_file() else ELSEWHERE
+    if name == RENDER:
+        from kbdisk.bench.pages import render
+
+        found = render(out, Path(options["page"]))
+        click.echo(f"wrote {options['page']}: {', '.join(found) or 'no results'}", err=True)
+        return
+    _measure(name, out, _options(options), _teller(options["quiet"], options["verbose"]))
+
+
+def _options(told: dict[str, Any]) -> Options:
+    from kbdisk.bench.base import Options, data_folder
+
+    against, only = (tuple(one.strip() for one in told[name].split(",") if one.strip()) for name in ("against", "only"))
+    if against:
+        from kbdisk.baselines import refuse_unknown
+
+        refuse_unknown(against, "--against")
+    seeds = tuple(range(told["seed"], told["seed"] + told["seeds"]))
+    same = {key: told[key] for key in ("preset", "budget", "config", "validation", "split", "device")}
+    return Options(data_folder(told["data"]), seeds=seeds, against=against, only=only, **same)
+
+
+def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
+    from kbdisk.bench import opened
+    from kbdisk.bench.results import append, read, stamped
+
+    of, file = opened(name), out / f"{name}.jsonl"
+    found: list[Result] = []
+    try:
+        for result in of.run(options, teller):
+            found.append(stamped(result))
+            append(file, found[-1])
+    finally:
+        if found:
+            click.echo("\n\n".join(shown(table) for table in of.tables(found)))
+    picture = out / f"{name}.png"
+    drawn = of.figure(read(file), picture)
+    teller.say(f"stored in {file}" + (f", drawn in {picture}" if drawn else ""))
+
+
+def shown(table: Table) -> str:
+    """A table for a terminal."""
+    from rich.text import Text
+
+    from kbdisk.cli.tables import printed, table_of
+
+    grid = table_of(*(f">{name}" if place else name for place, name in enumerate(table.header)))
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+
+    def show_it(console: Any) -> None:
+        console.print(Text(table.title, "bold"), soft_wrap=True)
+        console.print(grid)
+        for note in table.notes:
+            console.print(Text(note, "dim"), soft_wrap=True)
+
+    return printed(show_it).rstrip("\n")
+
+
+def _teller(quiet: bool, verbose: bool) -> Teller:
+    from kbdisk.bench.base import Teller
+
+    class Terminal(Teller):
+        """Tells on standard error."""
+
+        @contextlib.contextmanager
+        def training(self, what: str) -> Iterator[Any]:
+            self.say(what)
+            with training(quiet, verbose) as watch:
+                yield watch
+
+        @contextlib.contextmanager
+        def counting(self, what: str) -> Iterator[Any]:
+            with counting(quiet, what) as told:
+                yield told
+
+        def say(self, line: str) -> None:
+            if not quiet:
+                click.echo(line, err=True)
+
+    return Terminal()
