@@ -123,6 +123,14 @@ def sampled(calls: Calls) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return first, drawn()
 
 
+def told_of_the_model(calls: Calls) -> bool:
+    """Whether all is as it is without -v, but for what is said of the model on standard error."""
+    said = re.search(
+        r"using the model in phones\.kbdisk\nsource +examples/phones\.jsonl *\n(.*\n)*steps +5 *\n", calls.told.err
+    )
+    return said is not None and calls.told.out == calls.without.out and "steps" not in calls.without.err
+
+
 def is_missing_device(calls: Calls) -> bool:
     return calls.told == (2, "", "error: --device: expected auto, cpu or a device that is there, got 'tpu'.\n")
 
@@ -161,6 +169,7 @@ ROWS: list[Row] = [
     ("sample", "--force", SAMPLE, ("--force",), lambda c: (c.without.status, c.run("sample", *SAMPLE)[0], c.told.status) == (0, 2, 0)),
     ("sample", "--json", SAMPLE, ("--json",), lambda c: c.told.json["entities"] == 3),
     ("sample", "--quiet", SAMPLE, ("--quiet",), lambda c: c.told == (0, "", "")),
+    ("sample", "--verbose", (*SAMPLE, "--force"), ("--verbose",), told_of_the_model),
     ("evaluate", "--curve", EVALUATE, ("--curve", "--limit", "3"), lambda c: re.search("path +n +constant +0 %.* all", c.told.out) is not None),
     ("evaluate", "--plot", EVALUATE, ("--plot", "curve.png", "--limit", "3"), lambda c: c.told.status == 0 and Path("curve.png").read_bytes()[:4] == b"\x89PNG"),
     ("evaluate", "--all", EVALUATE, ("--all", "--json"), lambda c: c.told.json["entities"]["asked"] == 63),
@@ -173,6 +182,7 @@ ROWS: list[Row] = [
     ("evaluate", "--class", EVALUATE, ("--class", "Pear"), lambda c: c.told.status == 2 and "Pear" in c.told.err),
     ("evaluate", "--json", EVALUATE, ("--json",), lambda c: c.told.json["model"] == "phones.kbdisk"),
     ("evaluate", "--quiet", EVALUATE, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
+    ("evaluate", "--verbose", EVALUATE, ("--verbose",), told_of_the_model),
     ("belief", "--id", BELIEF, ("--id", "apple-iphone"), lambda c: "of apple-iphone" in c.told.out),
     ("belief", "--path", BELIEF[:4], ("--path", "os"), lambda c: c.told.out.startswith("os  of nokia-3310")),
     ("belief", "--plot", BELIEF, ("--plot", "belief.png"), lambda c: c.told.status == 0 and Path("belief.png").read_bytes()[:4] == b"\x89PNG"),
@@ -181,6 +191,8 @@ ROWS: list[Row] = [
     ("belief", "--device", BELIEF, ("--device", "tpu"), is_missing_device),
     ("belief", "--id-path", BELIEF, ("--id-path", "name"), lambda c: "no entity has the id 'nokia-3310'" in c.told.err),
     ("belief", "--quiet", BELIEF, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
+    ("belief", "--verbose", BELIEF, ("--verbose",), told_of_the_model),
+    ("show", "--verbose", ("phones.kbdisk",), ("--verbose",), lambda c: c.told.out.startswith(c.without.out) and re.search(r"\n +5 +[\d.]+ +[\d.]+\n(.*\n)*train\.batch +16\n", c.told.out) is not None),
     ("show", "--json", ("phones.kbdisk",), ("--json",), lambda c: len(c.told.json["split"]["training"]) == 57),
 ]  # fmt: skip
 

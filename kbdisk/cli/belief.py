@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.sources import OPTIONS, open_source, watching
+from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def _source_options(command: Any) -> Any:
 @click.option("--device", metavar="NAME", default="auto", show_default=True, help="auto, cpu, cuda.")
 @_source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
+@verbose_option
 def belief(
     model: str,
     source: str,
@@ -51,6 +53,7 @@ def belief(
     device: str,
     id_path: str | None,
     quiet: bool,
+    verbose: bool,
     **options: Any,
 ) -> None:
     """Tell what MODEL believes of a property of an entity of SOURCE.
@@ -63,15 +66,13 @@ def belief(
     kbdisk belief phones.kbdisk phones.jsonl --id palm-pre --path os --plot b.png
     kbdisk belief phones.kbdisk phones.jsonl --id nokia-3310
     """
-    import kbdisk
-
     if plot is not None and path is None:
         raise click.UsageError("--plot needs a property: say --path.")
     if plot is not None:
         from kbdisk.plots import refuse_plot
 
         refuse_plot(plot)
-    found = kbdisk.open(model, device=device)
+    found = open_model(model, device, verbose)
     with watching(quiet, f"reading {source}") as progress:
         kb = open_source(source, format, {**options, "id": id_path}, progress)
         if path is None:

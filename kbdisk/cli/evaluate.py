@@ -12,6 +12,7 @@ import rich_click as click
 from kbdisk.cli.counting import counting
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.cli.tables import counted
+from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.loaders.target import standard_output
 
@@ -48,9 +49,10 @@ CURVE_LIMIT, CURVE_TEXTS = 200, 50
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables; RMSE and all else, too.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
+@verbose_option
 @click.pass_context
 def evaluate(
-    context: click.RichContext, /, model: str, source: str, as_json: bool, quiet: bool, **options: Any
+    context: click.RichContext, /, model: str, source: str, as_json: bool, quiet: bool, verbose: bool, **options: Any
 ) -> None:
     """Tell how good MODEL is: on SOURCE, property by property.
 
@@ -68,7 +70,6 @@ def evaluate(
     kbdisk evaluate kb.kbdisk kb.ttl --class City --json | jq .summary
     kbdisk evaluate phones.kbdisk phones.jsonl --curve --plot curve.png
     """
-    import kbdisk
     from kbdisk.api import Reading
     from kbdisk.evaluation import Sides
 
@@ -76,7 +77,7 @@ def evaluate(
         from kbdisk.plots import refuse_plot
 
         refuse_plot(options["plot"])
-    opened = kbdisk.open(model, device=options["device"])
+    opened = open_model(model, options["device"], verbose)
     with watching(quiet, f"reading {source}") as progress:
         kb = open_source(source, options["format"], options, progress)
         reading = Reading.of(kb)

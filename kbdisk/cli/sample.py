@@ -8,6 +8,7 @@ from typing import Any
 import rich_click as click
 
 from kbdisk.cli.counting import counting
+from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.target import standard_output
 
@@ -38,7 +39,10 @@ from kbdisk.loaders.target import standard_output
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary.")
-def sample(model: str, out: str, given: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> None:
+@verbose_option
+def sample(
+    model: str, out: str, given: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **options: Any
+) -> None:
     """Draw entities that might be, from MODEL.
 
     Each has the properties that some entity of the training data has, and values drawn one by one, each given those
@@ -57,7 +61,7 @@ def sample(model: str, out: str, given: tuple[str, ...], as_json: bool, quiet: b
     if as_json and out == "-":
         raise click.UsageError("--json and --out - both want standard output.")
     begun = time.monotonic()
-    found = kbdisk.open(model, device=options["device"])
+    found = open_model(model, options["device"], verbose)
     values = spelt(found.trained, dict(_pair(text) for text in given))
     count = options["n"]
     with counting(quiet, "drawing") as told:

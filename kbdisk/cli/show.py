@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -23,7 +24,10 @@ NARROW, TIGHT = 76, 52  # columns of a terminal, below which a table shows less
 @click.option(
     "--json", "as_json", is_flag=True, help="All that is recorded, the ids of the split too, as one JSON object."
 )
-def show(model: str, as_json: bool) -> None:
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also tell every choice of the run, and each look at what was held out."
+)
+def show(model: str, as_json: bool, verbose: bool) -> None:
     """Tell what MODEL is, what it was trained on, and how good it is.
 
     MODEL is a folder that `kbdisk train` wrote. The figures are of held-out entities: each property hidden in
@@ -37,7 +41,7 @@ def show(model: str, as_json: bool) -> None:
 
     files = Files.of(model)
     files.check_sizes()
-    told = _json(files) if as_json else _tables(files, model)
+    told = _json(files) if as_json else _tables(files, model, verbose)
     with standard_output() as stream:
         stream.write(told)
 
@@ -52,7 +56,7 @@ def _json(files: Files) -> bytes:
     return json.dumps(told, indent=2).encode() + b"\n"
 
 
-def _tables(files: Files, name: str) -> bytes:
+def _tables(files: Files, name: str, verbose: bool) -> bytes:
     from kbdisk.cli.tables import printed
     from kbdisk.training.card import quality, text, trained_how, trained_on
     from kbdisk.training.files import METRICS
@@ -68,7 +72,7 @@ def _tables(files: Files, name: str) -> bytes:
         )
         for group in groups:
             console.print()
-            _pairs(console, group)
+            show_pairs(console, group)
         console.print()
         rows = quality(metrics)
         if rows:
@@ -76,10 +80,14 @@ def _tables(files: Files, name: str) -> bytes:
         else:
             console.print(Text("Nothing was held out, or nothing of it was measured.", "dim"))
 
+        if verbose:
+            _run(console, files.config["run"], metrics["history"])
+
     return printed(show_it).encode(sys.stdout.encoding, "replace")
 
 
-def _pairs(console: Console, group: dict[str, str]) -> None:
+def show_pairs(console: Console, group: Mapping[str, str]) -> None:
+    """Names, and what there is to tell of each."""
     from rich.text import Text
 
     from kbdisk.cli.tables import table_of
@@ -89,6 +97,34 @@ def _pairs(console: Console, group: dict[str, str]) -> None:
     for name, value in group.items():
         table.add_row(Text(name, "dim"), Text(value))
     console.print(table)
+
+
+def _run(console: Console, run: Mapping[str, Any], looks: list[dict[str, Any]]) -> None:
+    """How a run went, and all that was chosen for it, by the names that a run file has."""
+    from rich.text import Text
+
+    from kbdisk.cli.tables import table_of
+    from kbdisk.training.card import number
+
+    console.print()
+    table = table_of(">step", ">seconds", ">held out, in nats")
+    for look in looks:
+        table.add_row(*(Text(number(look.get(name))) for name in ("step", "seconds", "nats")))
+    console.print(table)
+    console.print()
+    show_pairs(console, dict(_choices(run)))
+
+
+def _choices(told: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    import json
+
+    from kbdisk.training.card import text
+
+    for name, value in told.items():
+        if isinstance(value, dict):
+            yield from _choices(value, f"{before}{name}.")
+        else:
+            yield text(f"{before}{name}"), text(value if isinstance(value, str) else json.dumps(value))
 
 
 def show_quality(console: Console, rows: list[Row]) -> None:

@@ -12,6 +12,7 @@ from kbdisk.cli.resuming import resumable
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.cli.tables import counted
 from kbdisk.cli.trainbar import training
+from kbdisk.cli.verbosely import tell_left_out
 from kbdisk.errors import ConfigError, KBDiskWarning
 from kbdisk.loaders.target import standard_output
 
@@ -221,10 +222,7 @@ def _print(model: Model, out: str, verbose: bool) -> None:
         soft_wrap=True,
     )
     if verbose:
-        for (of, path), why in list(model.trained.codec.left_out.items())[:SHOWN]:
-            from kbdisk.entity import show
-
-            console.print(Text(f"not learnt: {show((of, *path) if of else path)}: {why}"), soft_wrap=True)
+        tell_left_out(console, model)
     rows = quality({"quality": record.quality})
     if rows:
         console.print()
