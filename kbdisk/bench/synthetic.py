@@ -137,10 +137,10 @@ def drawn_picture(results: Sequence[Result], path: Path) -> bool:
                 axes.plot(
                     getattr(known, one) - known.real, place, mark, color=PALE, label=None if place else BESIDE[one]
                 )
-            for (column, own), mark in zip(columns.items(), "oPX*v" * len(columns), strict=False):
+            for (method, own), mark in zip(columns.items(), "oPX*v" * len(columns), strict=False):
                 if name in own:
-                    colour = INK if column == REAL else COLOURS["number"]
-                    axes.plot(own[name].mean - known.real, place, mark, color=colour, label=None if place else column)
+                    colour = INK if method == REAL else COLOURS["number"]
+                    axes.plot(own[name].mean - known.real, place, mark, color=colour, label=None if place else method)
         axes.set_yticks(range(len(names)), list(reversed(names)))
         axes.grid(axis="both", color=GRID, linewidth=0.8)
         axes.set_axisbelow(True)
