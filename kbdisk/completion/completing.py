@@ -20,6 +20,7 @@ from kbdisk.completion.derived import computed
 from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties
+from kbdisk.completion.keys import Keys
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path
@@ -70,9 +71,9 @@ class Completing(Iterator[Completion]):
 
     def _all(self) -> Iterator[Completion]:
         most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
-        filler = Filler(self.trained, self.choices, most)
         shapes = Shapes.learn(self.schema, self._counted())
         evidence = self._evidence()
+        filler = Filler(self.trained, self.choices, most, Keys(self.codec, self._leaves(evidence)))
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self._learn_unique()
         rest, number = iter(self.entities), 0
@@ -123,6 +124,17 @@ class Completing(Iterator[Completion]):
         if not self.codec.index.over:
             return None
         return Evidence(self.schema, Graph.read(self.schema, self.entities), self.codec.config.evidence)
+
+    def _leaves(self, evidence: Evidence | None) -> Iterator[tuple[str, Mapping[Path, Any]]]:
+        """The class and the leaves of every entity."""
+        if evidence is not None:
+            graph = evidence.graph
+            yield from ((of, graph.leaves(id)) for id in graph.entities() if (of := graph.of(id)) is not None)
+            return
+        for entity in self.entities:
+            of = self.schema.class_of(entity)
+            if of is not None:
+                yield of.name, self.schema.leaves(entity)
 
     def _gaps(self, entity: Entity, reading: Reading) -> list[Gap]:
         fields = self.fields[reading.of]

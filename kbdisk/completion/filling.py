@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 from kbdisk.batch import Batch
 from kbdisk.completion.choices import PASSES, Choices
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.keys import Keys
 from kbdisk.completion.trusting import Trusting
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
@@ -34,6 +35,7 @@ UNLIKELY = "unlikely to be recorded"
 HOPELESS = "no better than a constant, where it was held out"  # a wrong value is worse than none
 TELLING = 5  # held-out values that say so
 EMPTY = "likeliest to be empty"
+TAKEN = "every label that is known is taken: no two entities have the same pair of them"
 
 
 @dataclass(eq=False)
@@ -52,9 +54,9 @@ class Filling:
 class Filler:
     """A model that fills gaps as was chosen."""
 
-    def __init__(self, trained: Trained, choices: Choices, most: int) -> None:
+    def __init__(self, trained: Trained, choices: Choices, most: int, keys: Keys) -> None:
         self.codec, self.network, self.choices = trained.codec, trained.network, choices
-        self.trusting = Trusting(trained)
+        self.trusting, self.keys = Trusting(trained), keys
         self.hopeless = {
             (row["class"], row["path"])
             for row in trained.record.quality
@@ -171,12 +173,20 @@ class Filler:
         done = reduce(lambda _, last: last, turns, kept)
         picked = given.pick(chosen)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
-        told = {answer.token: answer for answer in answers(self.codec, batch, picked, said=said)}
+        said, sure = self.keys.settled(batch, picked, said, self.trusting)
+        for kind, one in picked.kinds.items():
+            done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
+        told = {
+            answer.token: replace(answer, confidence=sure.get(answer.token, answer.confidence))
+            for answer in answers(self.codec, batch, picked, said=said)
+        }
         asked = kept.asked
         values = self.codec.leaves(done, asked)
         repeated = self._draws(kept, asked, generator)
         for entity, several in enumerate(found):
             for one in several:
+                if not one.why_not and any(sure.get(token) == 0 for token in one.tokens.values()):
+                    one.why_not = TAKEN
                 if one.why_not:
                     continue
                 one.answers |= {path: told[token] for path, token in one.tokens.items()}

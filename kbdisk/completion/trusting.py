@@ -58,6 +58,16 @@ class Trusting:
         ours, other = (self._chance(slot, belief, codes) for codes in (said, constant))
         return torch.where(other > ours, constant, said)
 
+    def shares(self, slot: int, belief: Any) -> Tensor:
+        """(V,) how likely each label is, of a belief about one row of a slot."""
+        codec = self.codec.slots[slot].codec
+        probs: Tensor = belief.probs[0, : len(codec.targets if self.codec.slots[slot].kind == "link" else codec.labels)]
+        weight = self.weights.get(slot, 1.0)
+        if weight == 1:
+            return probs
+        share = (-self.marginals.nats(slot, torch.arange(len(probs)))).exp().to(probs.device)
+        return weight * probs + (1 - weight) * share
+
     def _chance(self, slot: int, belief: Any, codes: Tensor) -> Tensor:
         weight = self.weights[slot]
         share = (-self.marginals.nats(slot, codes)).exp().to(codes.device)

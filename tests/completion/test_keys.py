@@ -1,0 +1,89 @@
+"""Pairs of labels that no two entities share are not filled in twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from models import tiny
+
+from kbdisk.completion import complete
+from kbdisk.completion.keys import Keys
+from kbdisk.entity import Entity
+from kbdisk.schemas.schema import Schema
+
+CLUBS, PEOPLE = 8, 9
+SCHEMA = """kbdisk: 1
+classes:
+  Seat:
+    properties:
+      club: category
+      person: category
+      rank: {kind: number, integer: true}
+"""
+
+
+def seats(without: dict[int, str] | None = None, again: bool = False) -> list[Entity]:
+    """Everybody is in every club once; some seats lack their club or person; `again`: one seat is there twice."""
+    trees = [{"club": f"c{i}", "person": f"p{j}", "rank": (i * 7 + j) % 5} for i in range(CLUBS) for j in range(PEOPLE)]
+    if again:
+        trees.append(dict(trees[0]))
+    for number, path in (without or {}).items():
+        del trees[number][path]
+    return [Entity(str(number), classes=("Seat",), tree=tree) for number, tree in enumerate(trees)]
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory):
+    file = tmp_path_factory.mktemp("keys") / "seats.yaml"
+    file.write_text(SCHEMA)
+    return Schema.read(file)
+
+
+@pytest.fixture(scope="module")
+def model(schema):
+    return tiny(schema, seats())
+
+
+def learnt(model, entities) -> dict[tuple, set[tuple]]:
+    keys = Keys(model.codec, (("Seat", model.schema.leaves(one)) for one in entities))
+    slots = model.codec.slots
+    return {slots[slot].path: {slots[other].path for other in others} for slot, others in keys.partners.items()}
+
+
+def test_two_labels_that_never_repeat_are_a_key_in_both_directions(model):
+    assert learnt(model, seats()) == {("club",): {("person",)}, ("person",): {("club",)}}
+
+
+def test_one_pair_that_repeats_or_too_few_entities_are_no_key(model):
+    assert not learnt(model, seats(again=True))
+    assert not learnt(model, seats()[:: PEOPLE - 1])
+
+
+@pytest.mark.parametrize("path", ["club", "person"])
+def test_what_is_missing_of_a_key_can_only_be_what_is_left(model, path):
+    gaps = dict.fromkeys((0, 13, 32, 51), path)  # no two of one club, or of one person
+    truth = {str(number): seats()[number].tree[path] for number in gaps}
+    said = {one.entity.id: one.filled for one in complete(model, seats(gaps), fill="all")}
+    assert {id: said[id][path,].value for id in truth} == truth
+    assert all(said[id][path,].confidence > 0.5 for id in truth)  # the rest is for people never met
+
+
+def test_gaps_of_one_club_are_filled_with_different_people(model):
+    gaps = dict.fromkeys(range(5), "person")
+    completions = list(complete(model, seats(gaps), fill="all"))
+    assert Counter(one.tree()["person"] for one in completions[:PEOPLE]) == {f"p{j}": 1 for j in range(PEOPLE)}
+
+
+def test_where_everything_is_taken_nothing_is_said_and_why(model):
+    extra = Entity("extra", classes=("Seat",), tree={"club": "c0", "rank": 1})
+    completing = complete(model, [*seats(), extra], fill="all", only=[("person",)])
+    assert not list(completing)[-1].filled
+    [row] = completing.summary.shown()
+    assert list(row.held) == ["every label that is known is taken: no two entities have the same pair of them"]
+
+
+def test_without_a_key_the_likeliest_is_said_however_often(model):
+    gaps = dict.fromkeys(range(1, 6), "person")
+    said = [one.tree()["person"] for one in complete(model, seats(gaps, again=True), fill="all")][1:6]
+    assert len(set(said)) < 5
