@@ -33,13 +33,13 @@ def render(results: Path, page: Path) -> list[str]:
 
 
 def section(name: str, results: Path, page: Path) -> Iterator[str]:
-    """The lines of one bench: its tables, and its picture where there is one."""
+    """The lines of one bench: its tables, and the pictures that there are."""
     for table in opened(name).tables(read(results / f"{name}.jsonl")):
         yield from markdown(table)
-    picture = results / f"{name}.png"
-    if picture.exists():
-        yield f"![{name}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
-        yield ""
+    for picture in [results / f"{name}.png", *sorted(results.glob(f"{name}-*.png"))]:
+        if picture.exists():
+            yield f"![{picture.stem}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
+            yield ""
 
 
 def markdown(table: Table) -> Iterator[str]:

@@ -80,7 +80,7 @@ def _beside(
     both = [row for row in known if row in theirs]
     lower = sum(own[row].mean <= theirs[row].mean for row in both)
     worse = [row for row in both if own[row].mean > SLACK * theirs[row].mean]
-    more = f"; more than {SLACK - 1:.0%} above{_named(worse)}" if worse else ""
+    more = f"; more than {SLACK - 1:.0%} above it in {', '.join(worse)}" if worse else ""
     return f"{name}: at or below {other} in {lower} of {len(both)}{more}."
 
 

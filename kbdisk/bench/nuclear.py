@@ -1,0 +1,137 @@
+"""Ground states of nuclei, the paper's second table, by two protocols.
+
+    others given     each property told from all the others, z and n among them
+    z and n alone    from these two alone: others, such as Q-values, give binding energies away
+
+One model is asked by both. E_b is what the liquid-drop formula leaves of the binding energy, per nucleon, times A. The
+terms of that formula are rows of the paper's table, so they are learnt like all else, and their formulas are not told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from kbdisk.bench.base import Options, Table, Teller, data_file
+from kbdisk.bench.pictures import draw_ratios
+from kbdisk.bench.properties import Asked, Task, measured
+from kbdisk.bench.results import Result
+from kbdisk.bench.splits import SHARE, Sides, drawn
+from kbdisk.bench.tables import Measure, compared
+from kbdisk.entity import Entity
+from kbdisk.errors import ConfigError
+from kbdisk.schemas.schema import Schema
+
+SOURCE = "IAEA LiveChart, as strifinopoulos/sNuCLR prepares it"
+TERMS = ("volume", "surface", "symmetry", "coulomb")
+
+
+def nucleons(entity: Entity) -> float:
+    """A, how many an entity has."""
+    return float(entity.tree["z"] + entity.tree["n"])
+
+
+ASKED = (
+    Asked("E_b", ("binding_semf",), nucleons),
+    Asked("radius", ("radius",)),
+    Asked("logt", ("half_life_sec",)),
+    Asked("spin", ("spin",)),
+    Asked("abund", ("abundance",)),
+    Asked("Qa", ("qa",)),
+    Asked("Qb-", ("qbm",)),
+    Asked("Qb-n", ("qbm_n",)),
+    Asked("Qec", ("qec",)),
+    Asked("beta2", ("electric_quadrupole",)),
+    *(Asked(name, (name,)) for name in TERMS),
+    Asked("stability", ("stability",)),
+    Asked("parity", ("parity",)),
+)
+NAMES = [one.name for one in ASKED]
+PROTOCOLS: dict[str, Literal[0] | None] = {"others given": None, "z and n alone": 0}
+
+PAPER = (370, 0.011, 1.51, 1.2, 10.8, 360, 310, 440, 520, 0.93, 0.8, 0.21, 0.218, 5.3, 0.010, 0.047)
+GIVEN = (501, 0.027, 1.02, 1.17, 11.0, 433, 615, 868, 823, 0.78, 0.85, 0.117, 0.172, 7.5, 0.008, 0.169)
+ALONE = (471, 0.0138, 2.62, 1.42, 15.7, 341, 900, 799, 971, 1.28, 0.21, 0.031, 0.122, 2.1, 0.094, 0.217)
+FREE = 419  # E_b of the best published that knows no physics, from z and n
+BARS = {
+    "others given": dict(zip(NAMES, map(min, PAPER, GIVEN), strict=True)),
+    "z and n alone": dict(zip(NAMES, ALONE, strict=True)) | {"E_b": FREE},
+}
+SOURCES = {
+    "others given": [
+        "paper: DiSK, its table on nuclei. The bar is the better of it and of a CatBoost of 1,500 trees for each property."
+    ],
+    "z and n alone": [
+        "The bar is a CatBoost of 1,500 trees for each property; of E_b the best published that knows no physics."
+    ],
+}
+
+
+def run(options: Options, teller: Teller) -> Iterator[Result]:
+    """Train and ask by both protocols, seed by seed."""
+    schema, entities = read(options.data)
+    for seed in options.seeds:
+        yield from measured(tasks(schema, entities, options, seed), options, seed, teller)
+
+
+def read(data: Path) -> tuple[Schema, list[Entity]]:
+    """The nuclei, and their schema with the terms of the formula as properties like others."""
+    import kbdisk
+
+    schema = Schema.read("nuclide")
+    ((name, of),) = schema.classes.items()
+    own = {path: replace(one, role="value", formula=None) for path, one in of.properties.items() if path[0] in TERMS}
+    known = replace(schema, classes={name: replace(of, properties={**of.properties, **own})})
+    return known, list(kbdisk.load(str(data_file(data, "nuclear/nuclear_processed.csv", SOURCE))))
+
+
+def tasks(schema: Schema, entities: Sequence[Entity], options: Options, seed: int) -> list[Task]:
+    """What is learnt and asked with a seed."""
+    sides = split(entities, options, seed)
+    train, scored = ([entities[place] for place in side] for side in sides)
+    return [
+        Task("nuclear", schema, ASKED, train, scored, options.split, options.part, setting, given)
+        for setting, given in PROTOCOLS.items()
+    ]
+
+
+def split(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
+    """The paper's two sides; with `validation` train alone, split again."""
+    if options.split != "paper":
+        raise ConfigError("--split", f"expected paper, the only one of nuclear, got {options.split!r}.")
+    found = json.loads(data_file(options.data, "nuclear/split_seed0.json", SOURCE).read_text("utf-8"))
+    train = found["train"]
+    if not options.validation:
+        return Sides(train, found["val"])
+    out = drawn([(entities[place].tree["z"], entities[place].tree["n"]) for place in train], SHARE, seed)
+    return Sides(
+        [one for place, one in enumerate(train) if place not in out],
+        [one for place, one in enumerate(train) if place in out],
+    )
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """One for each protocol and part."""
+    found = []
+    for setting, part in dict.fromkeys((one.setting, one.part) for one in results):
+        own = [one for one in results if (one.setting, one.part) == (setting, part)]
+        title = f"Nuclei, {setting}" + (", validation" if part == "validation" else "")
+        measure = Measure(title, NAMES, published(setting, part), BARS[setting], SOURCES[setting])
+        found.append(compared(measure, own))
+    return found
+
+
+def published(setting: str, part: str) -> dict[str, dict[str, float]]:
+    """What the paper has of it."""
+    return {"paper": dict(zip(NAMES, PAPER, strict=True))} if (setting, part) == ("others given", "test") else {}
+
+
+def figure(results: Sequence[Result], path: Path) -> bool:
+    """Each method's errors, others given, in parts of the constant's where that was measured, else the paper's."""
+    own = [one for one in results if (one.setting, one.part) == ("others given", "test")]
+    given = own or [one for one in results if one.setting == "others given"]
+    known = published("others given", "test" if own else "validation")
+    return draw_ratios(given, NAMES, known, path, "Nuclei, each property told from all the others")
