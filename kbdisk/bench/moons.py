@@ -1,17 +1,13 @@
-"""Two moons, the paper's figure: a mixture of many Gaussians draws both moons, one Gaussian (which is MSE) cannot.
+"""Two moons: points to learn, models of them, points drawn from these, and a judge of how good they are.
 
-    python examples/two_moons.py --out moons.png
-
-Entities have three properties: x, y and which moon they are of. Both models train on the same ones with the same
-`hide` and `loss`, and draw new ones with the same `reveal`, one property at a time in random order.
+Entities have three properties: x, y and which moon they are of. All models train on the same ones with the same `hide`
+and `loss`, and draw new ones with the same `reveal`, one property at a time in random order.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -115,51 +111,3 @@ def told_apart(real: Tensor, made: Tensor, seed: int = 0) -> float:
             nn.functional.binary_cross_entropy_with_logits(net(x[train])[:, 0], y[train]).backward()
             optimizer.step()
     return float(((net(x[test])[:, 0] > 0) == (y[test] > 0.5)).float().mean())
-
-
-def draw_figure(real: Tensor, made: dict[str, tuple[Learnt, Tensor]], out: Path) -> None:
-    """What each model draws; then the data's histograms beside what the first has learnt of each property alone."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 4, figsize=(15, 3.8), layout="constrained")
-    for axis, (name, (_, drawn)) in zip(axes[:2], made.items(), strict=True):
-        axis.scatter(*real.T, s=2, color="0.8", label="data")
-        axis.scatter(*drawn.T, s=2, color="tab:blue", label="drawn")
-        axis.set(title=f"{name}: told apart {told_apart(real, drawn):.0%}", xlim=(-2, 3), ylim=(-1.5, 2))
-        axis.legend(loc="lower left", markerscale=4)
-    for axis, path, values in zip(axes[2:], ("x", "y"), real.T, strict=True):
-        at = torch.linspace(float(values.min()) - 0.3, float(values.max()) + 0.3, 600)
-        axis.hist(values.tolist(), bins=60, density=True, color="0.8", label="data")
-        for name, (learnt, _) in made.items():
-            axis.plot(at, marginal(learnt, path, at), label=name)
-        axis.set(title=f"{path}, given nothing", yticks=[], ylim=(0, 1.3 * axis.get_ylim()[1]))
-        axis.legend()
-    figure.savefig(out, dpi=110)
-
-
-def main() -> None:
-    """Train both, draw from both, say how well a classifier tells each from the data."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("moons.png"), help="the picture")
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--points", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=0)
-    told = parser.parse_args()
-    generator = torch.Generator().manual_seed(told.seed)
-    torch.manual_seed(told.seed)
-    known, fresh = moons(told.points, generator), points(moons(told.points, generator))
-    made = {}
-    for name, number in MODELS.items():
-        learnt = train(known, number, told.steps)
-        drawn = points(draw(learnt, told.points))
-        print(f"{name}: a classifier tells drawn points from data {told_apart(fresh, drawn):.1%} of the time")
-        made[name] = learnt, drawn
-    draw_figure(fresh, made, told.out)
-    print(f"the picture is in {told.out}")
-
-
-if __name__ == "__main__":
-    main()
