@@ -6,12 +6,12 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import BinaryIO, cast
 
 from kbdisk import loaders
-from kbdisk.entity import Completion, Entity, Path, is_fillable
+from kbdisk.entity import Completion, Entity, Path, is_fillable, with_values
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.kb import GIVEN, KB, Report
 from kbdisk.loaders.target import compressing, compression_of, without_compression, writing
@@ -123,14 +123,20 @@ def _is_same(path: FilePath, target: str) -> bool:
 def _fillable(
     items: Iterable[Entity | Completion], refused: list[tuple[str, Path, str]]
 ) -> Iterator[Entity | Completion]:
-    """The items, without values for what is given already."""
+    """The items with what was filled in them earlier, and without values for what stands there already."""
     for item in items:
-        if isinstance(item, Completion):
-            tree = item.entity.tree
-            good = {path: one for path, one in item.filled.items() if is_fillable(tree, path, one.value, one.blank)}
-            refused += [(item.entity.id, path, GIVEN) for path in item.filled if path not in good]
-            item = Completion(item.entity, good) if len(good) < len(item.filled) else item
-        yield item
+        if not isinstance(item, Completion):
+            yield _whole(item)
+            continue
+        entity = _whole(item.entity)
+        good = {path: one for path, one in item.filled.items() if is_fillable(entity.tree, path, one.value, one.blank)}
+        refused += [(entity.id, path, GIVEN) for path in item.filled if path not in good]
+        yield Completion(entity, good)
+
+
+def _whole(entity: Entity) -> Entity:
+    """An entity with what an earlier completion wrote into its source, which is no more lost than what is given."""
+    return replace(entity, tree=with_values(entity.tree, entity.made), made=None) if entity.made else entity
 
 
 def origin_of(

@@ -130,6 +130,21 @@ def test_what_was_filled_before_comes_along_too(target, tmp_path):
         }
 
 
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("target", ["jsonl", "csv"])
+def test_what_was_filled_before_is_there_in_a_target_of_another_kind(target, again, tmp_path):
+    kb = kbdisk.load(DOCUMENT.encode(), format="turtle")
+    out, _ = written(with_values(kb, {E + "b": {("born",): kbdisk.Date(1990)}}), tmp_path, "ttl")
+    completed = kbdisk.load(out, format="turtle")
+    items = with_values(completed, {E + "a": {("age",): 6}, E + "b": {("born",): kbdisk.Date(1991)}})
+    other, report = written(items if again else completed, tmp_path, target)
+    found = {entity.id: entity.tree for entity in kbdisk.load(other, format=target)}
+    assert found[E + "b"]["born"] in (kbdisk.Date(1990), "1990", 1990)
+    assert (found[E + "a"].get("age"), [one[:2] for one in report.unwritable]) == (
+        (6, [(E + "b", ("born",))]) if again else (None, [])
+    )
+
+
 def test_prefixes_come_along(tmp_path):
     out, _ = written(kbdisk.load(DOCUMENT.encode(), format="turtle"), tmp_path, "trig")
     assert b"@prefix b: <http://b.org/> ." in out
