@@ -54,7 +54,7 @@ def words(text: Any) -> frozenset[str]:
 def members(value: Any) -> frozenset[Hashable]:
     """The members of a set; one value alone is a set of one."""
     several = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-    return frozenset(map(_label, several))
+    return frozenset(map(label, several))
 
 
 def apart(one: frozenset[Any], other: frozenset[Any]) -> float:
@@ -62,7 +62,7 @@ def apart(one: frozenset[Any], other: frozenset[Any]) -> float:
     return 1 - len(one & other) / len(one | other) if one or other else 0.0
 
 
-def _label(value: Any) -> Hashable:
+def label(value: Any) -> Hashable:
     """A label or a link such that true is not 1, and a link is its id."""
     return (isinstance(value, bool), value.id if isinstance(value, Link) else value)
 
@@ -76,7 +76,7 @@ class Metric:
     of: Callable[[Any, Any], float]  # (truth, said); said is never None
 
 
-MISTAKE = Metric("error rate", "error", lambda truth, said: float(_label(truth) != _label(said)))
+MISTAKE = Metric("error rate", "error", lambda truth, said: float(label(truth) != label(said)))
 METRICS: Mapping[str, Metric] = {
     "number": Metric("MAE", "mae", lambda truth, said: abs(float(truth) - float(said))),
     "category": MISTAKE,
@@ -118,8 +118,7 @@ class Constants:
         for several in own.split(tokens.slot[own].unique_consecutive(return_counts=True)[1].tolist()):
             slot = int(tokens.slot[several[0]])
             kind = codec.slots[slot].kind
-            most = FEWER if kind in ("set", "text") else SAMPLE
-            some = several[:: -(-len(several) // most)]
+            some = several[_some(kind, len(several))]
             codes = tokens.codes[kind].gather(tokens.row[some])
             values = [one for one in codec.slots[slot].codec.decode(codes) if one is not None]
             if values:
@@ -144,6 +143,16 @@ class Constants:
         )
 
 
+def constant_of(kind: str, values: Sequence[Any]) -> Constant:
+    """What is best said to everybody where these are the values, one at least, of a leaf of some kind."""
+    return CONSTANTS[kind](values[_some(kind, len(values))])
+
+
+def _some(kind: str, count: int) -> slice:
+    """Which of so many values a constant is learnt from: evenly many."""
+    return slice(None, None, -(-count // (FEWER if kind in ("set", "text") else SAMPLE)))
+
+
 def _of_numbers(values: Sequence[Any]) -> Constant:
     numbers = torch.tensor([float(one) for one in values], dtype=torch.float64)
     low, middle, high = numbers.quantile(torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)).tolist()
@@ -153,12 +162,12 @@ def _of_numbers(values: Sequence[Any]) -> Constant:
 def _of_labels(values: Sequence[Any]) -> Constant:
     first: dict[Hashable, Any] = {}
     for one in values:
-        first.setdefault(_label(one), one)
-    return Constant(first[Counter(map(_label, values)).most_common(1)[0][0]])
+        first.setdefault(label(one), one)
+    return Constant(first[Counter(map(label, values)).most_common(1)[0][0]])
 
 
 def _of_sets(values: Sequence[Any]) -> Constant:
-    names = {_label(one): one for value in values for one in value}
+    names = {label(one): one for value in values for one in value}
     return Constant([names[one] for one in _nearest([members(value) for value in values])])
 
 
@@ -341,7 +350,10 @@ def _of_number(codec: Codec, asked: Sequence[Case], told: Sequence[Constant]) ->
         pairs = list(zip(asked, answers, strict=True))
         square = _mean([(float(case.truth) - one.mean) ** 2 for case, one in pairs])
         scores[f"{prefix}rmse"] = None if square is None else math.sqrt(square)
-        scores[f"{prefix}coverage"] = _mean([_covers(codec, case, one.interval) for case, one in pairs])
+        sure = all(one.interval is not None for _, one in pairs)
+        scores[f"{prefix}coverage"] = (
+            _mean([_covers(codec, case, one.interval) for case, one in pairs]) if sure else None
+        )
     return scores
 
 

@@ -25,7 +25,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["diffusion"],
     ["likelihood", "estimates", "marginals", "trust"],
     ["scoring"],
-    ["training"],
+    ["training", "baselines"],
     ["sampling", "embedding"],
     ["evaluation", "completion"],
     ["plots"],

@@ -106,15 +106,22 @@ class Model:
         return embed(self.trained, reading.entities, self._graph_of(reading))
 
     def evaluate(
-        self, kb: Knowledge, *, given: float | None = None, watch: Told | None = None, **scope: Any
+        self,
+        kb: Knowledge,
+        *,
+        given: float | None = None,
+        against: Iterable[str] = (),
+        watch: Told | None = None,
+        **scope: Any,
     ) -> pandas.DataFrame:
         """How well each property is told from the others, beside the constant: a row for each; see evaluation.Scope.
 
-        Of a knowledge base that the model was trained on, only what was held out is asked, where anything was.
+        Of a knowledge base that the model was trained on, only what was held out is asked, where anything was. Baselines
+        (`against`, see kbdisk.baselines) learn from the rest, and are asked the same: a column for each.
         """
         import pandas
 
-        from kbdisk.evaluation import Scope, Sides, evaluate
+        from kbdisk.evaluation import Rivals, Scope, Sides, evaluate, training_entities
 
         reading = self._reading(kb)
         sides = Sides.of(self.trained, reading.entities)
@@ -125,8 +132,13 @@ class Model:
         graph = self._graph_of(reading)
         if "only" in scope:
             scope["only"] = tuple(map(_path, scope["only"]))
-        rows = evaluate(self.trained, sides.fair, graph, Scope(**scope), given=given, watch=watch)
-        return pandas.DataFrame(rows)
+        told = Scope(**scope)
+        rivals = None
+        if against := _names(against):
+            training = training_entities(self.trained, sides, reading.name)
+            rivals = Rivals.fit(against, self.trained, training, sides.fair, told)
+        rows = evaluate(self.trained, sides.fair, graph, told, given=given, against=rivals, watch=watch)
+        return pandas.DataFrame(map(_flat, rows))
 
     # ------------------------------------------------------------ keeping
 
@@ -168,6 +180,24 @@ class Model:
         if self._graph is None or self._graph[0] is not reading:
             self._graph = reading, reading.graph(self.schema)
         return self._graph[1]
+
+
+def _names(against: Iterable[str]) -> list[str]:
+    """The names of baselines; one alone is one."""
+    from kbdisk.baselines import refuse_unknown
+
+    names = [against] if isinstance(against, str) else list(against)
+    refuse_unknown(names)
+    return names
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with the scores of each rival as columns: `gbdt`, `gbdt_rmse`; one of a name that there is stays as it is."""
+    scores: dict[str, Any] = {}
+    for name, cell in row.get("against", {}).items():
+        scores[name] = cell and cell["theirs"]
+        scores |= {f"{name}_{key}": cell and cell[key] for key in ("mae", "rmse", "error", "iou")}
+    return scores | {key: value for key, value in row.items() if key != "against"}
 
 
 def _path(path: Path | str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kbdisk.api import Model, Reading
     from kbdisk.cli.counting import Told
     from kbdisk.entity import Entity, Path
-    from kbdisk.evaluation import Scope, Sides
+    from kbdisk.evaluation import Rivals, Scope, Sides
     from kbdisk.graph import Graph
 
 LIMIT, TEXTS = 1000, 200  # values of a property, as evaluation has it, which is too heavy to ask for a help text
@@ -32,6 +33,11 @@ CURVE_LIMIT, CURVE_TEXTS = 200, 50
 @click.argument("source")
 @click.option("--curve", "as_curve", is_flag=True, help="The error by how much of an entity is given, instead.")
 @click.option("--plot", metavar="FILE", help="Draw the curve: a .png, .svg or .pdf.")
+@click.option(
+    "--against",
+    metavar="NAMES",
+    help="What else to measure: gbdt, gbdt-median, gbdt-filled, gbdt-grid, constant; several as gbdt,constant.",
+)
 @click.option("--all", "everything", is_flag=True, help="Score the entities that MODEL was trained on, too.")
 @click.option(
     "--only", metavar="PATH", multiple=True, help="Only what stands at this path or below it. Repeat it for more."
@@ -64,11 +70,15 @@ def evaluate(
     IoU the share of members (or words) that two sets share; within, how many numbers are within their 90 % interval;
     nats, -log p of a value.
 
+    --against has baselines learn from the entities of SOURCE that MODEL was trained on, and asks them the same: gbdt is
+    CatBoost, a model for each property from all others, its numbers learnt for RMSE (gbdt-median: MAE, too).
+
     \b
     kbdisk evaluate phones.kbdisk phones.jsonl
     kbdisk evaluate phones.kbdisk newer.jsonl --only launch --whole
     kbdisk evaluate kb.kbdisk kb.ttl --class City --json | jq .summary
     kbdisk evaluate phones.kbdisk phones.jsonl --curve --plot curve.png
+    kbdisk evaluate phones.kbdisk phones.jsonl --against gbdt
     """
     from kbdisk.api import Reading
     from kbdisk.evaluation import Sides
@@ -77,6 +87,7 @@ def evaluate(
         from kbdisk.plots import refuse_plot
 
         refuse_plot(options["plot"])
+    options["against"] = _names(options["against"])
     opened = open_model(model, options["device"], verbose)
     with watching(quiet, f"reading {source}") as progress:
         kb = open_source(source, options["format"], options, progress)
@@ -89,8 +100,9 @@ def evaluate(
         raise LoadError(source, f"none of {count} is of a class that the model knows.")
     head = f"{source}: {counted(len(asked), 'entity', 'entities')} asked about by {model}"
     exam = Asked(opened, reading, asked, head, _notes(sides, asked, same), options)
+    rivals = exam.rivals(sides, quiet) if options["against"] else None
     with counting(quiet, "asking") as told:
-        found = exam.curve(told) if options["as_curve"] or options["plot"] else exam.scores(told)
+        found = exam.curve(rivals, told) if exam.is_curve else exam.scores(rivals, told)
     with standard_output() as stream:
         stream.write(_json(model, source, sides, asked, found.data) if as_json else found.text)
     context.exit(1 if kb.skipped else 0)
@@ -103,7 +115,7 @@ class Found(NamedTuple):
     text: bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Asked:
     """What a model is asked about."""
 
@@ -114,39 +126,55 @@ class Asked:
     notes: list[str]
     options: dict[str, Any]
 
-    def scores(self, told: Told | None) -> Found:
+    @property
+    def is_curve(self) -> bool:
+        """Whether it is by how much is given."""
+        return bool(self.options["as_curve"] or self.options["plot"])
+
+    def rivals(self, sides: Sides, quiet: bool) -> Rivals:
+        """Baselines that have learnt from what the model was trained on."""
+        from kbdisk.evaluation import Rivals, training_entities
+
+        names, trained = self.options["against"], self.model.trained
+        training = training_entities(trained, sides, self.reading.name)
+        with counting(quiet, f"training {', '.join(names)}") as told:
+            return Rivals.fit(names, trained, training, self.entities, self._scope, told)
+
+    def scores(self, rivals: Rivals | None, told: Told | None) -> Found:
         """All else given."""
         from kbdisk.cli.scoretables import shown_scores
         from kbdisk.evaluation import evaluate, summary
 
-        scope = self._scope(LIMIT, TEXTS)
-        rows = evaluate(self.model.trained, self.entities, self._graph, scope, watch=told)
+        rows = evaluate(self.model.trained, self.entities, self._graph, self._scope, against=rivals, watch=told)
         if not rows:
             raise LoadError(self.reading.name, "its entities have no value that the model predicts.")
-        data = {"limit": scope.limit, "rows": rows, "summary": asdict(summary(rows))}
-        return Found(data, _bytes(shown_scores(self.head, self.notes, rows, summary(rows))))
+        beside = rivals.to_json(rows) if rivals else {}
+        data = {"limit": self._scope.limit, "rows": rows, "summary": asdict(summary(rows))}
+        data |= {"against": beside} if rivals else {}
+        return Found(data, _bytes(shown_scores(self.head, self.notes, rows, summary(rows), beside)))
 
-    def curve(self, told: Told | None) -> Found:
+    def curve(self, rivals: Rivals | None, told: Told | None) -> Found:
         """By how much is given; as a picture, too."""
         from kbdisk.cli.scoretables import shown_curve
         from kbdisk.evaluation import curve
 
-        scope = self._scope(CURVE_LIMIT, CURVE_TEXTS)
-        found = curve(self.model.trained, self.entities, self._graph, scope, watch=told)
+        found = curve(self.model.trained, self.entities, self._graph, self._scope, against=rivals, watch=told)
         if self.options["plot"]:
             from kbdisk.plots import plot_curve
 
             plot_curve(found, self.options["plot"], f"Error by how much is given: {FilePath(self.reading.name).name}")
-        data = {"limit": scope.limit, "curve": found.to_json()}
+        data = {"limit": self._scope.limit, "curve": found.to_json()}
         return Found(data, _bytes(shown_curve(self.head, self.notes, found)))
 
     @property
     def _graph(self) -> Graph:
         return self.reading.graph(self.model.schema)
 
-    def _scope(self, limit: int, texts: int) -> Scope:
+    @cached_property
+    def _scope(self) -> Scope:
         from kbdisk.evaluation import Scope
 
+        limit, texts = (CURVE_LIMIT, CURVE_TEXTS) if self.is_curve else (LIMIT, TEXTS)
         return Scope(
             only=tuple(map(_path, self.options["only"])),
             classes=self.options["classes"],
@@ -176,6 +204,15 @@ def _notes(sides: Sides, asked: list[Entity], same: bool) -> list[str]:
     if sides.strangers:
         notes.append(f"{counted(sides.strangers, 'entity', 'entities')} of no class that the model knows left out.")
     return notes
+
+
+def _names(text: str | None) -> list[str]:
+    """The names of baselines."""
+    from kbdisk.baselines import refuse_unknown
+
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    refuse_unknown(names, "--against")
+    return names
 
 
 def _path(text: str) -> Path:

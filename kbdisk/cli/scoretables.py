@@ -10,7 +10,7 @@ from kbdisk.cli.tables import UNNAMED, counted, printed, table_of
 from kbdisk.training.card import NONE, number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -20,11 +20,15 @@ Rows = list[dict[str, Any]]
 SURE = 2  # standard errors from which on better or worse is no chance
 CELL = 9  # columns of an error in a curve's table
 SHORT = {"error rate": "error", "1 - IoU": "1-IoU"}
+MOST = 4  # of what a rival cannot tell, named
+WIDE = 92  # columns of a terminal from which on rivals' figures leave room for all else
 FEWER = (0.0, 0.2, 0.5, 0.8, 1.0)  # shares that a narrow terminal shows
 
 
-def shown_scores(head: str, notes: Sequence[str], rows: Rows, summary: Summary) -> str:
-    """A table for each class, what is odd about it, and all in one line."""
+def shown_scores(
+    head: str, notes: Sequence[str], rows: Rows, summary: Summary, beside: Mapping[str, Any] | None = None
+) -> str:
+    """A table for each class, what is odd about it, and all in one line; in another for each rival (`Rivals.to_json`)."""
 
     def show_it(console: Console) -> None:
         _head(console, head, notes)
@@ -36,7 +40,13 @@ def shown_scores(head: str, notes: Sequence[str], rows: Rows, summary: Summary) 
             _scores(console, own)
         for line in _odd(rows):
             console.print(Text(f"\n{line}", "dim"), soft_wrap=True)
+        for name, one in (beside or {}).items():
+            if one["left_out"]:
+                console.print(Text(f"\n{name} cannot tell {_some(one['left_out'])}.", "dim"), soft_wrap=True)
         console.print(Text(f"\n{in_a_line(summary)}"), soft_wrap=True)
+        for name, one in (beside or {}).items():
+            if name != "constant":
+                console.print(Text(_beside(name, one)), soft_wrap=True)
 
     return printed(show_it)
 
@@ -62,6 +72,20 @@ def in_a_line(summary: Summary) -> str:
     return f"Better than the constant on {summary.better} of {of}; its error is {summary.ratio:.2f} of the constant's on average{gain}."
 
 
+def _beside(name: str, one: Mapping[str, Any]) -> str:
+    """How a model does beside a rival."""
+    if one["ratio"] is None:
+        return f"Nothing to compare with {name}: it tells no property, or is never wrong."
+    of = counted(one["properties"], "property", "properties")
+    return f"Better than {name} on {one['better']} of {of}; its error is {one['ratio']:.2f} of {name}'s on average."
+
+
+def _some(reasons: Mapping[str, str]) -> str:
+    """What is left out, and why, the first of it."""
+    told = [f"{path} ({why})" for path, why in list(reasons.items())[:MOST]]
+    return ", ".join(told) + (f" and {len(reasons) - MOST} more" if len(reasons) > MOST else "")
+
+
 def _nats(gain: float) -> str:
     return f"{abs(gain):.2f} nats {'less' if gain >= 0 else 'more'}"
 
@@ -73,20 +97,32 @@ def _head(console: Console, head: str, notes: Sequence[str]) -> None:
 
 
 def _scores(console: Console, rows: Rows) -> None:
-    table = table_of("path", ">known", ">n", "metric", ">constant", ">ours", ">better", ">within", ">nats")
+    names = [name for name in rows[0].get("against", {}) if name != "constant"]  # which has a column already
+    wide = not names or console.width >= WIDE
+    more = [">within", ">nats"] if wide else []
+    table = table_of(
+        "path",
+        *[">known"] * wide,
+        ">n",
+        "metric",
+        ">constant",
+        *(f">{one}" for one in names),
+        ">ours",
+        ">better",
+        *more,
+    )
     for row in rows:
-        table.add_row(
-            Text(row["path"], "green"),
-            f"{row['known']:,}",
-            f"{row['n']:,}",
-            SHORT.get(row["metric"], row["metric"]),
-            error(row["metric"], row["constant"]),
-            error(row["metric"], row["ours"]),
-            _better(row),
-            NONE if row["coverage"] is None else f"{100 * row['coverage']:.0f} %",
-            NONE if row["nats"] is None else f"{row['nats']:.2f}",
-        )
+        metric = row["metric"]
+        figures = [row["constant"], *((row["against"][name] or {}).get("theirs") for name in names), row["ours"]]
+        path, counts = Text(row["path"], "green"), [*[f"{row['known']:,}"] * wide, f"{row['n']:,}"]
+        cells = [*counts, SHORT.get(metric, metric), *(error(metric, one) for one in figures)]
+        table.add_row(path, *cells, _better(row), *_rest(row) if wide else ())
     console.print(table)
+
+
+def _rest(row: dict[str, Any]) -> tuple[str, str]:
+    within = NONE if row["coverage"] is None else f"{100 * row['coverage']:.0f} %"
+    return within, NONE if row["nats"] is None else f"{row['nats']:.2f}"
 
 
 def _better(row: dict[str, Any]) -> Text:
@@ -123,9 +159,16 @@ def _curve(console: Console, curve: Curve) -> None:
         cells = [error(line.metric, line.ours[place]) for place in kept]
         path = f"{line.of}.{line.path}" if several else line.path
         table.add_row(Text(path, "green"), f"{line.n:,}", error(line.metric, line.constant), *cells)
-    means = [curve.mean[place] for place in kept]
-    table.add_row(Text("mean", "bold"), "", "1.00", *(NONE if one is None else f"{one:.2f}" for one in means))
+        for name, errors in line.against.items():
+            table.add_row(Text(f"  {name}", "dim"), "", "", *(error(line.metric, errors[place]) for place in kept))
+    table.add_row(Text("mean", "bold"), "", "1.00", *_means(curve.mean, kept))
+    for name in curve.lines[0].against if curve.lines else ():
+        table.add_row(Text(f"  {name}", "dim"), "", "", *_means(curve.mean_of(name), kept))
     console.print(table)
+
+
+def _means(means: Sequence[float | None], kept: Sequence[int]) -> list[str]:
+    return [NONE if (one := means[place]) is None else f"{one:.2f}" for place in kept]
 
 
 def error(metric: str, value: float | None) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kbdisk.evaluation.against import Rivals, training_entities
 from kbdisk.evaluation.curve import Curve, curve
 from kbdisk.evaluation.evaluate import Sides, Summary, evaluate, summary
 from kbdisk.evaluation.exam import Scope
 
-__all__ = ["Curve", "Scope", "Sides", "Summary", "curve", "evaluate", "summary"]
+__all__ = ["Curve", "Rivals", "Scope", "Sides", "Summary", "curve", "evaluate", "summary", "training_entities"]

@@ -6,11 +6,12 @@ The same values are asked for at every share, and what is given at one share is 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from kbdisk.entity import Entity
+from kbdisk.evaluation.against import Rivals
 from kbdisk.evaluation.exam import Exam, Scope, Told
 from kbdisk.graph import Graph
 from kbdisk.scoring import Case
@@ -31,13 +32,18 @@ class Line:
     n: int
     constant: float | None
     ours: list[float | None]  # at each share
+    against: Mapping[str, list[float | None]] = field(default_factory=dict)  # those of rivals, by name
 
     @property
     def ratios(self) -> list[float] | None:
         """Ours in parts of the constant's; None where that is never wrong, or there is nothing to score."""
-        if not self.constant or None in self.ours:
+        return self.ratios_of(self.ours)
+
+    def ratios_of(self, errors: Sequence[float | None]) -> list[float] | None:
+        """Errors in parts of the constant's."""
+        if not self.constant or None in errors:
             return None
-        return [one / self.constant for one in self.ours if one is not None]
+        return [one / self.constant for one in errors if one is not None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,14 @@ class Curve:
     @property
     def mean(self) -> list[float | None]:
         """The mean of ours / constant over properties, at each share."""
-        told = [one for line in self.lines if (one := line.ratios) is not None]
+        return self._mean([line.ratios for line in self.lines])
+
+    def mean_of(self, name: str) -> list[float | None]:
+        """The same of a rival, over the properties that it tells."""
+        return self._mean([line.ratios_of(line.against[name]) for line in self.lines])
+
+    def _mean(self, several: Sequence[list[float] | None]) -> list[float | None]:
+        told = [one for one in several if one is not None]
         return [math.fsum(each) / len(told) for each in zip(*told, strict=True)] or [None] * len(self.shares)
 
     def to_json(self) -> dict[str, Any]:
@@ -58,6 +71,7 @@ class Curve:
         lines = [
             {"class": one.of, "path": one.path, "kind": one.kind, "metric": one.metric, "n": one.n}
             | {"constant": one.constant, "ours": one.ours}
+            | ({"against": dict(one.against)} if one.against else {})
             for one in self.lines
         ]
         return {"shares": self.shares, "mean": self.mean, "properties": lines}
@@ -70,13 +84,17 @@ def curve(
     scope: Scope | None = None,
     *,
     shares: Collection[float] = SHARES,
+    against: Rivals | None = None,
     watch: Told | None = None,
 ) -> Curve:
     """The errors at some shares of each entity's other properties."""
     if not shares or any(not 0 <= share <= 1 for share in shares):
         raise ValueError(f"expected shares from 0 to 1, got {list(shares)}")
     exam = Exam.of(trained, entities, graph, scope or Scope(limit=LIMIT, texts=TEXTS))
-    several = [exam.rows(_asked(exam, share, turn, len(shares), watch)) for turn, share in enumerate(shares)]
+    several = [
+        (against or Rivals()).joined(exam, exam.rows(_asked(exam, share, turn, len(shares), watch)), share)
+        for turn, share in enumerate(shares)
+    ]
     lines = [
         Line(
             of=rows[0]["class"],
@@ -86,6 +104,7 @@ def curve(
             n=rows[0]["n"],
             constant=rows[0]["constant"],
             ours=[row["ours"] for row in rows],
+            against={name: [(row["against"][name] or {}).get("theirs") for row in rows] for name in rows[0]["against"]},
         )
         for rows in zip(*several, strict=True)
     ]

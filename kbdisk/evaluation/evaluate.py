@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kbdisk.entity import Entity
+from kbdisk.evaluation.against import Rivals
 from kbdisk.evaluation.exam import Exam, Scope, Told
 from kbdisk.graph import Graph
 from kbdisk.training.trained import Trained
@@ -22,15 +23,18 @@ def evaluate(
     scope: Scope | None = None,
     *,
     given: float | None = None,
+    against: Rivals | None = None,
     watch: Told | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each property, in the schema's order: see `scoring`.
 
     The graph is what links bring; without one, what these entities know of each other. `given` a share of its other
-    properties, drawn, an entity shows no more than these.
+    properties, drawn, an entity shows no more than these. Rivals are asked the same: what each scores stands under
+    `against` in a row.
     """
     exam = Exam.of(trained, entities, graph, scope or Scope())
-    return exam.rows(list(exam.cases(given, watch)))
+    rows = exam.rows(list(exam.cases(given, watch)))
+    return rows if against is None else against.joined(exam, rows, given)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from kbdisk.codec import Codec
 from kbdisk.codec.reading import Reading, read
@@ -88,24 +89,33 @@ class Exam:
     def cases(self, given: float | None = None, told: Told | None = None) -> Iterator[Case]:
         """What is said of every value, given all others or a share of them."""
         codec, network, marginals = self.trained.codec, self.trained.network, Marginals(self.trained.codec)
-        size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ROOM
         network.eval()
         done = 0
-        for turn, one in enumerate(posed(self.tokens, self.questions, size)):
-            visible = one.visible(given, self.scope.seed * 1_000_003 + turn)
+        for one, visible in self.turns(given):
             found = cases(codec, marginals, one.batch, beliefs(network, one.batch, one.asked, visible))
             yield from (self._true(one, case) for case in found)
             done += len(one.questions)
             if told is not None:
                 told(done, len(self.questions))
-        yield from (Case(entity, slot, self._value(entity, slot), None) for entity, slot in self.choice.unread)
+        yield from self.unread()
+
+    def turns(self, given: float | None = None) -> Iterator[tuple[Posed, Tensor]]:
+        """The questions some at a time, each time with what is visible (T,)."""
+        size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ROOM
+        for turn, one in enumerate(posed(self.tokens, self.questions, size)):
+            yield one, one.visible(given, self.scope.seed * 1_000_003 + turn)
+
+    def unread(self) -> Iterator[Case]:
+        """What has no code, and cannot be asked for: wrong, whoever answers."""
+        return (Case(entity, slot, self.value(entity, slot), None) for entity, slot in self.choice.unread)
 
     def _true(self, one: Posed, case: Case) -> Case:
         """A case with the value as the entity has it, which a code may not tell to the last digit."""
         entity = one.questions[case.entity].entity
-        return replace(case, entity=entity, truth=self._value(entity, case.slot))
+        return replace(case, entity=entity, truth=self.value(entity, case.slot))
 
-    def _value(self, entity: int, slot: int) -> Any:
+    def value(self, entity: int, slot: int) -> Any:
+        """A leaf as an entity has it."""
         return self.readings[entity].leaves.get(self.trained.codec.slots[slot].path)
 
     def rows(self, found: Collection[Case]) -> list[dict[str, Any]]:

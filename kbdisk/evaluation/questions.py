@@ -139,14 +139,14 @@ def _told(codec: Codec, readings: Sequence[Reading]) -> Iterator[Value]:
 
 def questions(codec: Codec, values: Collection[Value], *, whole: bool = False) -> list[Question]:
     """One for each value; with `whole` for each composite, all parts of which are hidden at once."""
-    hidden = _hidden_with(codec, whole)
+    hidden = hidden_with(codec, whole)
     asked: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for entity, slot in sorted(values):
         asked.setdefault((entity, hidden[slot]), []).append(slot)
     return [Question(entity, slots, tuple(own)) for (entity, slots), own in asked.items()]
 
 
-def _hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
+def hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
     """(S) what is hidden with each slot, itself included."""
     units: dict[int, list[int]] = {}
     places: dict[Property, list[int]] = {}  # by where the length of a list stands
