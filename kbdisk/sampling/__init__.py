@@ -25,7 +25,7 @@ from kbdisk.sampling.drawing import Drawing
 from kbdisk.sampling.starting import Start, starts_of
 from kbdisk.training.trained import Trained
 
-MOST, TOKENS = 256, 1 << 14  # entities, and values of them, that are drawn at once
+MOST, TOKENS = 1024, 1 << 14  # entities, and values of them, that are drawn at once: with fewer, each takes longer
 NAME = "new-"  # begins the ids of what is drawn
 
 Told = Callable[[int, int], None]  # how many are drawn, of how many

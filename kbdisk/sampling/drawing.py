@@ -17,6 +17,7 @@ from kbdisk.codec.slots import counts_of
 from kbdisk.diffusion import reveal
 from kbdisk.entity import Entity, Path, with_values
 from kbdisk.sampling.maps import distinct, maps
+from kbdisk.training.precision import computing
 from kbdisk.training.trained import Trained
 
 
@@ -56,7 +57,9 @@ class Drawing:
         for reading in readings:
             encoding.add(reading)
         batch = encoding.tokens().to(self.trained.device).batch(torch.arange(len(readings)))
-        drawn = reveal(self.trained.network, batch, leap=self.leap, generator=self.generator)
+        run = self.trained.run
+        with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
+            drawn = reveal(self.trained.network, batch, leap=self.leap, generator=self.generator)
         found = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, found, strict=True):
             room = _room(self.codec, reading.of)

@@ -15,10 +15,12 @@ from kbdisk.schemas.schema import Class
 
 def maps(found: Class, leaves: Mapping[Path, Any]) -> set[Path]:
     """Where an entity has maps."""
-    kinds = {at for path, one in found.properties.items() for at in _mapped(path, one.kind)}
-    within = (
+    within = {
         path[:at] for path in leaves for at in range(len(path)) if isinstance(path[at], int) or path[at:] == COUNT
-    )
+    }
+    if not within:  # as most have none, which takes no looking at every kind
+        return within
+    kinds = {at for path, one in found.properties.items() for at in _mapped(path, one.kind)}
     return {prefix for prefix in within if pattern(prefix) in kinds}
 
 
