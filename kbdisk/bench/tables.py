@@ -38,7 +38,7 @@ def compared(measure: Measure, results: Sequence[Result]) -> Table:
         for name in measure.names
         if any(name in own for own in columns.values())
     ]
-    notes = [*_met(measure, columns), *_costs(results), *measure.sources]
+    notes = [*_met(measure, columns), *costs(results), *measure.sources]
     return Table(measure.title, header, rows, notes)
 
 
@@ -88,7 +88,7 @@ def _named(rows: Sequence[str]) -> str:
     return f" (not {', '.join(rows)})" if rows else ""
 
 
-def _costs(results: Sequence[Result]) -> list[str]:
+def costs(results: Sequence[Result]) -> list[str]:
     """How long each took, when, and of which commit."""
     together: dict[str, list[Result]] = {}
     for one in latest(results):
@@ -97,7 +97,8 @@ def _costs(results: Sequence[Result]) -> list[str]:
     for name, own in together.items():
         minutes = max(one.seconds for one in own) / 60
         steps = f" and {max(one.steps for one in own):,} steps" if own[0].steps else ""
-        seeds = f"{len(own)} seeds" if len(own) > 1 else f"seed {own[0].seed}"
+        drawn = sorted({one.seed for one in own})
+        seeds = f"{len(drawn)} seeds" if len(drawn) > 1 else f"seed {drawn[0]}"
         days = sorted({one.facts.get("date", "")[:10] for one in own})
         commits = sorted({one.facts.get("commit", "") for one in own})
         took = f"{minutes:.1f} minutes{steps} of training at most" if minutes >= 0.05 else "no time to speak of"

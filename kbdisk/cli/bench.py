@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kbdisk.bench.results import Result
 
 RENDER = "render"
+SAME = ("preset", "budget", "config", "validation", "split", "device", "samples", "draws", "judges", "real")
 CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("docs/benchmarks.md")
 
 
@@ -38,6 +39,19 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
 @click.option("--validation", is_flag=True, help="Score on a tenth of what is trained on; leave test alone.")
 @click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt.")
 @click.option("--only", metavar="NAMES", default="", help="Some data sets or variants, of benches that have several.")
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Of tabular: rows of each set that is drawn.  [default: 4 times those of train, 5,000 to 50,000]",
+)
+@click.option(
+    "--draws", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Of tabular: sets drawn."
+)
+@click.option(
+    "--judges", metavar="N", type=click.IntRange(min=1), default=10, show_default=True, help="Of tabular: of each set."
+)
+@click.option("--real", is_flag=True, help="Of tabular: train nothing, only judge the real rows.")
 @click.option(
     "--out", metavar="DIR", help="Where results are.  [default: benchmarks/results in a checkout, or results]"
 )
@@ -65,6 +79,7 @@ def bench(name: str, **options: Any) -> None:
     kbdisk bench gsm --preset fast --seeds 1 --validation
     kbdisk bench gsm --against constant,gbdt
     kbdisk bench nuclear --budget 30m --seed 1 --seeds 2
+    kbdisk bench tabular --only abalone,diabetes --real
     kbdisk bench render
     """  # fmt: skip
     out = Path(options["out"]) if options["out"] else CHECKOUT if PAGE.is_file() else ELSEWHERE
@@ -86,7 +101,7 @@ def _options(told: dict[str, Any]) -> Options:
 
         refuse_unknown(against, "--against")
     seeds = tuple(range(told["seed"], told["seed"] + told["seeds"]))
-    same = {key: told[key] for key in ("preset", "budget", "config", "validation", "split", "device")}
+    same = {key: told[key] for key in SAME}
     return Options(data_folder(told["data"]), seeds=seeds, against=against, only=only, **same)
 
 
@@ -109,22 +124,17 @@ def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
 
 
 def shown(table: Table) -> str:
-    """A table for a terminal."""
-    from rich.text import Text
-
-    from kbdisk.cli.tables import printed, table_of
-
-    grid = table_of(*(f">{name}" if place else name for place, name in enumerate(table.header)))
-    for row in table.rows:
-        grid.add_row(*map(Text, row))
-
-    def show_it(console: Any) -> None:
-        console.print(Text(table.title, "bold"), soft_wrap=True)
-        console.print(grid)
-        for note in table.notes:
-            console.print(Text(note, "dim"), soft_wrap=True)
-
-    return printed(show_it).rstrip("\n")
+    """A table as lines that are as wide as it is: one that is cut tells nothing."""
+    lines = [table.header, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    told = [table.title]
+    for line in lines:
+        first, *rest = (
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        told.append("  ".join([first, *rest]).rstrip())
+    return "\n".join([*told, *table.notes])
 
 
 def _teller(quiet: bool, verbose: bool) -> Teller:
