@@ -57,7 +57,7 @@ def table_of(results: Sequence[Result], part: str) -> Table:
         rows.append([name, *own, *(f"{getattr(known, one):.3f}" if known else "" for one in beside)])
     title = "Synthetic tables" + ("" if part == "test" else f", {part}")
     notes = [*_met(columns, part), *_costs(results), *(SOURCES if beside else ())]
-    return Table(title, ["", *columns, *beside.values()], rows, notes)
+    return Table(title, ["set", *columns, *beside.values()], rows, notes)
 
 
 def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:

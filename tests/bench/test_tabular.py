@@ -225,7 +225,7 @@ RESULTS = [
 
 def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
     table = table_of(RESULTS, "test")
-    assert table.header == ["", "ours, default", "real", "real, published", "DiSK", "TabDDPM", "best"]
+    assert table.header == ["set", "ours, default", "real", "real, published", "DiSK", "TabDDPM", "best"]
     assert table.rows == [
         ["abalone", "0.537 ± 0.025", "0.556 ± 0.000", "0.556", "0.550", "0.550", "0.550"],
         ["house", "0.655 ± 0.007", "", "0.662", "0.624", "0.677", "0.677"],
@@ -240,7 +240,7 @@ def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
 def test_what_was_scored_on_validation_stands_beside_nothing_published():
     found = tabular.tables([*RESULTS, result("ours", "house", [[0.6]], part="validation", preset="fast")])
     assert [table.title for table in found] == ["Synthetic tables", "Synthetic tables, validation"]
-    assert found[1].header == ["", "ours, fast"]
+    assert found[1].header == ["set", "ours, fast"]
     assert found[1].rows == [["house", "0.600"]]
 
 
@@ -254,3 +254,32 @@ def test_a_picture_is_drawn_of_scores_on_test(tmp_path):
     assert tabular.figure(RESULTS, tmp_path / "tabular.png")
     assert (tmp_path / "tabular.png").stat().st_size > 10_000
     assert not tabular.figure([replace(RESULTS[0], part="validation")], tmp_path / "none.png")
+
+
+def test_the_command_line_says_which_sets_how_many_judges_and_that_nothing_is_trained(folder, tmp_path, run):
+    told = ("--only", "dear,sort", "--judges", 3, "--real", "--validation", "--data", folder, "--out", tmp_path)
+    status, out, _ = run("bench", "tabular", *told)
+    stored = [json.loads(line) for line in (tmp_path / "tabular.jsonl").read_text().splitlines()]
+    assert status == 0
+    assert [(one["setting"], one["rows"][0]["n"], one["part"]) for one in stored] == [
+        ("dear", 3, "validation"),
+        ("sort", 3, "validation"),
+    ]
+    assert out.splitlines()[0] == "Synthetic tables, validation"
+    assert out.splitlines()[2].split()[:2] == ["dear", f"{stored[0]['rows'][0]['value']:.3f}"]
+
+
+def test_the_command_line_says_how_many_sets_are_drawn_and_of_how_many_rows(folder, tmp_path, run):
+    config = options(folder, tmp_path).config
+    told = ("--only", "price", "--samples", 40, "--draws", 3, "--judges", 1, "--seeds", 1, "--preset", "fast")
+    status, out, err = run("bench", "tabular", *told, "--config", config, "--data", folder, "--out", tmp_path)
+    ours = json.loads((tmp_path / "tabular.jsonl").read_text().splitlines()[1])
+    assert status == 0, err
+    assert (ours["details"]["samples"], len(ours["details"]["scores"]), ours["rows"][0]["n"]) == (40, 3, 3)
+    assert "40 rows drawn at" in " ".join(out.split())
+
+
+def test_a_set_that_is_not_there_is_one_line(folder, run):
+    status, _, err = run("bench", "tabular", "--only", "prize", "--data", folder)
+    assert status == 2
+    assert err == "error: --only: no whole tabular set 'prize'. Did you mean 'price'? There are dear, price, sort.\n"
