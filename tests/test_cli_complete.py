@@ -163,6 +163,35 @@ def test_what_was_completed_once_is_not_filled_again(run, place):
     assert rows("twice.ttl") == []
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv"])
+def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run, phones, suffix):
+    phones("--out", f"done.{suffix}", "--fill", "all")
+    before = rows(f"done.{suffix}")
+    status, _, err = run(f"done.{suffix}", "--model", "phones.kbdisk", "--out", f"again.{suffix}", "--fill", "all")
+    assert status == 0, err
+    assert Path(f"again.{suffix}").read_bytes() == Path(f"done.{suffix}").read_bytes()
+    assert rows(f"again.{suffix}") == []
+    made = sum(leaves({"": row["value"]}) for row in before)
+    assert f"{made} values were filled in by kbdisk earlier: no evidence, and left as they are\n" in err
+    Path(f"done.{suffix}.provenance.jsonl").unlink()
+    assert "filled in by kbdisk earlier" not in run(f"done.{suffix}", "--model", "phones.kbdisk", "--dry-run")[2]
+
+
+def test_what_was_completed_once_goes_along_to_other_formats_and_other_sources(run, phones):
+    phones("--out", "done.jsonl", "--fill", "all")
+    Path("more.jsonl").write_text('{"id": "new", "brand": "Nokia"}\n')
+    for sources in (["done.jsonl"], ["done.jsonl", "more.jsonl"]):
+        for target in ("again.csv", "again.json"):
+            assert run(*sources, "--model", "phones.kbdisk", "--out", target, "--fill", "asked", "--force")[0] == 0
+            done, again = trees("done.jsonl"), trees(target)
+            assert all(
+                at(again[id], path) == value
+                for id, tree in done.items()
+                for path, value in walk(tree)
+                if target == "again.json" or "networks" not in path
+            )
+
+
 def test_several_sources_become_one(run, place):
     lines = Path("phones.jsonl").read_text().splitlines(keepends=True)
     Path("a.jsonl").write_text("".join(lines[:30]))

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
+from kbdisk.completion.earlier import given
 from kbdisk.entity import Entity, Path, walk, with_values
 from kbdisk.graph import Graph
 from kbdisk.loaders import KB, load
@@ -35,12 +36,17 @@ class Reading:
             return knowledge
         several = knowledge if _is_several(knowledge) else [knowledge]
         sources = tuple(one if isinstance(one, KB) else load(one) for one in several)
-        return cls(sources, _merged(sources) if len(sources) > 1 else list(sources[0]))
+        return cls(sources, _merged(sources) if len(sources) > 1 else list(given(sources[0])))
 
     @property
     def name(self) -> str:
         """What to call it."""
         return ", ".join(one.name for one in self.sources)
+
+    @property
+    def made(self) -> int:
+        """How many values in them were filled in by kbdisk, and are no evidence."""
+        return sum(len(entity.made or ()) for entity in self.entities)
 
     @cached_property
     def by_id(self) -> Mapping[str, Entity]:
@@ -81,7 +87,7 @@ def _is_several(knowledge: Knowledge) -> bool:
 def _merged(sources: Iterable[KB]) -> list[Entity]:
     found: dict[str, Entity] = {}
     for kb in sources:
-        for entity in kb:
+        for entity in given(kb):
             one = entity
             if entity.id == str(entity.position):  # it has no id of its own: another source has such a number, too
                 one = replace(entity, id=f"{FilePath(kb.name).name}#{entity.id}")
@@ -93,5 +99,10 @@ def _joined(entity: Entity, other: Entity) -> Entity:
     """An entity with what another of the same id says beside."""
     there = {path[0] for path, value in walk(entity.tree) if value is not None}
     new: dict[Path, Any] = {(key,): value for key, value in other.tree.items() if key not in there}
+    made = {path: value for path, value in (entity.made or {}).items() if (path[0],) not in new}
+    there |= {path[0] for path in made}
+    made |= {path: value for path, value in (other.made or {}).items() if path[0] not in there}
     classes = tuple(dict.fromkeys((*entity.classes, *other.classes)))
-    return replace(entity, tree=with_values(entity.tree, new), classes=classes, label=entity.label or other.label)
+    return replace(
+        entity, tree=with_values(entity.tree, new), made=made, classes=classes, label=entity.label or other.label
+    )

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.counting import Told
-from kbdisk.cli.sources import open_source
+from kbdisk.cli.sources import open_source, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.target import standard_output
@@ -38,6 +38,7 @@ class Plan:
         self.reading: Reading | None = None
         self.folder = ""  # where the model is; empty where it is kept nowhere
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
+        self.made = 0  # values that an earlier completion filled in
         self.quiet, self.dry = options["quiet"], options["dry_run"]
 
     # ------------------------------------------------------------ before any work
@@ -152,7 +153,9 @@ class Plan:
 
             reading = self.reading or Reading.of(self.kbs)
             return [replace(entity, source=None) for entity in reading.entities]
-        return self.kbs[0] if self.reading is None else self.reading.entities
+        from kbdisk.completion.earlier import given
+
+        return given(self.kbs[0]) if self.reading is None else self.reading.entities
 
     def write(self, completing: Completing, model: Model, kept: IO[bytes]) -> Report:
         """Write the target, and keep a row for each new value; a dry run writes to nowhere."""
@@ -178,6 +181,7 @@ class Plan:
 
         told = {"name": FilePath(self.folder).name, "hash": fingerprint(model.trained)}
         for completion in completing:
+            self.made += len(completion.entity.made or ())
             for row in rows(completion, told, self.time):
                 kept.write(line(row))
             yield completion
@@ -204,6 +208,7 @@ class Plan:
             "target": None if self.dry else self.target,
             "model": self.folder or None,
             "written": 0 if self.dry else report.written,
+            "made": self.made,
             "skipped": sum(len(kb.skipped) for kb in self.kbs),
         }
         if options["as_json"]:
@@ -219,6 +224,7 @@ class Plan:
             for text in listed(read_rows(kept, refused)):
                 click.echo(text, err=True)
         if not self.quiet:
+            tell_made(self.made)
             click.echo(as_tables(told, completing.summary), err=True, nl=False)
 
 

@@ -74,6 +74,13 @@ def open_source(source: str, format: str | None, options: dict[str, Any], progre
     return kb
 
 
+def tell_made(count: int) -> None:
+    """A line for the values of a source that are kbdisk's own."""
+    if count:
+        filled = f"{count:,} value{' was' if count == 1 else 's were'} filled in by kbdisk earlier"
+        click.echo(f"{filled}: no evidence, and left as {'it is' if count == 1 else 'they are'}", err=True)
+
+
 @contextlib.contextmanager
 def _naming(option: str) -> Iterator[None]:
     """Let a complaint about the format of SOURCE name the option that this command has for it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.resuming import resumable
-from kbdisk.cli.sources import open_source, source_options, watching
+from kbdisk.cli.sources import open_source, source_options, tell_made, watching
 from kbdisk.cli.tables import counted
 from kbdisk.cli.trainbar import training
 from kbdisk.cli.verbosely import tell_left_out
@@ -81,6 +81,7 @@ def train(
         reading, inferred = _read(sources, schema is None, quiet, verbose, options)
         if not quiet:
             _tell(reading, inferred, out, verbose, options)
+            tell_made(reading.made)
         settings = {name: options[name] for name in ("device", "resume", "force")}
         with training(quiet, verbose) as watch:
             model = api.train(reading, schema or inferred, run=run, out=out, watch=watch, **settings)
