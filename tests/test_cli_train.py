@@ -197,7 +197,8 @@ def test_what_cannot_be_read_is_skipped_on_request_and_told(place, run):
         (["kb.jsonl", "--out", "kb.jsonl"], "kb.jsonl: expected a folder or nothing, got a file."),
         (["kb.jsonl", "--out", "."], ".: expected a model, nothing, or an empty folder, got other files."),
         (["kb.jsonl", "--class", "Town"], "kb.jsonl: no entity is of the class 'Town'"),
-        (["one.jsonl"], "expected at least 2 "),
+        (["one.jsonl"], "one.jsonl: expected at least 2 entities, got 1.\n"),
+        (["page.json"], "page.json: expected at least 2 entities, got 1. If the entities are those listed in 'items', make that list the whole file.\n"),
         (["empty.jsonl"], "empty.jsonl: expected some data, got an empty file."),
         (["-", "--format", "jsonl"], "--out: - is no file that a model could stand beside. Say --out MODEL."),
     ],
@@ -207,6 +208,7 @@ def test_what_is_wrong_is_one_line(arguments, complaint, place, run):
     (place / "given.yaml").write_text("kbdisk: 1\nclasses: {P: {properties: {x: {kind: number, role: given}}}}\n")
     (place / "wrong.toml").write_text("[train]\nstpes = 3\n")
     (place / "one.jsonl").write_text('{"id": "a", "x": 1}\n')
+    (place / "page.json").write_text('{"count": 2, "items": [{"id": "a", "x": 1}, {"id": "b", "x": 2}]}')
     (place / "empty.jsonl").write_text("")
     before = {one.name for one in place.iterdir()}
     status, out, err = run(*arguments, "-q")

@@ -71,6 +71,7 @@ def train(
     reading = Reading.of(kb)
     known = schema_of(schema, reading)
     refuse_strangers(known, reading.name, reading.entities)
+    _refuse_one(reading)
     keep = None
     if out is not None:
         refuse_place(out, force)
@@ -162,6 +163,16 @@ def refuse_strangers(schema: Schema, name: str, entities: Iterable[Entity], *, b
     near = next((hint for one in met if (hint := did_you_mean(one, names))), "")
     there = ", ".join(met[:8]) or "none"
     raise SchemaError(name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {there}.{near}")
+
+
+def _refuse_one(reading: Reading) -> None:
+    """LoadError where there is one entity alone, which may be a document about many."""
+    if len(reading.entities) != 1:
+        return
+    tree = reading.entities[0].tree
+    lists = [key for key, one in tree.items() if isinstance(one, list) and len(one) > 1 and isinstance(one[0], dict)]
+    hint = f" If the entities are those listed in {lists[0]!r}, make that list the whole file." if lists else ""
+    raise LoadError(reading.name, f"expected at least 2 entities, got 1.{hint}")
 
 
 def _has_place(schema: Schema, entity: Entity) -> bool:
