@@ -29,12 +29,12 @@ def drawn(path: Path, width: float, height: float, draw: Callable[[Any], None]) 
 def draw_ratios(
     results: Sequence[Result], names: Sequence[str], published: Mapping[str, Values], path: Path, title: str
 ) -> bool:
-    """Each row's error by method, in parts of the constant's where that was measured, else of what is published."""
+    """Each row's error by method, in parts of the constant's where that was measured, else of the first that is published."""
     columns: dict[str, dict[str, float]] = {
         name: {row: one.mean for row, one in own.items()} for name, own in by_column(results).items()
     }
     columns |= {name: dict(own) for name, own in published.items()}
-    base = "constant" if "constant" in columns else next(iter(published), next(iter(columns), ""))
+    base = "constant" if "constant" in columns else next(iter(published), "")
     rows = [name for name in names if columns.get(base, {}).get(name)]
     if not results or not rows:
         return False

@@ -128,6 +128,8 @@ def scores(task: Task, answers: Said) -> list[Row]:
     for one in task.asked:
         given = zip(task.scored, leaves, answers(one.path), strict=True)
         known = [(entity, own[one.path], answer) for entity, own, answer in given if one.path in own]
+        if kinds[one.path] == "number":  # nobody knows how far off is what was never said
+            known = [each for each in known if each[2] is not None]
         if known:
             rows.append(Row(one.name, _error(kinds[one.path], one.scale, known), len(known)))
     return rows

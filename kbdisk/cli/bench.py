@@ -24,7 +24,7 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
 
 
 @click.command()
-@click.argument("name", type=click.Choice([*BENCHES, RENDER]))
+@click.argument("name", metavar="NAME", type=click.Choice([*BENCHES, RENDER]))
 @click.option("--data", metavar="DIR", help="The folder of data.  [default: KBDISK_DATA, or ../shared/data]")
 @click.option(
     "--preset", type=click.Choice(PRESETS), default="default", show_default=True, help="What is trained, as of train."
