@@ -162,7 +162,7 @@ def test_a_schema_that_knows_nothing_of_the_source_is_told():
 
 
 def test_too_few_entities_are_told():
-    with pytest.raises(SchemaError, match="expected at least 2 of the schema's classes"):
+    with pytest.raises(LoadError, match="<memory>: expected at least 2 entities, got 1"):
         trained([{"weight": 100}], "phone")
     with pytest.raises(SchemaError, match="<memory>: nothing in it can be learnt"):
         trained([{}, {}])
