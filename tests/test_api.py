@@ -379,6 +379,21 @@ def test_evaluation_is_a_frame_of_what_the_model_was_not_trained_on(model):
     assert frame["n"].max() <= len(model.record.validation)
 
 
+def test_baselines_are_columns_of_an_evaluation(model):
+    frame = model.evaluate(PHONES, against=("gbdt", "constant"), only=["os", "weight"])
+    assert frame["gbdt_rmse"].notna().tolist() == frame["rmse"].notna().tolist()
+    assert frame["gbdt_error"].notna().tolist() == frame["error"].notna().tolist()
+    assert frame["constant_mae"].notna().tolist() == frame["mae"].notna().tolist()
+    assert frame.set_index("path")["gbdt"]["os"] < frame.set_index("path")["constant"]["os"]
+    assert "against" not in frame
+    alone = model.evaluate(PHONES, against="gbdt", only=["os"])
+    assert alone["gbdt"].tolist() == frame["gbdt"][frame["path"] == "os"].tolist()
+    with pytest.raises(ConfigError, match="Did you mean 'gbdt'"):
+        model.evaluate(PHONES, against=["gdbt"])
+    with pytest.raises(LoadError, match="expected the 57 entities that the model was trained on"):
+        model.evaluate([{"id": "new", "os": "Android"}], against=["gbdt"])
+
+
 def test_evaluation_of_what_the_model_was_trained_on_says_so(model, phones):
     known = [one for one in phones if one.id in set(model.record.training)]
     with pytest.warns(KBDiskWarning, match="trained on all of these"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from kbdisk.cli.evaluate import CURVE_LIMIT, CURVE_TEXTS, LIMIT, TEXTS
+from kbdisk.baselines import BASELINES
+from kbdisk.cli.evaluate import CURVE_LIMIT, CURVE_TEXTS, LIMIT, TEXTS, evaluate
 from kbdisk.cli.scoretables import error, in_a_line
 from kbdisk.evaluation import Scope, Summary
 from kbdisk.evaluation.curve import LIMIT as OF_CURVE
@@ -93,9 +95,62 @@ def test_a_curve_is_a_table_and_a_picture(run, tiny_folder, tmp_path):
     assert all(len(one["ours"]) == len(found["shares"]) for one in found["properties"])
 
 
+def test_baselines_stand_beside_the_model(run, tiny_folder):
+    few = ("--only", "weight", "--only", "os", "--only", "name", "--against", "gbdt, constant")
+    status, out, err = run("evaluate", tiny_folder, PHONES, *few)
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert lines[3].split() == ["path", "n", "metric", "constant", "gbdt", "ours", "better"]
+    assert max(map(len, lines[3:7])) <= 80
+    rows = {line.split()[0]: line.split() for line in lines[4:7]}
+    assert rows["name"][5] == "–"
+    assert rows["os"][5:7] == ["0.0", "%"]  # it follows from the brand
+    assert "gbdt cannot tell name (text, which trees cannot tell)." in lines
+    assert lines[-1].startswith("Better than gbdt on ")
+    assert lines[-2].startswith("Better than the constant on ")
+    _, out, _ = run("evaluate", tiny_folder, PHONES, *few, "--json")
+    found = json.loads(out)
+    row = next(row for row in found["rows"] if row["path"] == "os")
+    assert row["against"]["gbdt"]["theirs"] == row["against"]["gbdt"]["error"] == 0.0
+    assert row["against"]["constant"]["theirs"] == pytest.approx(row["constant"])
+    assert found["against"]["gbdt"]["left_out"] == {"name": "text, which trees cannot tell"}
+    assert found["against"]["gbdt"]["properties"] == 2
+    assert found["against"]["gbdt"]["seconds"] > 0
+
+
+def test_a_wide_terminal_has_room_for_all(run, tiny_folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "110")
+    _, out, _ = run("evaluate", tiny_folder, PHONES, "--only", "os", "--against", "gbdt")
+    assert out.splitlines()[3].split() == [
+        "path", "known", "n", "metric", "constant", "gbdt", "ours", "better", "within", "nats",
+    ]  # fmt: skip
+
+
+def test_a_curve_has_a_line_for_each_baseline(run, tiny_folder):
+    _, out, _ = run("evaluate", tiny_folder, PHONES, "--only", "os", "--only", "name", "--curve", "--against", "gbdt")
+    lines = [line.split() for line in out.splitlines()[4:10]]
+    assert [line[0] for line in lines] == ["name", "gbdt", "os", "gbdt", "mean", "gbdt"]
+    assert lines[1][1:] == ["–"] * 5
+    assert lines[3][-2:] == ["0.0", "%"]
+
+
+def test_baselines_need_what_the_model_was_trained_on(run, tiny_folder, tmp_path):
+    (tmp_path / "new.jsonl").write_text('{"id": "new", "os": "Android"}')
+    status, out, err = run("evaluate", tiny_folder, tmp_path / "new.jsonl", "--against", "constant")
+    assert (status, out) == (2, "")
+    assert err == (
+        f"error: {tmp_path / 'new.jsonl'}: expected the 57 entities that the model was trained on, which baselines learn "
+        "from, got 0 of them. Give the source that it was trained on (examples/phones.jsonl).\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
+        (
+            ["--against", "gbd,constant"],
+            "--against: expected some of constant, gbdt, gbdt-median, gbdt-filled, gbdt-grid, got 'gbd'. Did you mean 'gbdt'?",
+        ),
         (["--plot", "curve.gif"], "--plot: expected a name that ends in .png, .svg, .pdf, got 'curve.gif'."),
         (["--only", "lunch"], "lunch: expected a path that the model predicts, got another. Did you mean 'launch"),
         (["--only", "a..b"], "--only: expected a path such as launch.year or prizes[0].share, got 'a..b'."),
@@ -131,6 +186,11 @@ def test_the_limits_in_the_help_are_those_of_the_library():
     assert Scope().texts == TEXTS
 
     assert (OF_CURVE, TEXTS_OF_CURVE) == (CURVE_LIMIT, CURVE_TEXTS)
+
+
+def test_the_help_names_every_baseline():
+    told = next(one.help for one in evaluate.params if one.name == "against")
+    assert re.findall(r"[\w-]+", told.split(":")[1].split(";")[0]) == list(BASELINES)
 
 
 def test_errors_are_shown_in_few_digits():

@@ -172,6 +172,7 @@ ROWS: list[Row] = [
     ("sample", "--verbose", (*SAMPLE, "--force"), ("--verbose",), told_of_the_model),
     ("evaluate", "--curve", EVALUATE, ("--curve", "--limit", "3"), lambda c: re.search("path +n +constant +0 %.* all", c.told.out) is not None),
     ("evaluate", "--plot", EVALUATE, ("--plot", "curve.png", "--limit", "3"), lambda c: c.told.status == 0 and Path("curve.png").read_bytes()[:4] == b"\x89PNG"),
+    ("evaluate", "--against", EVALUATE, ("--against", "gbdt"), lambda c: " gbdt " in c.told.out and " gbdt " not in c.without.out),
     ("evaluate", "--all", EVALUATE, ("--all", "--json"), lambda c: c.told.json["entities"]["asked"] == 63),
     ("evaluate", "--only", EVALUATE[:2], ("--only", "os", "--json"), lambda c: [one["path"] for one in c.told.json["rows"]] == ["os"]),
     ("evaluate", "--limit", EVALUATE, ("--limit", "2", "--json"), lambda c: max(one["n"] for one in c.told.json["rows"]) == 2),

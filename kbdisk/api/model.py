@@ -123,7 +123,7 @@ class Model:
 
         from kbdisk.evaluation import Rivals, Scope, Sides, evaluate, training_entities
 
-        reading = self._reading(kb)
+        names, reading = _names(against), self._reading(kb)
         sides = Sides.of(self.trained, reading.entities)
         if sides.trained_on and sides.fair is sides.trained_on:
             warnings.warn(
@@ -134,9 +134,9 @@ class Model:
             scope["only"] = tuple(map(_path, scope["only"]))
         told = Scope(**scope)
         rivals = None
-        if against := _names(against):
+        if names:
             training = training_entities(self.trained, sides, reading.name)
-            rivals = Rivals.fit(against, self.trained, training, sides.fair, told)
+            rivals = Rivals.fit(names, self.trained, training, sides.fair, told)
         rows = evaluate(self.trained, sides.fair, graph, told, given=given, against=rivals, watch=watch)
         return pandas.DataFrame(map(_flat, rows))
 

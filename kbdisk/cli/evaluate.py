@@ -36,7 +36,7 @@ CURVE_LIMIT, CURVE_TEXTS = 200, 50
 @click.option(
     "--against",
     metavar="NAMES",
-    help="What else to measure: gbdt, gbdt-median, gbdt-filled, gbdt-grid, constant; several as gbdt,constant.",
+    help="Baselines beside it: constant, gbdt, gbdt-median, gbdt-filled, gbdt-grid; several as gbdt,gbdt-filled.",
 )
 @click.option("--all", "everything", is_flag=True, help="Score the entities that MODEL was trained on, too.")
 @click.option(
