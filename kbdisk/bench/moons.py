@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -85,7 +86,7 @@ def draw(learnt: Learnt, n: int) -> list[Entity]:
 def marginal(learnt: Learnt, path: str, at: Tensor) -> Tensor:
     """The density of one property, given nothing."""
     batch = learnt.codec.encode([Entity("", {})], ask=[(path,)]).batch(torch.arange(1))
-    belief = beliefs(learnt.model, batch).kinds["number"].belief
+    belief: Any = beliefs(learnt.model, batch).kinds["number"].belief
     return torch.as_tensor(belief.density(at.double()[None])).flatten()
 
 
