@@ -156,6 +156,16 @@ def test_a_picture_needs_a_property(told):
     assert "--plot needs a property: say --path." in err
 
 
+@pytest.mark.parametrize("path", [(), ("--path", "weight")])
+def test_what_was_skipped_shows_in_the_status(path, tiny_folder, tmp_path, run):
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"id": "x", "brand": "Nokia"}\n{"id": "y", \n')
+    of = ("belief", tiny_folder, broken, "--id", "x", *path)
+    assert run(*of)[0] == 2
+    status, said, _ = run(*of, "--skip-errors")
+    assert (status, "Nokia" in said or "weight" in said) == (1, True)
+
+
 def test_the_place_of_ids_can_be_told(tiny_folder, tmp_path, run):
     file = tmp_path / "phones.jsonl"
     file.write_text('{"meta": {"key": "p1"}, "brand": "Nokia"}\n')

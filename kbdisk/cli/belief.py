@@ -33,16 +33,21 @@ def _source_options(command: Any) -> Any:
 @click.command()
 @click.argument("model")
 @click.argument("source")
-@click.option("--id", "entity", metavar="ID", required=True, help="The entity.")
+@click.option("--id", "entity", metavar="ID", required=True, help="The entity, by its id.")
 @click.option("--path", metavar="PATH", help="The property, such as launch.year.  [default: a table of all]")
 @click.option("--plot", metavar="FILE", help="A picture of it, too: PNG, SVG or PDF.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 @click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
-@click.option("--device", metavar="NAME", default="auto", show_default=True, help="auto, cpu, cuda.")
+@click.option(
+    "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
+)
 @_source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @verbose_option
+@click.pass_context
 def belief(
+    context: click.RichContext,
+    /,
     model: str,
     source: str,
     entity: str,
@@ -59,7 +64,8 @@ def belief(
     """Tell what MODEL believes of a property of an entity of SOURCE.
 
     Whether the entity has a value there or not: the value is hidden, and told from all others that it has. Of a
-    quantity its number is meant; the parts of a date have paths of their own.
+    quantity its number is meant; the parts of a date have paths of their own. Exits with status 1 where
+    --skip-errors skipped something.
 
     \b
     kbdisk belief phones.kbdisk phones.jsonl --id nokia-3310 --path weight
@@ -78,7 +84,7 @@ def belief(
         if path is None:
             told = found.beliefs(entity, kb)
             _print(_json_of_all(told) if as_json else _table(told, entity).encode(sys.stdout.encoding, "replace"))
-            return
+            context.exit(1 if kb.skipped else 0)
         one = found.belief(entity, path, kb)
     if plot is not None:
         from kbdisk.api.picture import plot_belief
@@ -90,6 +96,7 @@ def belief(
         from kbdisk.cli.charts import rendered
 
         _print(rendered(one).encode(sys.stdout.encoding, "replace"))
+    context.exit(1 if kb.skipped else 0)
 
 
 def _print(told: bytes) -> None:

@@ -78,8 +78,12 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
     metavar="TIME",
     help="How long to train at most, such as 90s or 10m.  [default: fits the size of SOURCE]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of training and of all that is drawn.")
-@click.option("--device", metavar="NAME", default="auto", show_default=True, help="auto, cpu, cuda.")
+@click.option(
+    "--seed", metavar="N", type=int, default=0, show_default=True, help="Of training and of all that is drawn."
+)
+@click.option(
+    "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
+)
 @click.option("--from", "origin", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @click.option("--format", metavar="FORMAT", help="Format of TARGET where its name does not tell.")
 @click.option("--insert", is_flag=True, help="Also fill gaps inside anonymous [ ... ] of Turtle, in their place.")
@@ -96,7 +100,8 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     Without --model a schema is inferred and a model trained on SOURCE itself: a minute for a thousand entities or
     fewer. Given values stay as they are, to the byte where TARGET has the format of SOURCE. Properties with fewer
     than 30 known values are held back, as are free text, labels and identifiers. How sure each value is, and between
-    which bounds it is, stands in TARGET.provenance.jsonl. Several sources become one.
+    which bounds it is, stands in TARGET.provenance.jsonl: while that stands beside it, what was filled in is no
+    evidence later. Several sources become one.
 
     \b
     kbdisk complete kb.ttl --out completed.ttl

@@ -15,7 +15,15 @@ from kbdisk.loaders.target import standard_output
 
 @click.command()
 @click.argument("model")
-@click.option("-n", "n", type=click.IntRange(min=1), default=100, show_default=True, help="How many entities to draw.")
+@click.option(
+    "-n",
+    "n",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="How many entities to draw.",
+)
 @click.option(
     "--given",
     "given",
@@ -29,13 +37,16 @@ from kbdisk.loaders.target import standard_output
 @click.option("--text", is_flag=True, help="Make up free text, too, such as names. It takes long.")
 @click.option(
     "--leap",
+    metavar="K",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
     help="Properties drawn at a time: more is faster, and less alike.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed, other entities.")
-@click.option("--device", metavar="NAME", default="auto", show_default=True, help="auto, cpu, cuda.")
+@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Another seed, other entities.")
+@click.option(
+    "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
+)
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary.")

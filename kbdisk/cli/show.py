@@ -30,8 +30,8 @@ NARROW, TIGHT = 76, 52  # columns of a terminal, below which a table shows less
 def show(model: str, as_json: bool, verbose: bool) -> None:
     """Tell what MODEL is, what it was trained on, and how good it is.
 
-    MODEL is a folder that `kbdisk train` wrote. The figures are of held-out entities: each property hidden in
-    turn and told from the others, beside the one constant that is best for all.
+    MODEL is a folder that `kbdisk train` or `kbdisk complete` wrote. The figures are of held-out entities: each
+    property hidden in turn and told from the others, beside the one constant that is best for all.
 
     \b
     kbdisk show phones.kbdisk

@@ -43,8 +43,15 @@ SHOWN = 10  # things left out, or skipped, that are named
 )
 @click.option("--budget", metavar="TIME", help="Longest time that training takes, such as 90s, 10m or 2h.")
 @click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset.")
-@click.option("--seed", type=click.IntRange(min=0), help="Another seed, another split and another start.  [default: 0]")
-@click.option("--device", metavar="NAME", default="auto", show_default=True, help="auto, cpu, cuda.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Another seed, another split and another start.  [default: 0]",
+)
+@click.option(
+    "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
+)
 @click.option("--resume", is_flag=True, help="Go on where this command was stopped; begin where it was not.")
 @click.option("--force", is_flag=True, help="Replace MODEL where it exists, and give up a run that was stopped.")
 @click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
