@@ -79,11 +79,15 @@ class Codec:
                 readings, graph = list(readings), Graph(self.schema)
                 for reading in readings:
                     graph.add(reading.id, reading.of, reading.leaves)
-            evidence = Evidence(self.schema, graph, self.config.evidence)
+            evidence = self.evidence(graph)
         encoding = Encoding(self.index, wanted, evidence)
         for reading in readings:
             encoding.add(reading)
         return encoding.tokens()
+
+    def evidence(self, graph: Graph) -> Evidence:
+        """What a graph brings to entities, as far as there are slots for it."""
+        return Evidence(self.schema, graph, self.config.evidence, self.index.wholes, self.index.over)
 
     def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
         """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.

@@ -15,6 +15,7 @@ class EvidenceConfig:
 
     outgoing: bool = True  # the values of what it links to
     incoming: bool = True  # the links that lead to it
+    several: bool = True  # what those tell that share its links, or are linked to it by many
     values: int = 16  # most values over one path, those that most entities have; 0 for all
     most: int = 8  # most incoming links of one path
 

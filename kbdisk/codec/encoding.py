@@ -70,15 +70,18 @@ class Encoding:
             slot = self.index.over.get((reading.of, one.over))
             if slot is None:
                 continue
-            needs = links.get(one.id, []) if one.over.incoming else [tokens[one.over.link]]
+            if one.over.incoming or one.over.link not in tokens:
+                needs = [token for source in one.sources for token in links.get(source, [])]
+            else:
+                needs = [tokens[one.over.link]]
             for need in needs:
                 self.needs.extend((len(self.slot), need))
-            if one.over.incoming or not one.whole:
+            if one.over.incoming or one.over.told or not one.whole:
                 self._put(number, slot, one.value)
                 continue
-            place = self.coded.get((one.id, one.over.read))
+            place = self.coded.get((one.sources[0], one.over.read))
             if place is None:
-                place = self.coded[one.id, one.over.read] = self._column(slot, one.value)
+                place = self.coded[one.sources[0], one.over.read] = self._column(slot, one.value)
             self._append(number, slot, place)
 
     def _said(self, reading: Reading, table: Table) -> Iterable[int]:

@@ -1,18 +1,20 @@
-"""What an entity's links bring: the values of what it links to, and the links that lead to it.
+"""What an entity's links bring: the values of what it links to, the links that lead to it, and what several tell together.
 
-Over a single link come the known values at its other end, one hop far; over links within a set nothing comes, since the
-set is one token. Incoming links are told by who has them. No value that points back to the entity itself ever comes in.
+Over a single link come the known values at its other end, one hop far; over links within a set what all that they lead
+to tell together (`several`). Incoming links are told by who has them. No value that points back to the entity itself
+ever comes in.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from kbdisk.codec.config import EvidenceConfig
-from kbdisk.codec.slots import INCOMING, Over, Source, path_key
+from kbdisk.codec.several import Several, Telling, Told, Wholes
+from kbdisk.codec.slots import INCOMING, TOGETHER, Over, Source, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.graph import Graph, pattern, targets
 from kbdisk.schemas.leaf import Link as LinkLeaf
@@ -23,16 +25,27 @@ class Brought(NamedTuple):
     """A value that came over a link."""
 
     over: Over
-    id: str  # of the entity at the other end
+    sources: Sequence[str]  # the entities at the other end
     value: Any
     whole: bool = True  # nothing that points back was taken out
+    told: Told | None = None  # what several told together
 
 
 class Evidence:
     """What a graph brings to entities."""
 
-    def __init__(self, schema: Schema, graph: Graph, config: EvidenceConfig) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        graph: Graph,
+        config: EvidenceConfig,
+        wholes: Wholes | None = None,
+        wanted: Collection[tuple[str, Over]] | None = None,
+    ) -> None:
+        """Without `wholes`, be they none, several tell nothing together; else all, or what is wanted."""
         self.graph, self.config = graph, config
+        told = config.several and wholes is not None
+        self.several = Several(schema, graph, wholes or {}, wanted) if told else None
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
     def brought(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
@@ -41,6 +54,9 @@ class Evidence:
             yield from self._outgoing(id, of, leaves)
         if self.config.incoming:
             yield from self._incoming(id)
+        if self.several is not None:
+            for told in self.several.told(id, of, leaves):
+                yield Brought(told.over, told.through, told.value, told=told)
 
     def _outgoing(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
         single = self._single[of]
@@ -55,7 +71,7 @@ class Evidence:
             for path, found in self.graph.leaves(target).items():
                 rest = _without(found, id) if pattern(path) in linking else found
                 if rest is not None:
-                    yield Brought(Over(there, link, path), target, rest, rest is found)
+                    yield Brought(Over(there, link, path), (target,), rest, rest is found)
 
     def _incoming(self, id: str) -> Iterator[Brought]:
         """Of more links than may be, those whose sources' names hash lowest: whichever, but always the same."""
@@ -66,7 +82,7 @@ class Evidence:
         for of, path in sorted(by_path, key=lambda one: (one[0], path_key(one[1]))):
             sources = sorted(by_path[of, path], key=lambda source: (crc32(source.encode(errors="replace")), source))
             for source in sources[: self.config.most]:
-                yield Brought(Over(of, path, (), True), source, Link(source))
+                yield Brought(Over(of, path, (), True), (source,), Link(source))
 
 
 class Seen(NamedTuple):
@@ -74,29 +90,33 @@ class Seen(NamedTuple):
 
     counts: Mapping[tuple[str, Over], int]
     sources: Mapping[Source, list[Link]]  # by the class and path that stand for the incoming links
+    telling: Collection[tuple[str, Over]]  # of what several tell together, what is worth a slot
 
 
 def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> Seen:
     """Look at what comes to entities, given as id, class and leaves."""
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
+    telling = Telling(evidence.several) if evidence.several is not None else None
     for id, of, leaves in entities:
         met = set()
         for one in evidence.brought(id, of, leaves):
             met.add((of, one.over))
-            if one.over.incoming:
+            if one.over.incoming and not one.over.told:
                 sources.setdefault(incoming(of, one.over), []).append(one.value)
+            elif telling is not None and one.told is not None:
+                telling.add(of, one.told, leaves)
         counts.update(met)
-    return Seen(counts, sources)
+    return Seen(counts, sources, telling.best() if telling is not None else ())
 
 
 def chosen(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str, Over]]:
     """The evidence worth a slot: incoming links, and over each link the values that most entities have."""
-    by_link: dict[tuple[str, Path, str], list[tuple[str, Over]]] = {}
+    by_link: dict[tuple[Any, ...], list[tuple[str, Over]]] = {}
     for of, over in counts:
-        if not over.incoming:
-            by_link.setdefault((of, over.link, over.of), []).append((of, over))
-    kept = [one for one in counts if one[1].incoming]
+        if not over.incoming or over.told:
+            by_link.setdefault((of, over.link, over.of, over.incoming, over.told), []).append((of, over))
+    kept = [one for one in counts if one[1].incoming and not one[1].told]
     for several in by_link.values():
         several.sort(key=lambda one: (-counts[one], path_key(one[1].read)))
         kept.extend(several[: most or None])
@@ -106,6 +126,14 @@ def chosen(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str,
 def incoming(of: str, over: Over) -> Source:
     """What stands for incoming links: in the class that they lead to, the path ^Class.path."""
     return Source(of, (INCOMING + over.of, *over.link))
+
+
+def path_over(of: str, over: Over) -> Path:
+    """The path that evidence has in the class that it comes to."""
+    if over.incoming and not over.told:
+        return incoming(of, over).path
+    link = (INCOMING + over.of, *over.link) if over.incoming else over.link
+    return (*link, *([TOGETHER + over.told] if over.told else []), *over.read)
 
 
 def _single_links(schema: Schema, name: str) -> set[Path]:

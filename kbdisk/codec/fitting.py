@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from kbdisk.codec.config import CodecConfig
-from kbdisk.codec.evidence import Evidence, Seen, chosen, incoming, seen
+from kbdisk.codec.evidence import Evidence, Seen, chosen, incoming, path_over, seen
 from kbdisk.codec.patterns import Met, Patterns
 from kbdisk.codec.reading import read
+from kbdisk.codec.several import wholes
 from kbdisk.codec.slots import (
     BY_NAME,
     SHARING,
@@ -50,7 +51,7 @@ class Gathered:
     counts: Counter[tuple[str, Path]] = field(default_factory=Counter)
     entities: Counter[str] = field(default_factory=Counter)  # of each class
     names: dict[str, str] = field(default_factory=dict)  # what entities are called, where links lead to any
-    evidence: Seen = field(default_factory=lambda: Seen({}, {}))
+    evidence: Seen = field(default_factory=lambda: Seen({}, {}, frozenset()))
     met: Met = field(default_factory=Met)  # which paths they have together
 
 
@@ -96,7 +97,7 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
     gathered = Gathered(places_of(schema))
     whole = Graph(schema) if graph is None else graph
     linked = any(whole.linking.values())
-    told = linked and (config.evidence.outgoing or config.evidence.incoming)
+    told = linked and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     for entity in entities:
         reading = read(schema, entity)
@@ -116,7 +117,8 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
             if graph is None:
                 whole.add(*receivers[-1])
     if told:
-        gathered.evidence = seen(Evidence(schema, whole, config.evidence), receivers)
+        evidence = Evidence(schema, whole, config.evidence, wholes(schema, whole) if config.evidence.several else None)
+        gathered.evidence = seen(evidence, receivers)
     return gathered
 
 
@@ -141,14 +143,18 @@ class Making:
     def over_links(self, most: int) -> Iterable[tuple[Slot, Path]]:
         """A slot for each path of evidence, each a part of nothing; what is read must have a codec."""
         counts = self.gathered.evidence.counts
-        known = {one: count for one, count in counts.items() if self._source(*one) in self.codecs}
+        telling = self.gathered.evidence.telling
+        known = {
+            (of, over): count
+            for (of, over), count in counts.items()
+            if self._source(of, over) in self.codecs and (not over.told or (of, over) in telling)
+        }
         for of, over in chosen(known, most):
-            source = self._source(of, over)
-            path = source.path if over.incoming else (*over.link, *over.read)
-            yield self._slot(source, of, path, "evidence", over, counts[of, over]), (over.of, *path)
+            path = path_over(of, over)
+            yield self._slot(self._source(of, over), of, path, "evidence", over, counts[of, over]), (over.of, *path)
 
     def _source(self, of: str, over: Over) -> Source:
-        return incoming(of, over) if over.incoming else Source(over.of, pattern(over.read))
+        return incoming(of, over) if over.incoming and not over.told else Source(over.of, pattern(over.read))
 
     def _slot(self, source: Source, of: str, path: Path, role: Any, over: Over | None, count: int) -> Slot:
         return Slot(

@@ -15,7 +15,10 @@ FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy")
 
 def to_json(slot: Slot, column: int) -> dict[str, Any]:
     """A slot, and which of the codecs it has."""
-    over = slot.over and {"of": slot.over.of, "link": list(slot.over.link), "read": list(slot.over.read)}
+    over = None
+    if slot.over is not None:
+        over = {"of": slot.over.of, "link": list(slot.over.link), "read": list(slot.over.read)}
+        over |= {"told": slot.over.told, "whole": slot.over.whole}
     told = {name: getattr(slot, name) for name in FIELDS}
     incoming = slot.over is not None and slot.over.incoming
     return {**told, "path": list(slot.path), "codec": column, "over": over, "incoming": incoming}
@@ -25,9 +28,9 @@ def from_json(data: Mapping[str, Any], codecs: Sequence[Any], places: Mapping[So
     """The slot again; ValueError where the schema does not have its leaf."""
     told, over = data["over"], None
     if told is not None:
-        over = Over(told["of"], _path(told["link"]), _path(told["read"]), data["incoming"])
+        over = Over(told["of"], _path(told["link"]), _path(told["read"]), data["incoming"], told["told"], told["whole"])
     path = _path(data["path"])
-    if over is not None and over.incoming:
+    if over is not None and over.incoming and not over.told:
         leaf = incoming_leaf(over.of)
     else:
         source = Source(over.of, pattern(over.read)) if over else Source(data["of"], pattern(path))

@@ -21,6 +21,7 @@ from kbdisk.schemas.schema import Schema
 
 Role: TypeAlias = Literal["value", "given", "evidence"]
 INCOMING = "^"  # begins the first key of a path that stands for links from a class
+TOGETHER = "~"  # begins the key of a path behind which stands what several entities tell together
 
 
 class _ByName(Mapping[str, LeafKind]):
@@ -49,6 +50,8 @@ class Over(NamedTuple):
     link: Path  # of this class; of the class at the other end where it is incoming
     read: Path  # of the class at the other end; nothing where it is incoming
     incoming: bool = False
+    told: str = ""  # where several tell it together, how: see `several`
+    whole: float = 0.0  # of a rest: what all add up to
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ def slot_order() -> Callable[[Slot], tuple[Any, ...]]:
     order = {name: place for place, name in enumerate(BY_NAME)}
 
     def key(slot: Slot) -> tuple[Any, ...]:
-        over = (slot.over.of, path_key(slot.over.link), slot.over.incoming) if slot.over else ()
+        over = (slot.over.of, path_key(slot.over.link), slot.over.incoming, slot.over.told) if slot.over else ()
         return order[slot.kind], slot.group, slot.of, path_key(slot.path), over
 
     return key

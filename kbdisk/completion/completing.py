@@ -123,7 +123,7 @@ class Completing(Iterator[Completion]):
         """What links bring, where the model looks at any."""
         if not self.codec.index.over:
             return None
-        return Evidence(self.schema, Graph.read(self.schema, self.entities), self.codec.config.evidence)
+        return self.codec.evidence(Graph.read(self.schema, self.entities))
 
     def _leaves(self, evidence: Evidence | None) -> Iterator[tuple[str, Mapping[Path, Any]]]:
         """The class and the leaves of every entity."""

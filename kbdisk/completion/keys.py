@@ -73,7 +73,7 @@ class Keys:
             gone = set().union(*(self.taken.get((slot, *each), ()) for each in beside))
             if gone:
                 shares = trusting.shares(slot, one.belief.pick(torch.tensor([row], device=batch.slot.device)))
-                code, chance = _best(shares, gone)
+                code, chance = best(shares, gone)
                 settled[kind][row], codes[entity, slot] = code, code
                 sure[int(one.tokens[row])] = chance
             for other, partner in beside:
@@ -138,10 +138,10 @@ def _known(batch: Batch, slots: Mapping[int, Any]) -> dict[tuple[int, int], int]
     return found
 
 
-def _best(shares: Tensor, gone: set[int]) -> tuple[int, float]:
+def best(shares: Tensor, gone: set[int]) -> tuple[int, float]:
     """The likeliest label of those (V,) that are not gone, and how likely it is then."""
     left = shares.clone()
     left[[code for code in gone if 0 <= code < len(left)]] = 0
-    rest = 1 - float(shares.sum() - left.sum())
-    code = int(left.argmax())
-    return code, min(float(left[code]) / rest, 1.0) if rest > 0 else 0.0
+    code, rest = int(left.argmax()), float(left.sum())
+    unmet = max(1 - float(shares.sum()), 0.0)  # what is kept for labels never met stays
+    return code, float(left[code]) / (rest + unmet) if rest > 0 else 0.0

@@ -137,7 +137,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "codec": CodecConfig(
             sharing="disjoint",
-            evidence=EvidenceConfig(outgoing=False, incoming=False),
+            evidence=EvidenceConfig(outgoing=False, incoming=False, several=False),
             kinds=_kinds(
                 number=NumberConfig(code="minmax", embedding="dice", belief="mixture", components=50, atoms=0),
                 category=CategoryConfig(unread=0.0),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+import torch
 from models import tiny
 
 from kbdisk.completion import complete
-from kbdisk.completion.keys import Keys
+from kbdisk.completion.keys import Keys, best
 from kbdisk.entity import Entity
 from kbdisk.schemas.schema import Schema
 
@@ -87,3 +88,10 @@ def test_without_a_key_the_likeliest_is_said_however_often(model):
     gaps = dict.fromkeys(range(1, 6), "person")
     said = [one.tree()["person"] for one in complete(model, seats(gaps, again=True), fill="all")][1:6]
     assert len(set(said)) < 5
+
+
+def test_a_label_that_is_all_but_impossible_is_said_where_no_other_is_left():
+    shares = torch.tensor([0.7, 0.3, 1e-12])
+    assert best(shares, {0, 1}) == (2, pytest.approx(1, abs=1e-3))
+    assert best(torch.tensor([0.5, 0.3, 0.1]), {0}) == (1, pytest.approx(0.6))
+    assert best(shares, {0, 1, 2})[1] == 0
