@@ -17,7 +17,7 @@ from kbdisk.bench.base import Options, Table, Teller
 from kbdisk.bench.pictures import drawn
 from kbdisk.bench.properties import Task, ours
 from kbdisk.bench.results import Result, figures, latest
-from kbdisk.bench.tables import costs, decimals
+from kbdisk.bench.tables import column, costs, decimals
 from kbdisk.errors import ConfigError
 from kbdisk.plots import COLOURS, GRID, INK
 from kbdisk.schemas.suggest import did_you_mean
@@ -71,7 +71,7 @@ def _measured(name: str, task: Task, options: Options, seed: int, teller: Teller
     run = run if choice is None else with_choice(run, choice[0].split("."), choice[1])
     with teller.training(f"ablation: {name}, seed {seed}") as watch:
         model = api.train(list(task.train), task.schema, run=run, device=options.device, watch=watch)
-    return ours(model, replace(task, setting=name), teller, seed=seed, preset=options.preset)
+    return ours(model, replace(task, setting=name), options, seed, teller)
 
 
 def with_choice(base: Any, path: Sequence[str], value: Any) -> Any:
@@ -83,10 +83,10 @@ def with_choice(base: Any, path: Sequence[str], value: Any) -> Any:
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """One for each preset."""
+    """One for each preset, and what was told beside it."""
     found = []
-    for preset in dict.fromkeys(one.preset for one in results):
-        own = latest(one for one in results if one.preset == preset)
+    for told in dict.fromkeys(column(one) for one in results):
+        own = latest(one for one in results if column(one) == told)
         rows = _means(own)
         names = [name for name in gsm.NAMES if any(name in one for one in rows.values())]
         digits = {name: decimals([one[name] for one in rows.values() if name in one]) for name in names}
@@ -99,7 +99,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
             ]
             for variant, one in rows.items()
         ]
-        title = f"GSM, one choice changed, {preset}, validation"
+        title = f"GSM, one choice changed, {told}, validation"
         found.append(Table(title, ["choice", *names, "mean"], lines, costs(own)))
     return found
 

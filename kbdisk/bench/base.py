@@ -43,6 +43,11 @@ class Options:
     real: bool = False  # of tabular: no model, only what the real rows come to
 
     @property
+    def told(self) -> str:
+        """What is told beside the preset, as a column is headed with it."""
+        return "".join(f" + {Path(one).name}" for one in (self.budget, self.config) if one is not None)
+
+    @property
     def part(self) -> str:
         """What is scored."""
         return "validation" if self.validation else "test"

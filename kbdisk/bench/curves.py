@@ -65,6 +65,7 @@ def _measured(name: str, options: Options, seed: int, teller: Teller) -> Result:
         part=options.part,
         setting=name,
         preset=options.preset,
+        told=options.told,
         run=model.trained.run.to_json(),
         steps=facts["steps"],
         seconds=facts["seconds"],

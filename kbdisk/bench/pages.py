@@ -33,8 +33,9 @@ def render(results: Path, page: Path) -> list[str]:
 
 
 def section(name: str, results: Path, page: Path) -> Iterator[str]:
-    """The lines of one bench: its tables, and the pictures that there are."""
-    for table in opened(name).tables(read(results / f"{name}.jsonl")):
+    """The lines of one bench: its tables, of test where that was scored, and the pictures that there are."""
+    stored = read(results / f"{name}.jsonl")
+    for table in opened(name).tables([one for one in stored if one.part == "test"] or stored):
         yield from markdown(table)
     for picture in [results / f"{name}.png", *sorted(results.glob(f"{name}-*.png"))]:
         if picture.exists():

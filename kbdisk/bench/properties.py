@@ -64,7 +64,7 @@ def trained(task: Task, options: Options, seed: int, teller: Teller) -> Model:
         return api.train(list(task.train), task.schema, run=run, device=options.device, watch=watch)
 
 
-def ours(model: Model, task: Task, teller: Teller, *, seed: int, preset: str) -> Result:
+def ours(model: Model, task: Task, options: Options, seed: int, teller: Teller) -> Result:
     """What a model comes to."""
     facts = dict(model.record.facts)
     with teller.counting(f"{task.bench}: asking") as told:
@@ -74,7 +74,8 @@ def ours(model: Model, task: Task, teller: Teller, *, seed: int, preset: str) ->
         method=OURS,
         rows=rows,
         seed=seed,
-        preset=preset,
+        preset=options.preset,
+        told=options.told,
         run=model.trained.run.to_json(),
         steps=facts["steps"],
         seconds=facts["seconds"],
@@ -148,7 +149,7 @@ def measured(tasks: Sequence[Task], options: Options, seed: int, teller: Teller)
     """Ours, one model for all tasks, then each baseline."""
     model = trained(tasks[0], options, seed, teller)
     for task in tasks:
-        yield ours(model, task, teller, seed=seed, preset=options.preset)
+        yield ours(model, task, options, seed, teller)
     for name in options.against:
         for task in tasks:
             yield against(name, task, seed, teller)

@@ -40,6 +40,7 @@ class Result:
     part: str = "test"  # or validation
     setting: str = ""  # what else tells tables apart: a protocol, a data set, a variant
     preset: str = ""  # of ours
+    told: str = ""  # what was told beside it: a budget, a run file
     run: dict[str, Any] = field(default_factory=dict)  # all that was chosen
     steps: int = 0
     seconds: float = 0.0  # of training
@@ -49,7 +50,7 @@ class Result:
     @property
     def kind(self) -> tuple[str, ...]:
         """What it is a result of, but for the seed."""
-        return (self.setting, self.split, self.part, self.method, self.preset)
+        return (self.setting, self.split, self.part, self.method, self.preset, self.told)
 
     @property
     def values(self) -> dict[str, float]:

@@ -52,7 +52,7 @@ def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
 
 def column(result: Result) -> str:
     """The name of its column."""
-    return f"{OURS}, {result.preset}" if result.preset else result.method
+    return f"{OURS}, {result.preset}{result.told}" if result.preset else result.method
 
 
 def _met(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:

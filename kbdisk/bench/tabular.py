@@ -57,6 +57,7 @@ def _ours(table: TabularSet, tuned: Judging, options: Options, seed: int, teller
         {"samples": count, "per_second": round(count * len(rows) / drawing, 1)},
         seed=seed,
         preset=options.preset,
+        told=options.told,
         run=trained.run.to_json(),
         steps=facts["steps"],
         seconds=facts["seconds"],

@@ -35,7 +35,7 @@ def test_gsm_tells_every_property_beside_the_paper_the_constant_and_the_bar(benc
     assert status == 0
     assert [one["method"] for one in results] == ["ours", "constant"]
     table = out.splitlines()
-    assert table[1].split() == ["property", "ours,", "default", "constant", "paper", "the", "bar"]
+    assert table[1].split() == ["property", "ours,", "default", "+", "run.toml", "constant", "paper", "the", "bar"]
     assert [line.split()[0] for line in table[2:14]] == gsm.NAMES
     assert [row["name"] for row in results[0]["rows"]] == gsm.NAMES
     assert (tmp_path / "out" / "gsm.png").read_bytes()[:4] == b"\x89PNG"
