@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from dataclasses import replace
 
 import pytest
+from models import tiny
 
 import kbdisk
+from kbdisk.training.folder import save
 
 
 @pytest.fixture
@@ -36,8 +40,31 @@ def test_what_is_given_all_have(tiny_folder, out, run):
     assert run("sample", tiny_folder, "-n", 5, *arguments, "--out", out)[0] == 0
     for one in kbdisk.load(str(out)):
         assert one.tree["brand"] == "Nokia"
-        assert one.tree["launch"].year == 2005
-        assert one.tree["weight"] == kbdisk.Quantity(150, "g")
+        assert one.tree["launch"]["year"] == 2005
+        assert one.tree["weight"] == {"value": 150, "unit": "g"}
+
+
+def test_values_are_written_as_those_of_the_source_are(tmp_path, run):
+    source = [
+        {
+            "id": f"e{i}",
+            "day": f"{1 + i % 28:02}.{1 + i % 12:02}.{1990 + i % 9}",
+            "mass": f"{i % 7 + 1}.5 kg",
+            "tags": ["a"],
+        }
+        for i in range(60)
+    ]
+    forms = {"id": r"new-\d+", "day": r"\d\d\.\d\d\.\d{4}", "mass": r"[\d.]+ kg", "tags": r"\['a'\]"}
+    kb = kbdisk.load(source)
+    trained = tiny(kbdisk.infer(kb).schema, list(kb))
+    save(trained, tmp_path / "m")
+    assert run("sample", tmp_path / "m", "-n", 9, "--out", tmp_path / "new.jsonl")[0] == 0
+    for one in lines(tmp_path / "new.jsonl"):
+        assert list(one) == [key for key in forms if key in one]
+        assert all(re.fullmatch(forms[key], str(value)) for key, value in one.items()), one
+    save(replace(trained, shapes=None), tmp_path / "older")
+    for folder, form, typed in (("older", "jsonl", '{"@date"'), ("m", "ntriples", "XMLSchema#date>")):
+        assert typed in run("sample", tmp_path / folder, "--out", "-", "--format", form)[1]
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "turtle", "ntriples", "jsonl"])

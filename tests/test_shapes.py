@@ -301,6 +301,16 @@ def test_a_value_that_has_no_part_to_stand_in_says_so():
 # ---------------------------------------------------------------- what is taken away and put again is what it was
 
 
+def test_what_is_learnt_is_plain_data_and_back():
+    phones = load(EXAMPLES / "phones.jsonl")
+    elements = load(EXAMPLES / "elements.ttl")
+    for kb in (phones, elements):
+        shapes = Shapes.learn(inference.infer(kb).schema, kb)
+        again = Shapes.from_json(shapes.schema, json.loads(json.dumps(shapes.to_json())))
+        assert again == shapes
+        assert len({id(one.usual) for one in again.places.values()}) == 1
+
+
 def test_every_kind_of_leaf_has_a_row():
     single = {kind.leaf for kind in KINDS.values()} | {row.composite for row in COMPOSITES.values()}
     assert ROWS.keys() | {Set, Listed, Mapped} == single

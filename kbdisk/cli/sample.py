@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -11,6 +12,12 @@ from kbdisk.cli.counting import counting
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.target import standard_output
+
+if TYPE_CHECKING:
+    from kbdisk.api import Model
+    from kbdisk.entity import Entity
+
+PLAIN = ("json", "jsonl", "csv", "tsv")
 
 
 @click.command()
@@ -78,7 +85,7 @@ def sample(
     with counting(quiet, "drawing") as told:
         chosen = {name: options[name] for name in ("of", "seed", "leap", "text")}
         drawing = time.monotonic()
-        entities = drawn(found.trained, count, values, watch=told, **chosen)
+        entities = _written(found, drawn(found.trained, count, values, watch=told, **chosen), out, options["format"])
         report = kbdisk.write(entities, out, format=options["format"], force=options["force"])
     if report.unwritable:
         id, path, reason = report.unwritable[0]
@@ -89,6 +96,15 @@ def sample(
     elif not quiet:
         where = "standard output" if out == "-" else out
         click.echo(f"wrote {where}, {count:,} {_entities(count)}, {count / seconds:,.0f} a second", err=True)
+
+
+def _written(model: Model, entities: Iterable[Entity], out: str, format: str | None) -> Iterable[Entity]:
+    """The entities, in JSON and tables with their values as those of the source are written; RDF has types for them."""
+    from kbdisk.loaders.writing import format_of_target
+
+    shapes = model.trained.shapes
+    plain = shapes is not None and format_of_target(None, out, format) in PLAIN
+    return map(shapes.shaped, entities) if shapes is not None and plain else entities
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -94,7 +94,9 @@ class Drawing:
         for prefix in sorted(maps(found, leaves), key=len, reverse=True):
             distinct(leaves, prefix)
         tree = self.schema.tree(leaves, reading.of)
-        return replace(entity, tree=tree if found.id is None else with_values(tree, {found.id: entity.id}))
+        if found.id is not None:
+            tree = with_values(dict.fromkeys(found.id[:1]) | tree, {found.id: entity.id})
+        return replace(entity, tree=tree)
 
 
 @lru_cache(maxsize=64)

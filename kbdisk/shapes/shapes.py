@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kbdisk.entity import NOVALUE, Entity, Known, Path, Tree, at, show, with_values
 from kbdisk.schemas import values
 from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.shapes import plain
 from kbdisk.shapes.filling import fill
 from kbdisk.shapes.reading import has
 from kbdisk.shapes.seeing import Places
@@ -52,6 +54,28 @@ class Shapes:
         put = fill(self.places[of.name], path, one.kind, raw, value)
         self._check_read_back(one, raw, put, value)
         return {(*path, *within): new for within, new in put.items()}
+
+    def shaped(self, entity: Entity) -> Entity:
+        """An entity whose values are in the form that the schema takes, with each as the others are written that can be."""
+        of = self.schema.class_of(entity)
+        tree = entity.tree
+        for path, one in of.beginning(tree) if of else ():
+            value = _standing(tree, path)
+            if value is None or one.role == "ignore":
+                continue
+            bare = replace(entity, tree=with_values(tree, {path: None}))
+            with suppress(ValueError):
+                tree = with_values(tree, self.place(bare, path, value))
+        return replace(entity, tree=tree)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was learnt as plain data."""
+        return plain.to_json(self.places)
+
+    @classmethod
+    def from_json(cls, schema: Schema, told: Mapping[str, Any]) -> Shapes:
+        """What `to_json` told, of the same schema; some error where it is something else."""
+        return cls(schema, {name: Places() for name in schema.classes} | plain.from_json(told))
 
     def _property(self, entity: Entity, path: Path) -> tuple[Class, Property]:
         of = self.schema.class_of(entity)

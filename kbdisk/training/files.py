@@ -5,6 +5,7 @@
     schema.yaml         what kind of value stands where
     codec.json          what was fitted to the training entities
     tokenizer.model     the tokenizer of their text, where there is any
+    habits.json         how their values are written, where that is known
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -29,7 +30,9 @@ from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, pr
 FORMAT = 1
 WEIGHTS, SCHEMA, CODEC, WORDS = "model.safetensors", "schema.yaml", "codec.json", "tokenizer.model"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
-NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)  # and WORDS where config.json lists it
+HABITS = "habits.json"
+NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
+OPTIONAL = (WORDS, HABITS)  # needed where config.json lists them
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
@@ -42,6 +45,7 @@ SHAPES: Mapping[str, Mapping[str, type]] = {  # what each JSON file has at least
     CODEC: {"slots": list, "codecs": list, "config": dict, "left_out": list},
     METRICS: {"quality": list, "history": list, "constants": dict},
     SPLIT: {"training": list, "validation": list},
+    HABITS: {"classes": dict, "usual": dict},
 }
 ITEMS: Mapping[tuple[str, str], type] = {  # and what is in them
     (METRICS, "quality"): dict,
@@ -115,7 +119,7 @@ class Files:
 
     def check_sizes(self) -> None:
         """CheckpointError where a file is missing or has another size: tells most of what goes wrong, at once."""
-        for name in (*NEEDED, *[WORDS] * self.has(WORDS)):
+        for name in (*NEEDED, *filter(self.has, OPTIONAL)):
             self._opened(name).close()
 
     @contextmanager

@@ -21,10 +21,25 @@ from kbdisk.errors import CheckpointError, SchemaError
 from kbdisk.leaves.words import Words
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
+from kbdisk.shapes import Shapes
 from kbdisk.training import swapping, weights
 from kbdisk.training.card import markdown
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum, is_model
-from kbdisk.training.files import CARD, CODEC, FORMAT, LATER, METRICS, NEEDED, SCHEMA, SPLIT, WEIGHTS, WORDS, Files
+from kbdisk.training.files import (
+    CARD,
+    CODEC,
+    FORMAT,
+    HABITS,
+    LATER,
+    METRICS,
+    NEEDED,
+    OPTIONAL,
+    SCHEMA,
+    SPLIT,
+    WEIGHTS,
+    WORDS,
+    Files,
+)
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Record, Trained
 
@@ -68,7 +83,7 @@ def refuse_place(folder: str | os.PathLike[str], force: bool = False) -> None:
         )
     if not force:
         raise CheckpointError(named, "a model is there already. Say --force to replace it.")
-    foreign = sorted(held - {CONFIG, CARD, WORDS, *NEEDED, *LATER, *DESKTOP})
+    foreign = sorted(held - {CONFIG, CARD, *NEEDED, *OPTIONAL, *LATER, *DESKTOP})
     if foreign:
         problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."
         raise CheckpointError(named, problem)
@@ -92,7 +107,7 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         constants=metrics["constants"],
         facts=files.config["facts"],
     )
-    return Trained(codec, network.to(device).eval(), run, record)
+    return Trained(codec, network.to(device).eval(), run, record, _shapes(files, codec))
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -116,6 +131,8 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     }
     if codec.words is not None:
         files[WORDS] = codec.words.to_bytes()
+    if trained.shapes is not None:
+        files[HABITS] = _json(trained.shapes.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
     config["checksum"] = checksum(config)
     return {**files, CONFIG: _json(config), CARD: markdown(config, metrics, name).encode()}
@@ -183,6 +200,14 @@ def _codec(files: Files) -> Codec:
     told = files.json(CODEC)
     with files.understood(CODEC):
         return Codec.from_json(told, schema, words)
+
+
+def _shapes(files: Files, codec: Codec) -> Shapes | None:
+    if not files.has(HABITS):
+        return None
+    told = files.json(HABITS)
+    with files.understood(HABITS):
+        return Shapes.from_json(codec.schema, told)
 
 
 def _network(files: Files, codec: Codec, run: Run) -> DiSK:

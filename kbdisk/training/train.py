@@ -11,6 +11,7 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.schemas.schema import Schema
+from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.identity import identity
@@ -49,7 +50,9 @@ def train(
         else:
             _go_kept(trainer, watch, _opened(checkpoint, data, trainer, source or {}, resume, force))
     trainer.finish()
-    return Trained(data.codec, trainer.network, run, _record(trainer, data, source or {}))
+    return Trained(
+        data.codec, trainer.network, run, _record(trainer, data, source or {}), Shapes.learn(schema, entities)
+    )
 
 
 def _opened(

@@ -14,6 +14,7 @@ from kbdisk.entity import Entity, Path
 from kbdisk.graph import Graph
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
+from kbdisk.shapes import Shapes
 from kbdisk.tokens import Tokens
 from kbdisk.training.run import Run
 
@@ -41,6 +42,7 @@ class Trained:
     network: DiSK
     run: Run
     record: Record
+    shapes: Shapes | None = None  # how the values that it was trained on are written
 
     @property
     def schema(self) -> Schema:

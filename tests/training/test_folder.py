@@ -36,7 +36,15 @@ from kbdisk.training.folder import open_folder, save
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
-FILES = ["model.safetensors", "schema.yaml", "codec.json", "tokenizer.model", "metrics.json", "split.json"]
+FILES = [
+    "model.safetensors",
+    "schema.yaml",
+    "codec.json",
+    "tokenizer.model",
+    "metrics.json",
+    "split.json",
+    "habits.json",
+]
 
 
 @pytest.fixture
@@ -117,7 +125,7 @@ def test_an_opened_model_believes_the_same_to_the_last_bit(world, run, tmp_path)
     save(trained, tmp_path / "model")
     torch.manual_seed(1)  # what is drawn when it is built again does not count
     again = open_folder(tmp_path / "model", CPU)
-    assert (again.run, again.record, again.schema) == (trained.run, trained.record, trained.schema)
+    assert (again.run, again.record, again.shapes) == (trained.run, trained.record, trained.shapes)
     assert (again.codec.words is None) == (trained.codec.words is None)
     assert (tmp_path / "model" / "tokenizer.model").exists() == (trained.codec.words is not None)
     for ask in ("all", "nothing"):  # what is absent, and what is known, each hidden
@@ -358,7 +366,7 @@ def test_config_json_is_checked_too(saved, folder):
         assert refusal(folder).startswith("config.json: expected JSON, got what is none: ")
     (folder / "config.json").unlink()
     assert (
-        ": expected a model folder, got one with README.md, codec.json, metrics.json and 4 more and no config.json"
+        ": expected a model folder, got one with README.md, codec.json, habits.json and 5 more and no config.json"
         in (refusal(folder))
     )
 
@@ -430,7 +438,7 @@ def test_an_older_format_is_refused_with_the_reason_or_migrated(folder, monkeypa
     )
 
     def migrate(told: dict) -> dict:
-        assert told.keys() == {"config.json", "codec.json", "metrics.json", "split.json"}
+        assert told.keys() == {"config.json", "codec.json", "metrics.json", "split.json", "habits.json"}
         told["config.json"]["source"] = told["config.json"].pop("history_of_source")
         told["metrics.json"]["quality"] = [{"path": "migrated"}]
         return told
