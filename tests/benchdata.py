@@ -86,6 +86,31 @@ def write_nuclear(data: Path, count: int = 36) -> Path:
     return data
 
 
+def write_kb(data: Path, count: int = 40) -> Path:
+    """Towns in two countries, one at each end of the world; a town of each four is asked for."""
+    towns = [f"t{place}" for place in range(count)]
+    entities = [*towns, "north", "south"]
+    _lines(data / "kb" / "fb15k237" / "entity2id.txt", [f"/m/{name}\t{at}" for at, name in enumerate(entities)])
+    _lines(data / "kb" / "fb15k237" / "relation2id.txt", ["/town/country\t0", "/town/near\t1"])
+    country = [f"{at} {count + at % 2} 0" for at in range(count)]
+    near = [f"{at} {(at + step) % count} 1" for at in range(count) for step in (2, 4)]
+    for name, lines in (("train", country), ("valid", near), ("test", [])):
+        _lines(data / "kb" / "fb15k237" / f"{name}2id.txt", lines)
+    numbers = [[name, "location.geocode.latitude", (60.0, -60.0)[at % 2] + at / count] for at, name in enumerate(towns)]
+    numbers += [[name, "location.location.area", 100.0 * (at % 2) + at] for at, name in enumerate(towns)]
+    folder = data / "kb" / "mrap_fb15k"
+    _table(folder / "train_100", ["0", "1", "2"], [one for at, one in enumerate(numbers) if at % 4 != 3])
+    _table(folder / "dev", ["0", "1", "2"], [one for at, one in enumerate(numbers) if at % 4 == 3])
+    header = ["cell1", "", *(f"{name}-MAE" for name in ("long", "lat", "area"))]
+    _table(folder / "published_fb15k_from_notebook.csv", header, [["cell1", "MrAP_cross-100", 4.0, 1.5, 10.0]])
+    return data
+
+
+def _lines(file: Path, lines: list[str]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join([str(len(lines)), *lines]) + "\n")
+
+
 def _table(file: Path, header: list[str], rows: list[list[object]]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", newline="") as stream:
