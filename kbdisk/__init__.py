@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.entity import (
@@ -21,8 +22,6 @@ from kbdisk.errors import KBDiskError, KBDiskWarning
 from kbdisk.loaders import KB, load, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kbdisk.api import Model, open, train
     from kbdisk.schemas.inference import Inference
     from kbdisk.schemas.schema import Schema
@@ -61,11 +60,14 @@ __all__ = [
 ]
 
 
-def infer(kb: Iterable[Entity], **options: Any) -> Inference:
+def infer(kb: Any, **options: Any) -> Inference:
     """The schema that a knowledge base, or any entities, seem to have, with the reason for each property."""
     from kbdisk.schemas.inference import infer
 
-    return infer(kb, **options)
+    entities = isinstance(kb, KB | Iterator) or (
+        isinstance(kb, list | tuple) and all(type(one) is Entity for one in kb)
+    )
+    return infer(kb if entities else load(kb), **options)
 
 
 def __getattr__(name: str) -> Any:

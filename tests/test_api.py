@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -159,6 +161,13 @@ def test_a_schema_that_knows_nothing_of_the_source_is_told():
         trained([{"wieght": 1, "x": 2}] * 20, "phone")
     assert "expected properties of the schema, such as " in str(error.value)
     assert str(error.value).endswith("got wieght, x. Did you mean 'weight'?")
+
+
+def test_a_schema_is_inferred_of_whatever_is_a_knowledge_base():
+    kb = kbdisk.load(PHONES)
+    dicts = [json.loads(line) for line in Path(PHONES).read_text().splitlines()]
+    found = [kbdisk.infer(one) for one in (kb, PHONES, list(kb), iter(kb), dicts)]
+    assert all(one == found[0] for one in found)
 
 
 def test_too_few_entities_are_told():
