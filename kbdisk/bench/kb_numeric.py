@@ -65,8 +65,8 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
         raise ConfigError("--split", f"expected paper, the only one of kb-numeric, got {options.split!r}.")
     links, published = read_links(options.data), read_published(options.data)
     for seed in options.seeds:
-        task = _task(options, links, seed)
-        for one in (_ours(task, options, seed, teller), *_others(task, options, seed, teller)):
+        wanted = task(options, links, seed)
+        for one in (_ours(wanted, options, seed, teller), *_others(wanted, options, seed, teller)):
             yield replace(one, split=options.split, part=options.part, seed=seed, details={"published": published})
 
 
@@ -108,7 +108,7 @@ def read_published(data: Path) -> dict[str, dict[str, float]]:
     }
 
 
-def _task(options: Options, links: Mapping[str, Mapping[str, list[str]]], seed: int) -> Task:
+def task(options: Options, links: Mapping[str, Mapping[str, list[str]]], seed: int) -> Task:
     """Entities with a number of train; of each that is asked for one more, with this number beside."""
     known = read_numbers(options.data, "train_100")
     asked = [] if options.validation else read_numbers(options.data, "dev")

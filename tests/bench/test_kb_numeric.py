@@ -21,7 +21,7 @@ def options(tmp_path) -> Options:
 
 
 def test_a_relation_with_one_link_each_is_a_link_and_another_a_set(options):
-    task = kb_numeric._task(options, kb_numeric.read_links(options.data), 0)
+    task = kb_numeric.task(options, kb_numeric.read_links(options.data), 0)
     town = next(one for one in task.train if one.id == "t4")
     assert town.tree == {
         "/town/country": Link("north"),
@@ -32,7 +32,7 @@ def test_a_relation_with_one_link_each_is_a_link_and_another_a_set(options):
 
 
 def test_numbers_of_dev_are_asked_one_by_one_and_are_known_of_nobody_else(options):
-    task = kb_numeric._task(options, kb_numeric.read_links(options.data), 0)
+    task = kb_numeric.task(options, kb_numeric.read_links(options.data), 0)
     asked = {id for id, _, _ in task.numbers}
     assert {"t3", "t7"} < asked
     assert not asked & {one.id for one in task.train if LATITUDE in one.tree}
@@ -41,12 +41,13 @@ def test_numbers_of_dev_are_asked_one_by_one_and_are_known_of_nobody_else(option
 
 def test_validation_is_of_train(options):
     links = kb_numeric.read_links(options.data)
-    whole, held = (kb_numeric._task(one, links, 0) for one in (options, replace(options, validation=True)))
+    whole, held = (kb_numeric.task(one, links, 0) for one in (options, replace(options, validation=True)))
     dev = set(kb_numeric.read_numbers(options.data, "dev"))
     known = set(kb_numeric.read_numbers(options.data, "train_100"))
     assert set(whole.numbers) == dev
     assert set(held.numbers) < known
-    assert len(held.train) < len(whole.train)
+    seen = {(one.id, key, value) for one in held.train for key, value in one.tree.items() if isinstance(value, float)}
+    assert seen == known - set(held.numbers)
 
 
 def test_a_run_measures_ours_beside_the_constant_and_what_is_published(options, tmp_path):
