@@ -24,6 +24,7 @@ from kbdisk.schemas import leaf
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 
 if TYPE_CHECKING:
+    from kbdisk.baselines.base import Hidden
     from kbdisk.graph import Graph
 
 SOURCE = "thunlp/OpenKE (FB15k-237) and bayrameda/MrAP"
@@ -188,7 +189,7 @@ def _others(task: Task, options: Options, seed: int, teller: Teller) -> Iterator
     from kbdisk.graph import Graph
 
     graph: Graph = Graph.read(task.schema, task.train)
-    asked = {(OF, (name,)): frozenset([(name,)]) for name in NAMES.values()}
+    asked: Hidden = {(OF, (name,)): frozenset([(name,)]) for name in NAMES.values()}
     for method in dict.fromkeys(("constant", *options.against)):
         teller.say(f"kb-numeric: {method}, seed {seed}")
         with teller.counting(method) as told:
