@@ -28,6 +28,8 @@ BY_SIZE: tuple[tuple[int, dict[str, Any]], ...] = (  # from so many values on
     (0, {"iterations": 300, "depth": 4, "learning_rate": 0.05}),
 )
 LABELS = 10  # with more of them trees become fewer, and steps larger: each tree is one of every label
+MANY = 20  # labels; with more of them trees see categories as they are, not by how often each label stands beside each
+PLAIN: dict[str, Any] = {"one_hot_max_size": 255, "simple_ctr": ["Counter"], "combinations_ctr": ["Counter"]}
 FEWEST, LARGEST = 0.1, 0.3  # the share of trees that stays at least; the largest step
 TRIALS = 10  # settings that are drawn
 SHARE = 0.2  # of the training entities that settings are compared on
@@ -77,7 +79,7 @@ class Task:
             "logging_level": "Silent",
         }
         if self.loss == "MultiClass":
-            fixed["classes_count"] = self.labels
+            fixed |= {"classes_count": self.labels, **(PLAIN if self.labels > MANY else {})}
         unheard = io.StringIO()  # it speaks of labels that a part of the entities does not have
         kept: dict[str, Any] = {"log_cout": unheard, "log_cerr": unheard}
         if held_out:

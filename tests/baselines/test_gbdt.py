@@ -137,6 +137,15 @@ def test_nothing_is_written_where_one_stands(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_many_labels_are_told_apart_by_categories_as_they_are():
+    schema = of_one_class({("near",): Property(Category()), ("best",): Property(Category())})
+    things = [Entity(f"t{n}", {"near": f"n{n % 30}", "best": f"b{n % 30}"}) for n in range(240)]
+    assert len({one.tree["best"] for one in things}) > boosting.MANY
+    one = GBDT(trees=40).fit(schema, things)
+    assert one.tellers["", ("best",)].booster.get_params()["simple_ctr"] == ["Counter"]
+    assert one.predict("", ("best",), things[:30]) == [f"b{n}" for n in range(30)]
+
+
 # ---------------------------------------------------------------- settings
 
 
