@@ -85,9 +85,9 @@ def _remove(tree: Tree, path: Path) -> None:
     here: Any = tree
     for key in path[:-1]:
         here = here[key]
-    last = path[-1]
+    last: Any = path[-1]
     if isinstance(here, list) and last != len(here) - 1:
-        here[last] = None  # type: ignore[call-overload]
+        here[last] = None
         return
     del here[last]
     if not here and path[1:]:
