@@ -37,10 +37,14 @@ def section(name: str, results: Path, page: Path) -> Iterator[str]:
     stored = read(results / f"{name}.jsonl")
     for table in opened(name).tables([one for one in stored if one.part == "test"] or stored):
         yield from markdown(table)
-    for picture in [results / f"{name}.png", *sorted(results.glob(f"{name}-*.png"))]:
-        if picture.exists():
-            yield f"![{picture.stem}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
-            yield ""
+    for picture in pictures(results, name):
+        yield f"![{picture.stem}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
+        yield ""
+
+
+def pictures(results: Path, name: str) -> list[Path]:
+    """What is drawn of a bench: NAME.png, or one for each of its parts, NAME-PART.png."""
+    return [*results.glob(f"{name}.png"), *sorted(results.glob(f"{name}-*.png"))]
 
 
 def markdown(table: Table) -> Iterator[str]:

@@ -13,6 +13,7 @@ from kbdisk.bench import BENCHES
 from kbdisk.cli.counting import counting
 from kbdisk.cli.train import PRESETS
 from kbdisk.cli.trainbar import training
+from kbdisk.errors import ConfigError
 
 if TYPE_CHECKING:
     from kbdisk.bench.base import Options, Table, Teller
@@ -107,6 +108,7 @@ def _options(told: dict[str, Any]) -> Options:
 
 def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
     from kbdisk.bench import opened
+    from kbdisk.bench.pages import pictures
     from kbdisk.bench.results import append, read, stamped
 
     of, file = opened(name), out / f"{name}.jsonl"
@@ -118,9 +120,13 @@ def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
     finally:
         if found:
             click.echo("\n\n".join(shown(table) for table in of.tables(found)))
-    picture = out / f"{name}.png"
-    drawn = of.figure(read(file), picture)
-    teller.say(f"stored in {file}" + (f", drawn in {picture}" if drawn else ""))
+    teller.say(f"stored in {file}")
+    try:
+        drawn = of.figure(read(file), out / f"{name}.png")
+    except ConfigError as error:  # without matplotlib
+        teller.say(f"no picture: {error.problem}")
+    else:
+        teller.say(f"drawn in {', '.join(map(str, pictures(out, name)))}" if drawn else "no picture: nothing to draw")
 
 
 def shown(table: Table) -> str:
