@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".kbdisk"
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
+GROWTH = 0.7  # the power of how many more there are
 ENTITIES = 1000
 READ = 4  # texts of a class that are evidence: of countries that have their names in fifty languages, the first
 MADE_HERE = "kbdisk complete"  # the maker of a model that may be made anew
@@ -54,8 +55,8 @@ class Wanted:
 
 
 def fitting_budget(entities: int) -> float:
-    """Seconds of training: a minute for a thousand entities or fewer, ten for a hundred thousand or more."""
-    return round(min(MINUTE * math.sqrt(max(entities, ENTITIES) / ENTITIES), LONGEST))
+    """Seconds of training: a minute for a thousand entities or fewer, five for ten thousand, ten at most."""
+    return round(min(MINUTE * (max(entities, ENTITIES) / ENTITIES) ** GROWTH, LONGEST))
 
 
 @dataclass(frozen=True)
