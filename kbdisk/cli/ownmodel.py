@@ -6,7 +6,6 @@ short goes on. Text is read, not learnt to be written, unless it is named: that 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
