@@ -95,7 +95,7 @@ class Drawing:
             distinct(leaves, prefix)
         tree = self.schema.tree(leaves, reading.of)
         if found.id is not None:
-            tree = with_values(dict.fromkeys(found.id[:1]) | tree, {found.id: entity.id})
+            tree = with_values({str(found.id[0]): None} | tree, {found.id: entity.id})
         return replace(entity, tree=tree)
 
 
