@@ -65,10 +65,12 @@ def trained(task: Task, options: Options, seed: int, teller: Teller) -> Model:
 
 
 def ours(model: Model, task: Task, options: Options, seed: int, teller: Teller) -> Result:
-    """What a model comes to."""
+    """What a model comes to; beside its errors the mean -log p of what was asked for."""
     facts = dict(model.record.facts)
+    nats: dict[Path, list[float]] = {}
     with teller.counting(f"{task.bench}: asking") as told:
-        rows = scores(task, said(model, task, told))
+        rows = scores(task, said(model, task, told, nats))
+    means = {one.name: math.fsum(own) / len(own) for one in task.asked if (own := nats.get(one.path))}
     return Result(
         **_of(task),
         method=OURS,
@@ -79,12 +81,13 @@ def ours(model: Model, task: Task, options: Options, seed: int, teller: Teller) 
         run=model.trained.run.to_json(),
         steps=facts["steps"],
         seconds=facts["seconds"],
+        details={"nats": means},
         facts={name: facts[name] for name in ("device", "parameters", "best_step")},
     )
 
 
-def said(model: Model, task: Task, told: Told | None = None) -> Said:
-    """What a model says of each value that is known: the mean of a number, else what is likeliest."""
+def said(model: Model, task: Task, told: Told | None = None, nats: dict[Path, list[float]] | None = None) -> Said:
+    """What a model says of each value that is known: the mean of a number, else what is likeliest. `nats` get -log p."""
     from kbdisk.evaluation.exam import Exam, Scope
 
     exam = Exam.of(model.trained, task.scored, None, Scope(limit=ALL, texts=ALL))
@@ -94,6 +97,8 @@ def said(model: Model, task: Task, told: Told | None = None) -> Said:
         slot = slots[case.slot]
         if slot.path in found:
             found[slot.path][case.entity] = case.mean if slot.kind == "number" else case.said
+            if nats is not None and case.nats is not None:
+                nats.setdefault(slot.path, []).append(case.nats)
     return found.__getitem__
 
 

@@ -52,6 +52,7 @@ def test_a_result_says_all_that_is_needed_to_have_it_again(bench):
     )
     assert one["steps"] == one["run"]["train"]["steps"] == 3
     assert one["seconds"] > 0
+    assert list(one["details"]["nats"]) == gsm.NAMES
     assert one["facts"].keys() >= {"date", "commit", "machine", "python", "torch", "kbdisk", "device"}
 
 

@@ -52,7 +52,8 @@ def phones(tmp_path):
 
 def test_ours_is_scored_as_evaluate_scores_it(phones):
     task, model = phones
-    ours = {row.name: row for row in scores(task, said(model, task))}
+    nats: dict = {}
+    ours = {row.name: row for row in scores(task, said(model, task, nats=nats))}
     paths = {asked.name: ".".join(map(str, asked.path)) for asked in gsm.ASKED}
     rows = {
         row["path"]: row for row in evaluate(model.trained, list(task.scored), None, Scope(limit=10**6, texts=10**6))
@@ -61,6 +62,8 @@ def test_ours_is_scored_as_evaluate_scores_it(phones):
         row = rows[paths[name]]
         wanted = row["rmse"] if row["kind"] == "number" else row["ours"]
         assert (one.value, one.n) == (pytest.approx(wanted), row["n"])
+        own = nats[next(asked.path for asked in gsm.ASKED if asked.name == name)]
+        assert sum(own) / len(own) == pytest.approx(row["nats"])
     assert set(paths.values()) == set(rows)
 
 
