@@ -71,7 +71,8 @@ def evaluate(
     nats, -log p of a value.
 
     --against has baselines learn from the entities of SOURCE that MODEL was trained on, and asks them the same: gbdt is
-    CatBoost, a model for each property from all others, its numbers learnt for RMSE (gbdt-median: MAE, too).
+    CatBoost, a model for each property from all others, its numbers learnt for RMSE (gbdt-median: for MAE, too; in
+    gbdt-filled constants stand where something is missing; gbdt-grid searches for settings, which takes ten times as long).
 
     \b
     kbdisk evaluate phones.kbdisk phones.jsonl
