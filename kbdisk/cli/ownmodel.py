@@ -55,7 +55,8 @@ class Wanted:
 
 def fitting_budget(entities: int) -> float:
     """Seconds of training: a minute for a thousand entities or fewer, five for ten thousand, ten at most."""
-    return round(min(MINUTE * (max(entities, ENTITIES) / ENTITIES) ** GROWTH, LONGEST))
+    more: float = (max(entities, ENTITIES) / ENTITIES) ** GROWTH
+    return round(min(MINUTE * more, LONGEST))
 
 
 @dataclass(frozen=True)

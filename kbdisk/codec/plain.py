@@ -15,7 +15,7 @@ FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy")
 
 def to_json(slot: Slot, column: int) -> dict[str, Any]:
     """A slot, and which of the codecs it has."""
-    over = None
+    over: dict[str, Any] | None = None
     if slot.over is not None:
         over = {"of": slot.over.of, "link": list(slot.over.link), "read": list(slot.over.read)}
         over |= {"told": slot.over.told, "whole": slot.over.whole}

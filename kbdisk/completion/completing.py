@@ -132,9 +132,9 @@ class Completing(Iterator[Completion]):
             yield from ((of, graph.leaves(id)) for id in graph.entities() if (of := graph.of(id)) is not None)
             return
         for entity in self.entities:
-            of = self.schema.class_of(entity)
-            if of is not None:
-                yield of.name, self.schema.leaves(entity)
+            known = self.schema.class_of(entity)
+            if known is not None:
+                yield known.name, self.schema.leaves(entity)
 
     def _gaps(self, entity: Entity, reading: Reading) -> list[Gap]:
         fields = self.fields[reading.of]

@@ -174,8 +174,8 @@ class Filler:
         picked = given.pick(chosen)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
         said, sure = self.keys.settled(batch, picked, said, self.trusting)
-        for kind, one in picked.kinds.items():
-            done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
+        for kind, asked_of in picked.kinds.items():
+            done = done.with_values(kind, places[asked_of.tokens] - done.spans[kind][0], said[kind])
         told = {
             answer.token: replace(answer, confidence=sure.get(answer.token, answer.confidence))
             for answer in answers(self.codec, batch, picked, said=said)
