@@ -33,6 +33,7 @@ class Options:
     config: str | None = None  # a run file over the preset
     seeds: tuple[int, ...] = (0, 1, 2)
     against: tuple[str, ...] = ()  # rows of BASELINES
+    ours: bool = True  # or only those
     validation: bool = False  # score on a tenth of train, and leave test alone
     split: str = "paper"
     only: tuple[str, ...] = ()  # data sets, or variants, by name; all where empty

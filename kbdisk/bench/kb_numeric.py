@@ -67,7 +67,7 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
     links, published = read_links(options.data), read_published(options.data)
     for seed in options.seeds:
         wanted = task(options, links, seed)
-        for one in (_ours(wanted, options, seed, teller), *_others(wanted, options, seed, teller)):
+        for one in _measured(wanted, options, seed, teller):
             yield replace(one, split=options.split, part=options.part, seed=seed, details={"published": published})
 
 
@@ -152,6 +152,12 @@ def _given(links: Mapping[str, Mapping[str, list[str]]]) -> dict[str, dict[str, 
 
 
 # ---------------------------------------------------------------- methods
+
+
+def _measured(task: Task, options: Options, seed: int, teller: Teller) -> Iterator[Result]:
+    if options.ours:
+        yield _ours(task, options, seed, teller)
+    yield from _others(task, options, seed, teller)
 
 
 def _ours(task: Task, options: Options, seed: int, teller: Teller) -> Result:

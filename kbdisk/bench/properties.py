@@ -151,10 +151,11 @@ def _error(kind: str, scale: Callable[[Entity], float] | None, known: Sequence[t
 
 
 def measured(tasks: Sequence[Task], options: Options, seed: int, teller: Teller) -> Iterator[Result]:
-    """Ours, one model for all tasks, then each baseline."""
-    model = trained(tasks[0], options, seed, teller)
-    for task in tasks:
-        yield ours(model, task, options, seed, teller)
+    """Ours, one model for all tasks, where that is wanted; then each baseline."""
+    if options.ours:
+        model = trained(tasks[0], options, seed, teller)
+        for task in tasks:
+            yield ours(model, task, options, seed, teller)
     for name in options.against:
         for task in tasks:
             yield against(name, task, seed, teller)

@@ -39,6 +39,7 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
 @click.option("--split", metavar="SPLIT", default="paper", show_default=True, help="Of gsm: paper, names or random.")
 @click.option("--validation", is_flag=True, help="Score on a tenth of what is trained on; leave test alone.")
 @click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt.")
+@click.option("--not-ours", is_flag=True, help="Train nothing of ours: gsm, nuclear, kb-numeric; only --against.")
 @click.option("--only", metavar="NAMES", default="", help="Some data sets or variants, of benches that have several.")
 @click.option(
     "--samples",
@@ -101,9 +102,13 @@ def _options(told: dict[str, Any]) -> Options:
         from kbdisk.baselines import refuse_unknown
 
         refuse_unknown(against, "--against")
+    if told["not_ours"] and not against:
+        raise click.UsageError("--not-ours leaves nothing to measure: name something with --against.")
     seeds = tuple(range(told["seed"], told["seed"] + told["seeds"]))
     same = {key: told[key] for key in SAME}
-    return Options(data_folder(told["data"]), seeds=seeds, against=against, only=only, **same)
+    return Options(
+        data_folder(told["data"]), seeds=seeds, against=against, ours=not told["not_ours"], only=only, **same
+    )
 
 
 def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:

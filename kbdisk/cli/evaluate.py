@@ -49,8 +49,12 @@ CURVE_LIMIT, CURVE_TEXTS = 200, 50
     help=f"Values of each property that are asked for, at most.  [default: {LIMIT}; {CURVE_LIMIT} in a curve]",
 )
 @click.option("--whole", is_flag=True, help="Hide all parts of a date, a quantity or a list at once, not one by one.")
-@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Which values are asked for where not all are.")
-@click.option("--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda.")
+@click.option(
+    "--seed", metavar="N", type=int, default=0, show_default=True, help="Which values are asked for where not all are."
+)
+@click.option(
+    "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
+)
 @click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables; RMSE and all else, too.")

@@ -250,4 +250,5 @@ def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
     if len(set(one)) < 2 or len(set(other)) < 2:
         return 0.0
     ranks = np.stack([np.unique(np.array(each), return_inverse=True)[1] for each in (one, other)])
-    return float(np.corrcoef(ranks)[0, 1])
+    matrix: Any = np.corrcoef(ranks)
+    return float(matrix[0, 1])

@@ -174,25 +174,34 @@ class Filler:
         picked = given.pick(chosen)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
         said, sure = self.keys.settled(batch, picked, said, self.trusting)
-        for kind, asked_of in picked.kinds.items():
-            done = done.with_values(kind, places[asked_of.tokens] - done.spans[kind][0], said[kind])
+        for kind, one in picked.kinds.items():
+            done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
         told = {
             answer.token: replace(answer, confidence=sure.get(answer.token, answer.confidence))
             for answer in answers(self.codec, batch, picked, said=said)
         }
-        asked = kept.asked
-        values = self.codec.leaves(done, asked)
-        repeated = self._draws(kept, asked, generator)
-        for entity, several in enumerate(found):
-            for one in several:
-                if not one.why_not and any(sure.get(token) == 0 for token in one.tokens.values()):
-                    one.why_not = TAKEN
-                if one.why_not:
-                    continue
-                one.answers |= {path: told[token] for path, token in one.tokens.items()}
-                leaves = {path: values[entity][path] for path in one.tokens if path in values[entity]}
-                one.leaves |= {path: self._shortened(leaf, one.answers[path]) for path, leaf in leaves.items()}
-                one.draws = [{path: each[path] for path in one.tokens if path in each} for each in repeated[entity]]
+        values = self.codec.leaves(done, kept.asked)
+        repeated = self._draws(kept, kept.asked, generator)
+        for several, leaves, draws in zip(found, values, repeated, strict=True):
+            for filling in several:
+                if not filling.why_not:
+                    self._take(filling, told, leaves, draws)
+
+    def _take(
+        self,
+        one: Filling,
+        told: Mapping[int, Answer],
+        values: Mapping[Path, Any],
+        draws: Sequence[Mapping[Path, Any]],
+    ) -> None:
+        """What was said for one gap, of all that was said of its entity."""
+        one.answers |= {path: told[token] for path, token in one.tokens.items()}
+        if any(answer.confidence == 0 and answer.slot in self.keys.partners for answer in one.answers.values()):
+            one.why_not = TAKEN
+            return
+        leaves = {path: values[path] for path in one.tokens if path in values}
+        one.leaves |= {path: self._shortened(leaf, one.answers[path]) for path, leaf in leaves.items()}
+        one.draws = [{path: each[path] for path in one.tokens if path in each} for each in draws]
 
     def _shortened(self, leaf: Any, answer: Answer) -> Any:
         """A value without digits that say nothing; one that occurs again and again is as it is."""
