@@ -36,19 +36,17 @@ def draw_ratios(
     columns |= {name: dict(own) for name, own in published.items()}
     base = "constant" if "constant" in columns else next(iter(published), "")
     rows = [name for name in names if columns.get(base, {}).get(name)]
-    if not results or not rows:
+    others = {name: own for name, own in columns.items() if name != base and not own.keys().isdisjoint(rows)}
+    if not results or not others:
         return False
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         places = range(len(rows), 0, -1)
         axes.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        for (name, own), mark in zip(columns.items(), MARKS * len(columns), strict=False):
-            if name != base:
-                points = [
-                    (own[row] / columns[base][row], at) for row, at in zip(rows, places, strict=True) if row in own
-                ]
-                _points(axes, points, name, mark)
+        for (name, own), mark in zip(others.items(), MARKS * len(others), strict=False):
+            points = [(own[row] / columns[base][row], at) for row, at in zip(rows, places, strict=True) if row in own]
+            _points(axes, points, name, mark)
         axes.set_yticks(list(places), rows)
         axes.set_xlim(left=0)
         axes.grid(axis="both", color=GRID, linewidth=0.8)
