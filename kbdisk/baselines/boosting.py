@@ -30,8 +30,17 @@ BY_SIZE: tuple[tuple[int, dict[str, Any]], ...] = (  # from so many values on
 )
 LABELS = 10  # with more of them trees become fewer, and steps larger: each tree is one of every label
 MANY = 20  # labels; with more of them trees see categories as they are, not by how often each label stands beside each
-PLAIN: dict[str, Any] = {"one_hot_max_size": 255, "simple_ctr": ["Counter"], "combinations_ctr": ["Counter"]}
-FEWEST, LARGEST = 0.1, 0.3  # the share of trees that stays at least; the largest step
+PLAIN: dict[str, Any] = {
+    "one_hot_max_size": 255,
+    "simple_ctr": ["Counter"],
+    "combinations_ctr": ["Counter"],
+    "border_count": 64,
+}
+OF_MANY = {
+    "depth": 6,
+    "l2_leaf_reg": 0.3,
+}  # at most; a leaf has little of each label, which CatBoost's 3 would hold down
+FEWEST, LARGEST = 0.15, 0.2  # the share of trees that stays at least; the largest step
 TRIALS = 10  # settings that are drawn
 SHARE = 0.2  # of the training entities that settings are compared on
 PATIENCE = 50  # trees without gain after which a trial ends
@@ -111,7 +120,7 @@ def settings_for(values: int, labels: int = 1) -> dict[str, Any]:
     share = min(1.0, max(FEWEST, LABELS / labels))
     found["iterations"] = max(1, round(share * found["iterations"]))
     found["learning_rate"] = min(LARGEST, found["learning_rate"] / share)
-    return found
+    return found | OF_MANY | {"depth": min(found["depth"], OF_MANY["depth"])} if labels > MANY else found
 
 
 def drawn(draw: random.Random, loss: str) -> dict[str, Any]:
