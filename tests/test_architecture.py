@@ -24,6 +24,8 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["hiding"],
     ["diffusion"],
     ["likelihood", "estimates", "marginals", "trust"],
+    ["metrics"],
+    ["constants"],
     ["scoring"],
     ["training", "baselines"],
     ["sampling", "embedding"],

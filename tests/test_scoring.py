@@ -12,16 +12,18 @@ from models import tiny
 from worlds import PHONES, phones
 
 from kbdisk.codec import Codec
+from kbdisk.constants import Constant, Constants
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link, Text
 from kbdisk.hiding import Hiding, hide
 from kbdisk.leaves.sets import PADDING
 from kbdisk.marginals import Marginals
+from kbdisk.metrics import error
 from kbdisk.schemas.leaf import Boolean, Category, Number, Set
 from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.leaf import Text as TextLeaf
 from kbdisk.schemas.schema import Property, of_one_class
-from kbdisk.scoring import Case, Constant, Constants, cases, error, score_rows
+from kbdisk.scoring import Case, cases, score_rows
 
 SCHEMA = of_one_class(
     {

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from kbdisk.codec.reading import Reading
+from kbdisk.constants import constant_of
 from kbdisk.entity import Path
-from kbdisk.scoring import constant_of, label, members
+from kbdisk.metrics import label, members
 
 if TYPE_CHECKING:
     import pandas

@@ -7,8 +7,8 @@ from typing import Any
 
 from kbdisk.baselines.base import NOTHING, Answer, Baseline, Leaf, Watch
 from kbdisk.codec.reading import Reading
+from kbdisk.constants import constant_of
 from kbdisk.graph import Graph
-from kbdisk.scoring import constant_of
 
 
 class Same(Baseline):

@@ -16,9 +16,10 @@ from kbdisk.baselines.columns import Columns
 from kbdisk.baselines.tellers import TELLERS, Constant, Teller
 from kbdisk.codec.reading import Reading
 from kbdisk.codec.slots import Source
+from kbdisk.constants import constant_of
 from kbdisk.entity import Path
 from kbdisk.graph import Graph, pattern
-from kbdisk.scoring import constant_of, label
+from kbdisk.metrics import label
 
 if TYPE_CHECKING:
     import pandas

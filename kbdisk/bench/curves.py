@@ -105,7 +105,7 @@ Errors = dict[int, dict[int, tuple[float, float]]]  # slot -> entity -> ours, th
 
 
 def _errors(exam: Any, cases: Sequence[Any]) -> Errors:
-    from kbdisk.scoring import error
+    from kbdisk.metrics import error
 
     found: Errors = {}
     for one in cases:

@@ -211,7 +211,7 @@ def _others(task: Task, options: Options, seed: int, teller: Teller) -> Iterator
 
 def scores(numbers: Sequence[Number], answers: Sequence[Any]) -> list[Row]:
     """A row for each attribute: how far answers are off, on average."""
-    from kbdisk.scoring import error
+    from kbdisk.metrics import error
 
     rows = []
     for short, name in NAMES.items():

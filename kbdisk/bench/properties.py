@@ -142,7 +142,7 @@ def scores(task: Task, answers: Said) -> list[Row]:
 
 
 def _error(kind: str, scale: Callable[[Entity], float] | None, known: Sequence[tuple[Entity, Any, Any]]) -> float:
-    from kbdisk.scoring import error
+    from kbdisk.metrics import error
 
     if kind != "number":
         return math.fsum(error(kind, truth, answer) for _, truth, answer in known) / len(known)

@@ -121,27 +121,21 @@ def _range(values: Sequence[float]) -> str:
 def drawn_picture(results: Sequence[Result], path: Path) -> bool:
     """Each set's scores less the published one of its real rows; False where there is none."""
     from kbdisk.bench.pictures import drawn
-    from kbdisk.plots import COLOURS, GRID, INK, PALE
+    from kbdisk.plots import GRID, INK
 
     columns = by_column(results)
-    names = [name for name in PUBLISHED if any(name in own for own in columns.values())]
+    names = [name for name in reversed(PUBLISHED) if any(name in own for own in columns.values())]
     if not names:
         return False
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         axes.axvline(0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        for place, name in enumerate(reversed(names)):
-            known = PUBLISHED[name]
-            for one, mark in (("disk", "s"), ("tabddpm", "D")):
-                axes.plot(
-                    getattr(known, one) - known.real, place, mark, color=PALE, label=None if place else BESIDE[one]
-                )
-            for (method, own), mark in zip(columns.items(), "oPX*v" * len(columns), strict=False):
-                if name in own:
-                    colour = INK if method == REAL else COLOURS["number"]
-                    axes.plot(own[name].mean - known.real, place, mark, color=colour, label=None if place else method)
-        axes.set_yticks(range(len(names)), list(reversed(names)))
+        for label, (own, mark, colour) in _series(columns).items():
+            points = [(own[name] - PUBLISHED[name].real, at) for at, name in enumerate(names) if name in own]
+            if points:
+                axes.plot(*zip(*points, strict=True), mark, color=colour, label=label)
+        axes.set_yticks(range(len(names)), names)
         axes.grid(axis="both", color=GRID, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.set_xlabel("score less that of the real rows, as published")
@@ -150,3 +144,17 @@ def drawn_picture(results: Sequence[Result], path: Path) -> bool:
 
     drawn(path, 7.6, 1.6 + 0.4 * len(names), draw)
     return True
+
+
+def _series(columns: Mapping[str, Mapping[str, Figure]]) -> dict[str, tuple[dict[str, float], str, str]]:
+    """What is drawn by its label: a score for each set, a mark, a colour."""
+    from kbdisk.plots import COLOURS, INK, PALE
+
+    found = {
+        BESIDE[one]: ({name: getattr(known, one) for name, known in PUBLISHED.items()}, mark, PALE)
+        for one, mark in (("disk", "s"), ("tabddpm", "D"))
+    }
+    for (method, own), mark in zip(columns.items(), "oPX*v" * len(columns), strict=False):
+        means = {name: one.mean for name, one in own.items() if name in PUBLISHED}
+        found[method] = (means, mark, INK if method == REAL else COLOURS["number"])
+    return found

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from kbdisk.batch import Batch
+from kbdisk.constants import Constant, Constants
 from kbdisk.marginals import Marginals
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.scoring import Constant, Constants, property_of
+from kbdisk.scoring import property_of
 from kbdisk.training.trained import Trained
 
 

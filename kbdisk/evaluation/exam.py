@@ -15,6 +15,7 @@ from torch import Tensor
 
 from kbdisk.codec import Codec
 from kbdisk.codec.reading import Reading, read
+from kbdisk.constants import Constants
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path
 from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
@@ -22,7 +23,7 @@ from kbdisk.graph import Graph
 from kbdisk.marginals import Marginals
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
-from kbdisk.scoring import Case, Constants, cases, score_rows
+from kbdisk.scoring import Case, cases, score_rows
 from kbdisk.tokens import Tokens
 from kbdisk.training.trained import CHUNK, Trained
 

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from kbdisk.batch import Batch
 from kbdisk.codec import Codec
+from kbdisk.constants import Constants
 from kbdisk.diffusion import Model, beliefs, score
 from kbdisk.hiding import Hidden, Hiding, hide
 from kbdisk.marginals import Marginals
-from kbdisk.scoring import Constants, cases, score_rows
+from kbdisk.scoring import cases, score_rows
 from kbdisk.tokens import Tokens
 from kbdisk.training.trained import batches
 

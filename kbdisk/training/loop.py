@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from kbdisk.codec import Codec
+from kbdisk.constants import Constants
 from kbdisk.diffusion import loss
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
-from kbdisk.scoring import Constants
 from kbdisk.tokens import Tokens
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average

@@ -18,12 +18,12 @@ from kbdisk.baselines.constant import Same
 from kbdisk.baselines.gbdt import GBDT
 from kbdisk.codec import Codec
 from kbdisk.codec.reading import read
+from kbdisk.constants import Constants
 from kbdisk.entity import Date, Entity, Link, Quantity
 from kbdisk.errors import ConfigError
 from kbdisk.schemas.composites import Date as DateKind
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Property, of_one_class
-from kbdisk.scoring import Constants
 
 KINDS = [Same, lambda: GBDT(trees=3), lambda: GBDT(trees=3, filled=True), lambda: GBDT(trees=3, estimate="median")]
 NAMES = ["constant", "gbdt", "filled", "median"]

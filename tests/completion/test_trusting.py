@@ -8,7 +8,7 @@ import pytest
 from things import entities
 
 from kbdisk.completion import complete, filling
-from kbdisk.scoring import Constants
+from kbdisk.constants import Constants
 from kbdisk.training.trained import Trained
 
 

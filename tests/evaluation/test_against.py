@@ -17,7 +17,7 @@ from kbdisk.entity import Entity
 from kbdisk.errors import LoadError, SchemaError
 from kbdisk.evaluation import Rivals, Scope, Sides, curve, evaluate, training_entities
 from kbdisk.evaluation.exam import Exam
-from kbdisk.scoring import METRICS
+from kbdisk.metrics import METRICS
 
 SCOPE = Scope(limit=8, texts=3)
 
