@@ -29,6 +29,7 @@ UNMET = -1  # the code of a label that has none
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 Said: TypeAlias = dict[str, Tensor]
+Taken: TypeAlias = dict[tuple[int, int, int], set[int]]  # by a slot, its partner, and that one's code
 
 
 class Keys:
@@ -37,7 +38,8 @@ class Keys:
     def __init__(self, codec: Codec, entities: Iterable[tuple[str, Mapping[Path, Any]]]) -> None:
         """Learn from entities, each given as its class and leaves."""
         self.partners: dict[int, list[int]] = defaultdict(list)  # slots by slot
-        self.taken: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # slot, its partner, that one's code
+        self.taken: Taken = defaultdict(set)  # by what is given
+        self.said: Taken = defaultdict(set)  # by what was filled in
         for codes in _coded(codec, entities):
             for one, other in combinations(codes, 2):
                 a, b = (codes[slot][(codes[one] != UNMET) & (codes[other] != UNMET)] for slot in (one, other))
@@ -45,14 +47,15 @@ class Keys:
                     self.partners[one].append(other)
                     self.partners[other].append(one)
                     for label, partner in zip(a.tolist(), b.tolist(), strict=True):
-                        self._take(one, other, label, partner)
+                        _take(self.taken, one, other, label, partner)
 
     def settled(
         self, batch: Batch, beliefs: Beliefs, said: Mapping[str, Tensor], trusting: Trusting
     ) -> tuple[Said, dict[int, float]]:
         """kind -> codes (q,) of what is to be said for what was: in place of what is taken the likeliest that is not.
 
-        The surest has the first choice. Beside it how sure that is, by token: 0 where all that there is is taken.
+        The surest has the first choice. What was filled in may be wrong: it is said again where nothing else is left.
+        Beside it how sure that is, by token: 0 where all that there is is given.
         """
         settled = {kind: codes.clone() for kind, codes in said.items()}
         kinds = [kind for kind in LABELS if kind in beliefs.kinds and len(self.partners)]
@@ -70,19 +73,24 @@ class Keys:
         for _, kind, row, entity, slot in sorted(order):
             one = beliefs.kinds[kind]
             beside = [(other, codes[entity, other]) for other in self.partners[slot] if (entity, other) in codes]
-            gone = set().union(*(self.taken.get((slot, *each), ()) for each in beside))
-            if gone:
+            given, filled = (
+                set().union(*(by.get((slot, *each), ()) for each in beside)) for by in (self.taken, self.said)
+            )
+            if given or filled:
                 shares = trusting.shares(slot, one.belief.pick(torch.tensor([row], device=batch.slot.device)))
-                code, chance = best(shares, gone)
+                code, chance = best(shares, given | filled)
+                if not chance:
+                    code, chance = best(shares, given)
                 settled[kind][row], codes[entity, slot] = code, code
                 sure[int(one.tokens[row])] = chance
             for other, partner in beside:
-                self._take(slot, other, codes[entity, slot], partner)
+                _take(self.said, slot, other, codes[entity, slot], partner)
         return settled, sure
 
-    def _take(self, slot: int, other: int, label: int, partner: int) -> None:
-        self.taken[slot, other, partner].add(label)
-        self.taken[other, slot, label].add(partner)
+
+def _take(taken: Taken, slot: int, other: int, label: int, partner: int) -> None:
+    taken[slot, other, partner].add(label)
+    taken[other, slot, label].add(partner)
 
 
 def _coded(codec: Codec, entities: Iterable[tuple[str, Mapping[Path, Any]]]) -> Iterator[dict[int, Codes]]:

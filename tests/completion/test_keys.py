@@ -84,6 +84,14 @@ def test_where_everything_is_taken_nothing_is_said_and_why(model):
     assert list(row.held) == ["every label that is known is taken: no two entities have the same pair of them"]
 
 
+def test_what_was_filled_in_is_said_again_where_nothing_else_is_left(model):
+    """p0 is missing in the club c0 alone, by a seat without a person; and somewhere, by a seat without a club."""
+    spare = Entity("spare", classes=("Seat",), tree={"person": "p0", "rank": 0})
+    completions = complete(model, [*seats({0: "person"}), spare], fill="all", only=[("person",), ("club",)])
+    said = {one.entity.id: one.tree() for one in completions}
+    assert (said["0"]["person"], said["spare"]["club"]) == ("p0", "c0")
+
+
 def test_without_a_key_the_likeliest_is_said_however_often(model):
     gaps = dict.fromkeys(range(1, 6), "person")
     said = [one.tree()["person"] for one in complete(model, seats(gaps, again=True), fill="all")][1:6]
