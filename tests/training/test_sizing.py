@@ -18,7 +18,7 @@ from kbdisk.training.sizing import fitted
 SCHEMA = of_one_class({("x",): Property(Number())})
 
 
-@pytest.mark.parametrize(("entities", "width", "batch"), [(20, 64, 64), (2400, 128, 64), (7000, 128, 128)])
+@pytest.mark.parametrize(("entities", "width", "batch"), [(20, 64, 64), (2400, 64, 128), (24_000, 128, 512)])
 def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width, batch):
     run = Run.of("default")
     data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
