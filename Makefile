@@ -7,7 +7,7 @@ STAMP := $(VENV)/.kbdisk-installed
 PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 python3.11; do \
 	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$one && break; done)
 
-.PHONY: help install demo test test-slow check format bench-io bench-infer bench-train clean
+.PHONY: help install demo test test-slow test-first check format bench-io bench-infer bench-train clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
@@ -29,6 +29,9 @@ test: check  ## everything that must hold: check, the fast tests, the README
 
 test-slow: $(STAMP)  ## the tests that take long
 	@$(BIN)/python -m pytest -q -m slow --timeout 3600
+
+test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo
+	@$(BIN)/python -m pytest -q -m slow tests/test_readme.py tests/test_examples.py --timeout 3600
 
 check: $(STAMP)  ## format, lint and types
 	@$(BIN)/ruff format --check .

@@ -112,6 +112,7 @@ def test_programs_print_what_they_are_said_to(program, expected, place):
     check_program(program, expected, place, trained=False)
 
 
+@pytest.mark.slow
 def test_what_is_trained_and_asked_is_what_happens(place):
     for n, (language, trained, text) in enumerate(BLOCKS):
         if trained and language == "console":

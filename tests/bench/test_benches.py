@@ -76,6 +76,7 @@ def test_nuclei_are_asked_by_both_protocols_of_one_model(bench):
     assert constants[0] == constants[1]
 
 
+@pytest.mark.slow
 def test_the_curve_says_how_often_it_is_above_the_constant_or_rises(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(curves, "DRAWN", 20)
     status, _, (one,) = bench("curves", "--only", "gsm")
@@ -96,6 +97,7 @@ def test_an_ablation_never_looks_at_test(bench):
     assert out.splitlines()[2].split()[-1] == "1.000"
 
 
+@pytest.mark.slow
 def test_two_moons_stores_what_its_picture_needs(run, tmp_path, monkeypatch):
     monkeypatch.setattr(two_moons, "POINTS", 200)
     (tmp_path / "run.toml").write_text(RUN)
@@ -162,6 +164,7 @@ def test_every_bench_can_be_opened():
 # ---------------------------------------------------------------- the shared data
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_constant_errs_as_it_is_known_to_on_the_papers_split(data):
     """Computed by others from the same files: the figures of PAPER-NOTES."""

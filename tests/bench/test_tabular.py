@@ -269,6 +269,7 @@ def test_the_command_line_says_which_sets_how_many_judges_and_that_nothing_is_tr
     assert out.splitlines()[2].split()[:2] == ["dear", f"{stored[0]['rows'][0]['value']:.3f}"]
 
 
+@pytest.mark.slow
 def test_the_command_line_says_how_many_sets_are_drawn_and_of_how_many_rows(folder, tmp_path, run):
     config = options(folder, tmp_path).config
     told = ("--only", "price", "--samples", 40, "--draws", 3, "--judges", 1, "--seeds", 1, "--preset", "fast")

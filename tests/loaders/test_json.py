@@ -109,6 +109,7 @@ def test_wherever_the_file_is_cut_into_chunks_the_same_is_read(size, monkeypatch
     assert [piece.line for piece in kb.pieces()][:3] == [2, 2, 2]
 
 
+@pytest.mark.slow
 def test_a_long_list_takes_no_more_memory_than_a_short_one(tmp_path):
     file = tmp_path / "long.json"
     row = json.dumps({"name": "x" * 100, "list": list(range(50))})

@@ -624,7 +624,7 @@ NESTED = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.dictionaries(KEYED, NESTED, max_size=6), max_size=25))
 def test_trees_whose_keys_mean_something_go_through_their_schema(some):
     goes_through(some)

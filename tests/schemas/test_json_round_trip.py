@@ -206,7 +206,7 @@ def schemas(draw):
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(schema=schemas())
 def test_any_schema_comes_back_as_it_was(schema, read):

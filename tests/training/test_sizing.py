@@ -10,6 +10,7 @@ from kbdisk.entity import Entity
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.training import sizing
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
@@ -18,8 +19,11 @@ from kbdisk.training.sizing import fitted
 SCHEMA = of_one_class({("x",): Property(Number())})
 
 
-@pytest.mark.parametrize(("entities", "width", "batch"), [(20, 64, 64), (2400, 64, 128), (24_000, 128, 512)])
-def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width, batch):
+@pytest.mark.parametrize(
+    ("entities", "width", "batch"), [(20, 64, 64), (1100, 64, 64), (2400, 64, 128), (9000, 128, 256)]
+)
+def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width, batch, monkeypatch):
+    monkeypatch.setattr(sizing, "MANY", 5000)
     run = Run.of("default")
     data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
     sized = fitted(run, data)
