@@ -11,7 +11,34 @@ import pytest
 from models import tiny
 
 import kbdisk
+from kbdisk.schemas.schema import Schema
 from kbdisk.training.folder import save
+
+
+CARS = """
+kbdisk: 1
+classes:
+  "":
+    id: id
+    properties:
+      id: {kind: text, role: ignore, unique: true}
+      make: {kind: category, values: [Kia, Audi, Fiat], closed: true}
+      options: {kind: set, of: category}
+      electric: {kind: boolean, role: ignore}
+      price: number
+"""
+
+
+@pytest.fixture(scope="module")
+def cars(tmp_path_factory):
+    """A model of cars, of one of three makes each; it has not learnt which are electric."""
+    folder = tmp_path_factory.mktemp("cars") / "cars.kbdisk"
+    trees = [
+        {"id": f"c{i}", "make": ("Kia", "Audi", "Fiat")[i % 3], "options": ["gps", "abs"][: i % 3], "electric": i % 2 > 0, "price": i}
+        for i in range(60)
+    ]  # fmt: skip
+    save(tiny(Schema.read(CARS), list(kbdisk.load(trees))), folder)
+    return folder
 
 
 @pytest.fixture
@@ -140,6 +167,16 @@ def test_mistakes_are_one_line(tiny_folder, out, run, arguments, complaint):
     assert told.startswith(complaint)
     assert told.count("\n") == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--given", "make=Tesla"], "--given make: expected one of Kia, Audi, Fiat, got 'Tesla'."),
+    ],
+)  # fmt: skip
+def test_what_no_car_of_the_model_has_cannot_be_given(cars, run, arguments, complaint):
+    assert run("sample", cars, "-n", 3, *arguments, "--out", "-") == (2, "", f"error: {complaint}\n")
 
 
 def test_standard_output_is_wanted_once(tiny_folder, run):

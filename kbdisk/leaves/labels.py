@@ -44,6 +44,9 @@ class Labels:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __contains__(self, value: Any) -> bool:
+        return value in (self._truths if isinstance(value, bool) else self._plain)
+
     @property
     def unseen(self) -> float:
         """How likely the next label is one never met: the share of those met once (Good and Turing); 0 where closed."""

@@ -37,4 +37,4 @@ def _is_known(slot: Slot, value: Any) -> bool:
         return isinstance(value, bool)
     if not isinstance(slot.leaf, Category) or isinstance(value, list | dict):
         return False
-    return int(slot.codec.encode([value])[0]) >= 0
+    return value in slot.codec.labels
