@@ -17,12 +17,14 @@ import numpy as np
 from kbdisk.codec import Codec
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
+from kbdisk.errors import ConfigError
 from kbdisk.estimates import answers
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.leaf import Boolean, Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
+from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained, batches
 
@@ -39,7 +41,7 @@ Array = np.ndarray[Any, Any]
 class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fills NaN, None and NA, each by what the others of its row tell: numbers by their median or mean, all else by its mode.
 
-    Training takes at most `steps` steps or `seconds`, and ends before where rows that it holds out, a share of
+    Training takes at most `steps` steps and a `budget` such as "10m" or seconds (None: no bound), and ends before where rows that it holds out, a share of
     `validation`, are told no better. A column that has no value at all stays as it is.
     """
 
@@ -49,7 +51,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         estimate: str = "median",
         width: int = 64,
         steps: int = 600,
-        seconds: float | None = 60.0,
+        budget: str | float | None = "1m",
         validation: float = 0.1,
         device: str = "auto",
         random_state: Any = None,
@@ -57,7 +59,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         self.estimate = estimate
         self.width = width
         self.steps = steps
-        self.seconds = seconds
+        self.budget = budget
         self.validation = validation
         self.device = device
         self.random_state = random_state
@@ -66,10 +68,11 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         """Learn how columns hang together."""
         if self.estimate not in ("median", "mean"):
             raise ValueError(f"expected median or mean for estimate, got {self.estimate!r}")
+        seconds = self._seconds()
         columns = self._columns(X, reset=True)
         self.kinds_ = [_kind(column) for column in columns]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.model_ = self._trained(_schema(self.kinds_), list(_entities(columns, self.kinds_)), seed)
+        self.model_ = self._trained(_schema(self.kinds_), list(_entities(columns, self.kinds_)), seed, seconds)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -118,10 +121,19 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         )
         return [_plain(whole[:, place]) for place in range(whole.shape[1])]
 
-    def _trained(self, schema: Schema, entities: Sequence[Entity], seed: int) -> Trained:
+    def _seconds(self) -> float | None:
+        """The budget in seconds; None where there is none."""
+        if self.budget is None:
+            return None
+        try:
+            return seconds_of(self.budget)
+        except ConfigError as error:
+            raise ValueError(f"budget: {error.problem}") from None
+
+    def _trained(self, schema: Schema, entities: Sequence[Entity], seed: int, seconds: float | None) -> Trained:
         run = Run("fast", seed, model=ModelConfig(width=self.width, dropout=0.05, base=min(self.width, 64)))
         run = replace(run, train=replace(Run.of("fast").train, absent=0, presence=0.0))
-        run = run.with_train(steps=self.steps, seconds=self.seconds, validation=self.validation)
+        run = run.with_train(steps=self.steps, seconds=seconds, validation=self.validation)
         return train(schema, entities, run, device_named(self.device), lambda progress: None)
 
     def _filled(self, columns: list[Array]) -> dict[tuple[int, int], Any]:

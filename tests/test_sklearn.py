@@ -217,3 +217,20 @@ def test_what_cannot_be_read_is_told(X, complaint):
 def test_a_wrong_estimate_is_told():
     with pytest.raises(ValueError, match="expected median or mean for estimate, got 'mode'"):
         KBImputer(estimate="mode").fit([[1.0], [2.0]])
+
+
+@pytest.mark.parametrize("budget", ["20s", "1m", 20, 0.5, None])
+def test_a_budget_is_a_time_in_words_or_seconds_or_none(budget):
+    KBImputer(**SMALL, budget=budget).fit([[1.0, 2.0], [2.0, 3.0], [3.0, np.nan]])
+
+
+@pytest.mark.parametrize("budget", ["soon", 0, -1, "", True, float("nan")])
+def test_a_wrong_budget_is_told(budget):
+    with pytest.raises(ValueError, match="budget: expected a time such as 90s, 10m or 2h, got"):
+        KBImputer(**SMALL, budget=budget).fit([[1.0], [2.0]])
+
+
+def test_a_budget_ends_training_before_the_steps_do():
+    frame = table()
+    short = KBImputer(steps=100_000, width=16, budget="0.2s", validation=0.0, device="cpu", random_state=0).fit(frame)
+    assert short.model_.record.facts["steps"] < 100_000

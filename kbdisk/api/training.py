@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,7 +19,7 @@ from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.codec import Codec
 from kbdisk.entity import Entity, show
-from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.errors import LoadError, SchemaError
 from kbdisk.evaluation import evaluate
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.inference import Inference, infer
@@ -32,6 +31,7 @@ from kbdisk.training.folder import open_folder, refuse_place, save
 from kbdisk.training.loop import Progress, Watch
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
+from kbdisk.training.schedule import seconds_of
 from kbdisk.training.splits import split
 from kbdisk.training.train import train as trained
 from kbdisk.training.trained import Record, Trained
@@ -40,8 +40,6 @@ Folder = str | os.PathLike[str]
 
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
-UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-BUDGET = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
 
 
 def train(
@@ -127,15 +125,6 @@ def run_of(preset: str, budget: str | float | None, config: Folder | None, seed:
     if budget is not None:
         run = run.with_train(seconds=seconds_of(budget))
     return run if seed is None else replace(run, seed=seed)
-
-
-def seconds_of(budget: str | float) -> float:
-    """A time as seconds: 90, "90s", "10m", "1.5h"."""
-    found = BUDGET.fullmatch(str(budget))
-    seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
-    if seconds <= 0:
-        raise ConfigError("--budget", f"expected a time such as 90s, 10m or 2h, got {budget!r}.")
-    return seconds
 
 
 def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> Schema:

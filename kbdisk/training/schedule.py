@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+
+from kbdisk.errors import ConfigError
 
 EVERY = 100  # steps between looks, where it is not known how many there will be
 LOOKING = 0.2  # of a time budget: what looks take of it at most
 FEWEST, EARLY = 5, 0.1  # steps, and the share of a budget: after these a budget becomes a number of steps early
+UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+BUDGET = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
+
+
+def seconds_of(budget: str | float) -> float:
+    """A time budget as seconds: 90, "90s", "10m", "1.5h"."""
+    found = BUDGET.fullmatch(str(budget))
+    seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
+    if seconds <= 0:
+        raise ConfigError("--budget", f"expected a time such as 90s, 10m or 2h, got {budget!r}.")
+    return seconds
 
 
 def share(step: int, total: int | None, warmup: int) -> float:
