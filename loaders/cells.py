@@ -1,7 +1,8 @@
 """What the cells of a column mean, and how a new one is spelt as the others are.
 
 A column is read as numbers, or as truths, only if all of its cells are (but for missing ones): `12` is text
-where `A3` stands below it, and postcodes stay text for the sake of `01067`. A number is -?digits, maybe a
+where `A3` stands below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a
+column, and a word in one of words. A number is -?digits, maybe a
 decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are text. A truth is true or false, also
 True or TRUE. Spaces around a number are nothing; text is kept as it stands.
 """
@@ -9,6 +10,7 @@ True or TRUE. Spaces around a number are nothing; text is kept as it stands.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Context, Decimal
@@ -16,6 +18,7 @@ from typing import Any, Literal
 
 from kbdisk.entity import Quantity
 from kbdisk.loaders.flat import text_of
+from kbdisk.loaders.options import BESIDE_NUMBERS
 from kbdisk.schemas import numerals
 
 Kind = Literal["number", "truth", "text", "blank"]
@@ -49,8 +52,9 @@ class Column:
 
     name: str
     unit: str | None = None  # of its numbers, where the user has said so
-    filled: int = 0
-    blank: int = 0
+    cells: int = 0  # that no spelling of nothing takes; those that may be one are in `nothings`, too
+    empty: int = 0
+    nothings: Counter[str] = field(default_factory=Counter)
     numbers: int = 0
     truths: int = 0
     texts: int = 0
@@ -63,9 +67,25 @@ class Column:
     @property
     def kind(self) -> Kind:
         """How the column is read."""
-        if not self.filled:
+        if not self.cells:
             return "blank"
-        return "number" if self.numbers == self.filled else "truth" if self.truths == self.filled else "text"
+        rest = self.cells - self.nothings.total()
+        return "number" if self.numbers == rest > 0 else "truth" if self.truths == rest > 0 else "text"
+
+    @property
+    def spelt(self) -> frozenset[str]:
+        """What stands for no value in this column beyond what always does."""
+        return frozenset(self.nothings) if self.kind in ("number", "truth") else frozenset()
+
+    @property
+    def filled(self) -> int:
+        """Its cells with a value."""
+        return self.cells - (self.nothings.total() if self.spelt else 0)
+
+    @property
+    def blank(self) -> int:
+        """Its cells without one."""
+        return self.empty + self.cells - self.filled
 
     @property
     def doubt(self) -> str:
@@ -79,9 +99,9 @@ class Column:
         """Take note of cells, and how often each stands there."""
         for cell, count in cells.items():
             if cell.strip() in missing:
-                self.blank += count
+                self.empty += count
                 continue
-            self.filled += count
+            self.cells += count
             if self.texts <= 1000 + self.numbers:  # beyond, it is text for certain
                 self._judge(cell, count)
 
@@ -97,6 +117,8 @@ class Column:
         elif cell in TRUTHS:
             self.truths += count
             self.style = next(style for style in STYLES if style(cell) == cell)
+        elif cell.strip() in BESIDE_NUMBERS:
+            self.nothings[cell.strip()] += count
         else:
             self.texts += count
             if len(self.examples) < EXAMPLES:
@@ -106,9 +128,9 @@ class Column:
         """What its cells say; a missing one says None."""
         match self.kind:
             case "number":
-                return Cells(missing, self._number)
+                return Cells(missing | self.spelt, self._number)
             case "truth":
-                return Cells(missing, lambda cell: TRUTHS.get(cell, cell))
+                return Cells(missing | self.spelt, lambda cell: TRUTHS.get(cell, cell))
             case _:
                 return Cells(missing, lambda cell: cell)
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 
 from kbdisk.entity import Path
 
-# Cells and strings that stand for no value at all. "NA" alone is left out: it is Namibia, or sodium.
+# Cells and strings that stand for no value at all. "NA" is left out: among words it is Namibia, or sodium.
 MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>"})
+BESIDE_NUMBERS = frozenset(
+    {"NA", "na", "none", "-", "--", "?"}
+)  # no value where all else of a column is numbers or truths
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 The file is read twice. A first pass judges each column as a whole (cells.py) and finds every ragged row and
 wrong byte before there is any output; the second makes entities, one at a time. A missing value - an empty
-cell, or any spelling in `Options.missing` - is a gap that is asked for.
+cell, any spelling in `Options.missing`, `NA` and the like in a column of numbers - is a gap that is asked for.
 
 The id is the column that was named, else `@id`, `id` or `_id` where it has a value in every row, else the
 row's number from 0. The label is `label`, `name` or `title`; `@type` holds the class. The delimiter is a
@@ -28,6 +28,7 @@ from kbdisk.loaders.rows import Rows
 from kbdisk.loaders.source import Source
 
 TOGETHER = 1024  # rows judged at once
+SHOWN = 5  # columns that are named
 
 
 def load(source: Source, format: str, options: Options) -> TableKB:
@@ -58,7 +59,7 @@ class TableKB(KB):
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""
         columns, layout = self.judge()
-        for doubt in filter(None, (column.doubt for column in columns)):
+        for doubt in filter(None, (_nothings(columns), *(column.doubt for column in columns))):
             self.odd.note(doubt, self.name)
         readers = [column.reader(self.missing) for column in columns]
         wanted = set(self.options.classes)
@@ -190,6 +191,16 @@ def _in_order(completions: Iterable[Completion], name: str) -> Iterator[Completi
         last = completion.entity.position
         if completion.filled:
             yield completion
+
+
+def _nothings(columns: list[Column]) -> str:
+    """That some columns of numbers have cells which are taken for blank ones; else an empty string."""
+    names = [repr(column.name) for column in columns if column.spelt]
+    if not names:
+        return ""
+    spelt = ", ".join(sorted({repr(one) for column in columns for one in column.spelt}))
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return f"{spelt} is no value beside numbers or truths, in column{'s' * (len(names) > 1)} {shown}"
 
 
 def _see_quotes(columns: list[Column], record: Record, cells: list[str]) -> None:

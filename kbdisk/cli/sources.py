@@ -33,7 +33,7 @@ OPTIONS = [
         "--context", "contexts", metavar="IRI=FILE", multiple=True, help="A JSON-LD context as a file: contexts are never fetched."
     ),
     click.option("--encoding", metavar="NAME", default="utf-8", show_default=True, help="Encoding of CSV and TSV."),
-    click.option("--missing", metavar="TEXT", multiple=True, help="A cell of CSV and TSV that stands for no value, such as NA. Repeat it for more; the usual ones stay."),
+    click.option("--missing", metavar="TEXT", multiple=True, help="A cell of CSV and TSV that stands for no value, such as x. Repeat it for more. Always: an empty one, nan, NaN, NAN, null, NULL, None, N/A, n/a, #N/A, <NA>; beside numbers alone: NA, na, none, -, --, ?."),
     click.option("--query", metavar="SELECT", help="For an endpoint: a SELECT whose first variable names the entities. @FILE reads it."),
     click.option("--skip-errors", is_flag=True, help="Carry on after what cannot be read, count it, and exit with status 1."),
 ]  # fmt: skip

@@ -135,6 +135,36 @@ def test_a_placeholder_among_numbers_is_an_oddity():
     assert column(cells, missing=["n.a."])[-2:] == [99, None]
 
 
+def test_a_usual_spelling_of_nothing_beside_numbers_is_no_value_and_a_word_beside_words():
+    with pytest.warns(KBDiskWarning, match=r"'-', 'NA' is no value beside numbers or truths, in column 'x'$"):
+        assert column(["12", "NA", "1.5", "-", ""]) == [12, None, 1.5, None, None]
+    with pytest.warns(KBDiskWarning, match="'NA' is no value"):
+        assert column(["true", "NA"]) == [True, None]
+    assert column(["DE", "NA", "FR"]) == ["DE", "NA", "FR"]
+    assert column(["5", "A3", "NA"]) == ["5", "A3", "NA"]
+    assert column(["NA", "NA", ""]) == ["NA", "NA", None]
+
+
+def test_columns_with_a_spelling_of_nothing_are_told_in_one_line():
+    names = [f"c{i}" for i in range(7)]
+    text = "\n".join(",".join(row) for row in (names, ["1"] * 7, ["NA"] * 7, ["?"] + ["2"] * 6)) + "\n"
+    with pytest.warns(KBDiskWarning) as told:
+        list(load(text))
+    assert [str(one.message).partition(": ")[2] for one in told] == [
+        "'?', 'NA' is no value beside numbers or truths, in columns 'c0', 'c1', 'c2', 'c3', 'c4' and 2 more"
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*is no value beside numbers")
+def test_a_new_value_takes_the_place_of_a_spelling_of_nothing_and_the_rest_stays():
+    text = b'x,of\n1.5, NA\n NA ,"NA"\n"?",DE\n2.5,NA\n'
+    kb = load(text)
+    assert spliced(kb, {})[0] == text
+    assert spliced(kb, {1: {"x": 7}, 2: {"x": 3.25}})[0] == b'x,of\n1.5, NA\n7.0,"NA"\n"3.2",DE\n2.5,NA\n'
+    with pytest.warns(KBDiskWarning, match="'NA' is no value"):
+        assert [one.id for one in load("id,x\n1,5\nNA,6\n")] == ["0", "1"]  # no id in every row
+
+
 def test_ids_come_from_the_named_column_or_a_usual_one_or_the_row():
     text = "id,code,x\n007,a,1\n008,b,2\n"
     assert [entity.id for entity in load(text)] == ["007", "008"]
