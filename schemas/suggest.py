@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
+from kbdisk.entity import Path, show
 from kbdisk.errors import LoadError
+
+if TYPE_CHECKING:
+    from kbdisk.schemas.schema import Class
 
 MOST = 8  # classes named in an error
 
@@ -15,6 +20,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower()[:60], by_lower, 1, 0.6)
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+
+
+def unknown_to(of: Class, path: Path, more: Iterable[Path] = ()) -> str:
+    """What is wrong with a path at which a model knows nothing: left out by the schema, an id, or a property of none."""
+    left_out = {one for one, told in of.properties.items() if told.role == "ignore"}
+    if of.id is not None and path[: len(of.id)] == of.id and (of.id in left_out or of.id not in of.properties):
+        return "expected a property that the model learnt, got the id of entities."
+    if any(path[: len(one)] == one for one in left_out):
+        return "expected a property that the model learnt, got one that its schema leaves out (role: ignore)."
+    known = dict.fromkeys(show(one) for one in (*of.properties, *more) if one not in left_out)
+    return f"expected a property that the model knows.{did_you_mean(show(path), known)}"
 
 
 def refuse_unmet(source: str, wanted: Iterable[str], met: Collection[str]) -> None:

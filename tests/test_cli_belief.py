@@ -134,6 +134,8 @@ def test_repeated_numbers_are_spikes(tmp_path):
     ("arguments", "complaint"),
     [
         (["--path", "wieght"], "error: wieght: expected a property that the model knows. Did you mean 'weight'?"),
+        (["--path", "size.unit"], "error: size.unit: expected a property that the model learnt, got one that its schema leaves out (role: ignore)."),
+        (["--path", "id"], "error: id: expected a property that the model learnt, got the id of entities."),
         (["--path", "launch"], "error: launch: expected the path of one value, got several. Say one of launch.day, "),
         (["--path", "weight", "--plot", "b.doc"], "error: --plot: expected a name that ends in .png, .svg, .pdf, got 'b.doc'."),
     ],

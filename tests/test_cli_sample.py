@@ -14,9 +14,9 @@ import kbdisk
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.folder import save
 
-
 CARS = """
 kbdisk: 1
+missing: [NA]
 classes:
   "":
     id: id
@@ -173,6 +173,11 @@ def test_mistakes_are_one_line(tiny_folder, out, run, arguments, complaint):
     ("arguments", "complaint"),
     [
         (["--given", "make=Tesla"], "--given make: expected one of Kia, Audi, Fiat, got 'Tesla'."),
+        (["--given", "electric=true"], "--given electric: expected a property that the model learnt, got one that its schema leaves out (role: ignore)."),
+        (["--given", "id=c1"], "--given id: expected a property that the model learnt, got the id of entities."),
+        (["--given", "elektric=true"], "--given elektric: expected a property that the model knows."),
+        (["--given", "price="], "--given price: expected a number, got ''."),
+        (["--given", "make=NA"], "--given make: expected a value, got 'NA', which stands for none."),
     ],
 )  # fmt: skip
 def test_what_no_car_of_the_model_has_cannot_be_given(cars, run, arguments, complaint):

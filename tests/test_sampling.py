@@ -235,7 +235,7 @@ def test_what_no_training_entity_had_together_is_given_all_the_same():
             {"oem": "Nokia", "wieght": 3},
             "--given wieght: expected a property that the model knows. Did you mean 'weight'?",
         ),
-        ({"launch.year": "soon"}, "--given launch: expected a number, got 'soon'."),
+        ({"launch.year": "soon"}, "--given launch.year: expected a number, got 'soon'."),
         ({"body.height": "tall"}, "--given body.height: expected a number, got 'tall'."),
     ],
 )

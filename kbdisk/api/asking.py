@@ -25,7 +25,7 @@ from kbdisk.likelihood import log_prob
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.suggest import unknown_to
 from kbdisk.training.trained import CHUNK, Trained, batches
 
 
@@ -54,8 +54,7 @@ def leaf_at(trained: Trained, of: str, path: Path) -> Path:
     why = trained.codec.left_out.get((of, path))
     if why is not None:
         raise SchemaError(show(path), f"nothing is believed of it: {why}.")
-    names = [show(one) for one in (*trained.schema.classes[of].properties, *own)]
-    raise SchemaError(show(path), f"expected a property that the model knows.{did_you_mean(show(path), names)}")
+    raise SchemaError(show(path), unknown_to(trained.schema.classes[of], path, own))
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from kbdisk.codec.slots import counts_of
 from kbdisk.entity import Entity, Path, Tree, read_path, show, with_values
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.schemas.schema import Class, Misfit
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.suggest import did_you_mean, unknown_to
 from kbdisk.training.trained import Trained
 
 RARE = 1e-9  # of a class's entities: where none in training had what is given
@@ -80,22 +80,33 @@ def _leaves(trained: Trained, found: Class, values: Mapping[Path, Any]) -> dict[
     """What is given, leaf by leaf."""
     schema, codec = trained.schema, trained.codec
     name = found.iri or found.name
+    for path in values:
+        if not any(_meets(path, one) for one, told in found.properties.items() if told.role != "ignore"):
+            raise SchemaError(f"--given {show(path)}", unknown_to(found, path))
     entity = Entity("", with_values({}, values), (name,) if name else ())
     misfits: list[Misfit] = []
     list(schema.applied(found, entity, misfits))
     for misfit in misfits:
-        raise SchemaError(f"--given {show(misfit.path)}", f"{misfit.problem}.")
+        told = ", ".join(show(path) for path in values if _meets(path, misfit.path))
+        raise SchemaError(f"--given {told}", f"{misfit.problem}.")
     leaves = schema.leaves(entity)
-    for path in values:
+    for path, value in values.items():
+        if path in found.properties and not any(leaf[: len(path)] == path for leaf in leaves):
+            raise SchemaError(f"--given {show(path)}", f"expected a value, got {value!r}, which stands for none.")
         if not any(leaf[: len(path)] == path for leaf in leaves):
-            hint = did_you_mean(show(path), map(show, found.properties))
-            raise SchemaError(f"--given {show(path)}", f"expected a property that the model knows.{hint}")
+            raise SchemaError(f"--given {show(path)}", unknown_to(found, path))
     for path in values:
         own = [leaf for leaf in leaves if leaf[: len(path)] == path]
         if all(codec.slot(found.name, leaf) is None for leaf in own):
             why = codec.left_out.get((found.name, own[0]), "it is no part of what the model learnt")
             raise SchemaError(f"--given {show(path)}", f"nothing is known of it: {why}.")
     return leaves
+
+
+def _meets(path: Path, other: Path) -> bool:
+    """Whether one of two paths leads to the other, or further into it."""
+    least = min(len(path), len(other))
+    return path[:least] == other[:least]
 
 
 def _size(codec: Codec, of: str) -> float:
