@@ -246,27 +246,39 @@ def test_standard_input_is_a_source():
     assert done.stdout.startswith("<stdin>  csv, 2 entities")
 
 
-def test_a_terminal_gets_a_progress_bar_only_where_reading_takes_long(tmp_path):
-    """A real terminal; the patience is cut short so that any reading takes long."""
+def watched(patience: str, *arguments: object) -> str:
+    """What a terminal gets from a command; the patience is cut short so that any reading takes long."""
     code = "import sys; from kbdisk.cli import main, sources; sources.PATIENCE = sources.STEP = float(sys.argv.pop(1)); main(sys.argv[1:])"
-    (tmp_path / "big.jsonl").write_text("".join(f'{{"id": "{n}", "n": {n}}}\n' for n in range(60_000)))
+    mine, its = pty.openpty()
+    command = [sys.executable, "-c", code, patience, *map(str, arguments)]
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=its, check=True, env=os.environ | {"TERM": "xterm"})
+    os.close(its)
+    seen = b""
+    try:
+        while piece := os.read(mine, 4096):
+            seen += piece
+    except OSError:  # the terminal is gone
+        os.close(mine)
+    return seen.decode()
 
-    def watched(patience: str, *options: str) -> str:
-        mine, its = pty.openpty()
-        command = [sys.executable, "-c", code, patience, "inspect", str(tmp_path / "big.jsonl"), *options]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=its, check=True, env=os.environ | {"TERM": "xterm"})
-        os.close(its)
-        seen = b""
-        try:
-            while piece := os.read(mine, 4096):
-                seen += piece
-        except OSError:  # the terminal is gone
-            os.close(mine)
-        return seen.decode()
 
-    assert "reading" in watched("0")
-    assert watched("0", "-q") == ""
-    assert watched("60") == ""
+def test_a_terminal_gets_a_progress_bar_only_where_reading_takes_long(tmp_path):
+    big = tmp_path / "big.jsonl"
+    big.write_text("".join(f'{{"id": "{n}", "n": {n}}}\n' for n in range(60_000)))
+    assert "reading" in watched("0", "inspect", big)
+    assert watched("0", "inspect", big, "-q") == ""
+    assert watched("60", "inspect", big) == ""
+
+
+def test_a_warning_beside_a_progress_bar_has_a_line_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    big = Path("big.jsonl")
+    big.write_text(
+        "".join(f'{{"id": "{n}", "n": {n}}}\n' for n in range(60_000)) + '{"id": "odd", "n": 1, "n": 2}\n' * 2
+    )
+    seen = watched("0", "write", big, "--out", "out.csv")
+    assert "reading" in seen
+    assert re.findall(r"([^\r\n]*)warning: \S*big\.jsonl:60001:[^\n]*\r\n", seen) == ["\x1b[2K"]
 
 
 # ---------------------------------------------------------------- write

@@ -404,6 +404,24 @@ def test_every_option_has_a_test():
     assert own - shared - {"--help"} <= TESTED
 
 
+@pytest.fixture
+def odd(place) -> str:
+    """Elements with a typo."""
+    text = Path("elements.ttl").read_text()
+    wrong = (
+        text
+        + '\n<https://example.org/elements/H> <https://example.org/v/found> "17x6"^^<http://www.w3.org/2001/XMLSchema#gYear> .\n'
+    )
+    Path("odd.ttl").write_text(wrong)
+    return "odd.ttl"
+
+
+@pytest.mark.parametrize("options", [("--model", "elements.kbdisk"), ("--model", "elements.kbdisk", "-q"), SOON])
+def test_what_is_odd_in_a_source_is_told_once(run, odd, options):
+    status, _, err = run(odd, "--out", "done.ttl", *options)
+    assert (status, err.count("warning: ")) == (0, 1), err
+
+
 # ---------------------------------------------------------------- a model of its own
 
 

@@ -38,7 +38,7 @@ class Commands(click.RichGroup):
         """Run a command; its warnings and its errors are one line each on standard error."""
         with warnings.catch_warnings():
             warnings.simplefilter("always", KBDiskWarning)
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _Shown()
             try:
                 super().invoke(context)
             except KBDiskError as error:
@@ -61,9 +61,19 @@ def _quieted() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    name = "warning" if issubclass(category, KBDiskWarning) else category.__name__
-    click.echo(f"{name}: {message}", err=True)
+class _Shown:
+    """Shows warnings, each once in a command: a source is read several times, and is as odd every time."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+
+    def __call__(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        name = "warning" if issubclass(category, KBDiskWarning) else category.__name__
+        line = f"{name}: {message}\n"
+        if line in self.told or sys.stderr is None:
+            return
+        self.told.add(line)
+        sys.stderr.write(line)  # not click's echo: it goes past a progress bar that is up, and into it
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
