@@ -43,8 +43,8 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
     "--min-confidence",
     metavar="C",
     type=click.FloatRange(0, 1),
-    default=0.0,
-    help="Fill only what is this sure, from 0 to 1.",
+    default=None,
+    help="Fill only what is this sure, from 0 to 1.  [default: any; of what nothing asks for no part below 0.05]",
 )
 @click.option(
     "--draws",

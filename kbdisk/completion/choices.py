@@ -26,7 +26,7 @@ class Choices:
     order: str = "certain"  # in which properties are filled, each given those before it: a row of ORDERS
     leap: int | None = None  # how many of an entity at a time; enough for PASSES passes where it is not told
     draws: int = 0  # values drawn of each gap, besides the one that is filled in
-    min_confidence: float = 0.0
+    min_confidence: float | None = None  # None: none, but that no mere guess is made where nothing asks for it
     least: int = 30  # values in training that a property must have
     seed: int = 0
 
@@ -38,5 +38,5 @@ class Choices:
             raise ConfigError("--leap", f"expected at least 1, got {self.leap}.")
         if self.draws < 0:
             raise ConfigError("--draws", f"expected at least 0, got {self.draws}.")
-        if not 0 <= self.min_confidence <= 1:
+        if self.min_confidence is not None and not 0 <= self.min_confidence <= 1:
             raise ConfigError("--min-confidence", f"expected 0 to 1, got {self.min_confidence}.")

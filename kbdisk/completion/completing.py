@@ -31,6 +31,8 @@ from kbdisk.shapes import Shapes
 from kbdisk.training.trained import CHUNK, Trained, batches
 
 ENTITIES = 500  # in memory at once
+GUESS = 0.05  # how sure a value, or any part of one such as the day of a date, is to be where nothing asks for it
+GUESSED = f"a mere guess, in all or in part: less sure than {GUESS:g}"
 
 Watch = Callable[[int, int], None]  # how many entities are done, of how many
 
@@ -171,8 +173,12 @@ class Completing(Iterator[Completion]):
         """What is to stand where; ValueError where a gap stays one."""
         if filling.why_not:
             raise ValueError(filling.why_not)
-        if math.prod(answer.confidence for answer in filling.answers.values()) < self.choices.min_confidence:
-            raise ValueError(f"less sure than {self.choices.min_confidence:g}")
+        sure = [answer.confidence for answer in filling.answers.values()]
+        least = self.choices.min_confidence
+        if least is not None and math.prod(sure) < least:
+            raise ValueError(f"less sure than {least:g}")
+        if least is None and self.choices.fill == "likely" and not filling.gap.asked and min(sure, default=1.0) < GUESS:
+            raise ValueError(GUESSED)
         filled = placing.placed(one.entity, filling, given)
         met = self._unique.get((filling.gap.of.of, filling.gap.of.top))
         if met is not None:

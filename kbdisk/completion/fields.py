@@ -93,13 +93,14 @@ class _Making:
         self.codec, self.of, self.choices = codec, of, choices
         self.places = {source.path: place for source, place in places.items() if source.of == of.name}
         self.found: dict[Path, Field] = {}
-        self.known: dict[Path, int] = {}  # training values by pattern
+        self.known: dict[Path, int] = {}  # values by pattern: those trained on, and those held out of them
 
     def fields(self) -> Fields:
         own = [(n, one) for n, one in enumerate(self.codec.slots) if one.of == self.of.name and one.role == "value"]
         for _, slot in own:
             at = pattern(slot.path)
-            self.known[at] = self.known.get(at, 0) + slot.count
+            self.known.setdefault(at, self.codec.held_out.get((self.of.name, at), 0))
+            self.known[at] += slot.count
         spots = [self._spot(number, slot) for number, slot in own if self._is_wanted(slot)]
         for one in self.found.values():
             one.held = self._held(one)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models import tiny
 from things import entities, schema, thing
 
-from kbdisk.completion import complete, filling, gaps
+from kbdisk.completion import complete, completing, filling, gaps
 from kbdisk.completion.choices import FILLS
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, LoadError, SchemaError
@@ -306,6 +306,27 @@ def test_each_estimate_says_another_number_within_the_same_interval_bounds(model
     assert all(0 <= one.value <= 100 for one in said.values())
     assert len({one.belief.interval for one in said.values()}) == 1
     assert len({one.value for one in said.values()}) > 1
+
+
+def test_a_mere_guess_is_made_only_where_it_is_asked_for(model, things, monkeypatch):
+    monkeypatch.setattr(filling, "HALF", 0.0)
+    monkeypatch.setattr(filling, "TELLING", 1000)
+    asked = {(3, ("colour",))}
+    things[3]["colour"] = None
+    for one in things[4:20]:
+        del one["colour"], one["size"], one["mass"]
+
+    def fills(guess: float, **choices) -> set[tuple]:
+        monkeypatch.setattr(completing, "GUESS", guess)
+        several = values(model, *things, **choices)
+        return {(place, path) for place, one in enumerate(several) for path in one if len(path) == 1}
+
+    likely = fills(0.0)
+    assert fills(1.1) == asked < likely
+    assert fills(1.1, min_confidence=0) == likely == fills(1.1, fill="all")
+    monkeypatch.setattr(completing, "GUESS", 1.1)
+    told = sum(row[completing.GUESSED] for row in held(model, *things).values() if completing.GUESSED in row)
+    assert told >= len(likely - asked)
 
 
 def test_the_same_seed_says_the_same_and_another_another(model, things):
