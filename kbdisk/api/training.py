@@ -104,8 +104,9 @@ def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "aut
     reading = Reading.of(knowledge)
     where = device_named(device)
     refuse_strangers(schema, reading.name, reading.entities)
-    side = split(schema, reading.entities, run.train.validation, run.seed).training
-    codec = Codec.fit(schema, [reading.entities[place] for place in side], run.codec)
+    parts = split(schema, reading.entities, run.train.validation, run.seed)
+    known, beside = ([reading.entities[place] for place in side] for side in (parts.training, parts.validation))
+    codec = Codec.fit(schema, known, run.codec).beside(beside)
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(where)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -23,10 +24,12 @@ from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import BY_NAME, Slot, places_of
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
-from kbdisk.graph import Graph
+from kbdisk.graph import Graph, pattern
 from kbdisk.leaves.words import Words
 from kbdisk.schemas.schema import Schema
 from kbdisk.tokens import Tokens
+
+Counts: TypeAlias = Mapping[tuple[str, Path], int]  # by class and pattern
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,9 @@ class Codec:
     left_out: Mapping[tuple[str, Path], str]  # paths of classes that have no slot, and why
     words: Words | None  # the tokenizer of all text; None where there is none
     patterns: together.Patterns = field(default_factory=dict)  # which slots training entities have together
+    held_out: Counts = field(
+        default_factory=dict
+    )  # what is known beside: how many entities that were held out have each
 
     @classmethod
     def fit(
@@ -48,6 +54,12 @@ class Codec:
         config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
         fitted = fit(schema, entities, config, graph)
         return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns)
+
+    def beside(self, held_out: Iterable[Entity]) -> Codec:
+        """Itself, knowing how many values there are beside those that it was fitted to. It learns nothing of them."""
+        readings = (reading for one in held_out if (reading := read(self.schema, one)) is not None)
+        counts = Counter((reading.of, pattern(path)) for reading in readings for path in reading.leaves)
+        return replace(self, held_out=dict(counts))
 
     @cached_property
     def index(self) -> Index:
@@ -145,6 +157,7 @@ class Codec:
             ],
             "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
             "patterns": together.to_json(self.patterns),
+            "held_out": [[of, list(path), count] for (of, path), count in self.held_out.items()],
         }
 
     @classmethod
@@ -155,7 +168,8 @@ class Codec:
         slots = tuple(plain.from_json(slot, codecs, places) for slot in data["slots"])
         left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
         patterns = together.from_json(data["patterns"])
-        return cls(schema, CodecConfig.from_json(data["config"]), slots, left_out, words, patterns)
+        held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
+        return cls(schema, CodecConfig.from_json(data["config"]), slots, left_out, words, patterns, held_out)
 
     def _read(self, entity: Entity) -> Reading:
         reading = read(self.schema, entity)

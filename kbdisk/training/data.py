@@ -38,7 +38,7 @@ class Data:
         training, validation = ([entities[place] for place in side] for side in (parts.training, parts.validation))
         validation += held_out
         known = Graph.read(schema, training)
-        codec = Codec.fit(schema, training, run.codec, known)
+        codec = Codec.fit(schema, training, run.codec, known).beside(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
         return cls(
