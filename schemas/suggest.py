@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from kbdisk.entity import Path, show
-from kbdisk.errors import LoadError
+from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
     from kbdisk.schemas.schema import Class
@@ -41,6 +41,16 @@ def refuse_unmet(source: str, wanted: Iterable[str], met: Collection[str]) -> No
             more = f" and {len(words) - MOST} more" if len(words) > MOST else ""
             there = f"its classes are {', '.join(words[:MOST])}{more}" if words else "its entities tell no class"
             raise LoadError(source, f"no entity is of the class {name!r}; {there}.{did_you_mean(name, words)}")
+
+
+def no_class(name: str, classes: Iterable[str]) -> ConfigError:
+    """That a model has no class of this name, and which it has."""
+    names = list(dict.fromkeys(filter(None, classes)))
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    known = (
+        f"its classes are {', '.join(names[:MOST])}{more}" if names else "its one class has no name: leave --class out"
+    )
+    return ConfigError("--class", f"the model has no class {name!r}; {known}.{did_you_mean(name, names)}")
 
 
 def _last_word(name: str) -> str:

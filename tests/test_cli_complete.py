@@ -358,9 +358,10 @@ def test_only_entities_of_a_class_are_completed_and_all_are_written(run, place):
     run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl", "--class", "Chemist", "--fill", "all")
     assert {row["class"] for row in rows("done.ttl")} == {"Chemist"}
     assert Path("done.ttl").read_bytes().startswith(Path("elements.ttl").read_bytes())
-    status, _, err = run("elements.ttl", "--model", "elements.kbdisk", "--out", "x.ttl", "--class", "City")
+    status, _, err = run("elements.ttl", "--model", "elements.kbdisk", "--out", "x.ttl", "--class", "Chemists")
     assert status == 2
-    assert "no entity is of the class 'City'" in err
+    assert err.startswith("error: --class: the model has no class 'Chemists'; its classes are ")
+    assert err.endswith("Did you mean 'Chemist'?\n")
 
 
 @about("--device")

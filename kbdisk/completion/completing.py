@@ -26,7 +26,7 @@ from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path
 from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
-from kbdisk.schemas.suggest import refuse_unmet
+from kbdisk.schemas.suggest import no_class
 from kbdisk.shapes import Shapes
 from kbdisk.training.trained import CHUNK, Trained, batches
 
@@ -226,7 +226,9 @@ class Completing(Iterator[Completion]):
 
     def _refuse_classes(self) -> None:
         names = [name for one in self.schema.classes.values() for name in (one.name, one.iri) if name]
-        refuse_unmet(str(self.trained.record.source.get("name", "the model")), self.choices.classes, names)
+        for wanted in self.choices.classes:
+            if not any(is_class(name, wanted) for name in names):
+                raise no_class(wanted, self.schema.classes)
 
     def _has_formulas(self, of: str) -> bool:
         return any(one.formula is not None for one in self.schema.classes[of].properties.values())

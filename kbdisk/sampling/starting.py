@@ -12,7 +12,7 @@ from kbdisk.codec.slots import counts_of
 from kbdisk.entity import Entity, Path, Tree, read_path, show, with_values
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.schemas.schema import Class, Misfit
-from kbdisk.schemas.suggest import did_you_mean, unknown_to
+from kbdisk.schemas.suggest import no_class, unknown_to
 from kbdisk.training.trained import Trained
 
 RARE = 1e-9  # of a class's entities: where none in training had what is given
@@ -51,9 +51,7 @@ def _classes(trained: Trained, of: str | None) -> list[Class]:
         return [schema.classes[name] for name in met]
     named = schema.class_of(Entity("", {}, (of,))) if of else schema.classes.get("")
     if named is None or (named.name != of and of not in (named.iri, named.name)):
-        names = list(filter(None, schema.classes))
-        known = f"its classes are {', '.join(names)}" if names else "its one class has no name: leave --class out"
-        raise ConfigError("--class", f"the model has no class {of!r}; {known}.{did_you_mean(of, names)}")
+        raise no_class(of, schema.classes)
     if named.name not in met:
         raise ConfigError("--class", f"no entity that the model was trained on is of the class {of!r}.")
     return [named]

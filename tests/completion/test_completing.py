@@ -13,7 +13,7 @@ from things import entities, schema, thing
 from kbdisk.completion import complete, completing, filling, gaps
 from kbdisk.completion.choices import FILLS
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
-from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.estimates import ESTIMATES
 from kbdisk.schemas.schema import Schema
 
@@ -417,7 +417,7 @@ def test_a_path_that_no_class_has_is_refused_with_the_nearest(model, things):
 
 
 def test_a_class_that_the_model_does_not_know_is_refused(model, things):
-    with pytest.raises(LoadError, match="no entity is of the class 'City'"):
+    with pytest.raises(ConfigError, match="--class: the model has no class 'City'; its one class has no name"):
         complete(model, entities(*things), classes=["City"])
 
 
