@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kbdisk.entity import Path, show
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from kbdisk.schemas.schema import Class
 
 MOST = 8  # classes named in an error
+SHOWN, SOME = 3, 20_000  # ids named in an error, and ids that are looked through for a near one
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -51,6 +53,13 @@ def no_class(name: str, classes: Iterable[str]) -> ConfigError:
         f"its classes are {', '.join(names[:MOST])}{more}" if names else "its one class has no name: leave --class out"
     )
     return ConfigError("--class", f"the model has no class {name!r}; {known}.{did_you_mean(name, names)}")
+
+
+def no_id(source: str, wanted: str, ids: Collection[str]) -> LoadError:
+    """That a source has no entity of this id, and which may be meant: those whose last word it is, else a near one."""
+    ending = sorted(one for one in ids if wanted and _last_word(one) == wanted)[:SHOWN]
+    hint = f" Did you mean {' or '.join(map(repr, ending))}?" if ending else ""
+    return LoadError(source, f"no entity has the id {wanted!r}.{hint or did_you_mean(wanted, islice(ids, SOME))}")
 
 
 def _last_word(name: str) -> str:

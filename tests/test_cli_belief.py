@@ -148,8 +148,18 @@ def test_mistakes_are_one_line(told, arguments, complaint):
 
 
 def test_an_entity_that_is_not_there_is_told(told):
-    status, _, err = told("--path", "weight", id="nokia-0")
-    assert (status, err) == (2, f"error: {PHONES}: no entity has the id 'nokia-0'.\n")
+    status, _, err = told("--path", "weight", id="wikipedia")
+    assert (status, err) == (2, f"error: {PHONES}: no entity has the id 'wikipedia'.\n")
+    assert told(id="nokia-331")[2] == f"error: {PHONES}: no entity has the id 'nokia-331'. Did you mean 'nokia-3310'?\n"
+
+
+def test_an_id_by_its_last_word_alone_is_told_whole(tiny_folder, tmp_path, run):
+    source = tmp_path / "phones.jsonl"
+    ids = ["http://a.org/work8", "http://b.org#work8", "http://a.org/work80"]
+    source.write_text("".join(f'{{"id": "{one}", "brand": "Nokia"}}\n' for one in ids))
+    status, _, err = run("belief", tiny_folder, source, "--id", "work8")
+    assert status == 2
+    assert err.endswith("no entity has the id 'work8'. Did you mean 'http://a.org/work8' or 'http://b.org#work8'?\n")
 
 
 def test_a_picture_needs_a_property(told):

@@ -169,6 +169,11 @@ def test_mistakes_are_one_line(tiny_folder, out, run, arguments, complaint):
     assert not out.exists()
 
 
+def test_a_set_is_given_as_a_list(cars, out, run):
+    assert run("sample", cars, "-n", 3, "--given", 'options=["gps","abs"]', "--out", out)[0] == 0
+    assert all(set(one["options"]) == {"gps", "abs"} for one in lines(out))
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -176,6 +181,8 @@ def test_mistakes_are_one_line(tiny_folder, out, run, arguments, complaint):
         (["--given", "electric=true"], "--given electric: expected a property that the model learnt, got one that its schema leaves out (role: ignore)."),
         (["--given", "id=c1"], "--given id: expected a property that the model learnt, got the id of entities."),
         (["--given", "elektric=true"], "--given elektric: expected a property that the model knows."),
+        (["--given", "options=gps,abs"], """--given options: expected a set, got 'gps,abs'. Say '["gps", "abs"]'."""),
+        (["--given", "price=1", "--given", "price=2"], """--given price: expected one value, got another: '2'. A set is given as a list, such as '["a", "b"]'."""),
         (["--given", "price="], "--given price: expected a number, got ''."),
         (["--given", "make=NA"], "--given make: expected a value, got 'NA', which stands for none."),
     ],

@@ -264,13 +264,13 @@ def test_wrong_options_are_told(made, options, complaint):
 
 def test_a_command_line_spells_labels_numbers_and_truths(made):
     given = {"oem": "Nokia", "body.folds": "true", "launch.year": "2005", "weight": "150 g", "body.height": "1.5e2"}
-    assert spelt(made, given) == {
+    assert spelt(made, given.items()) == {
         ("oem",): "Nokia",
         ("body", "folds"): True,
         ("launch", "year"): 2005,
         ("weight",): "150 g",
         ("body", "height"): 150.0,
     }
-    [one] = sample(made, 1, spelt(made, given))
+    [one] = sample(made, 1, spelt(made, given.items()))
     assert one.tree["weight"] == Quantity(150, "g")
     assert one.tree["launch"].year == 2005

@@ -11,9 +11,10 @@ from kbdisk.api.asking import beliefs_of, leaf_at, log_probs
 from kbdisk.api.beliefs import Belief
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.entity import Entity, Path, read_path, show
-from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, SchemaError
+from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.suggest import no_id
 from kbdisk.training.folder import card, save
 from kbdisk.training.trained import Record, Trained
 
@@ -163,7 +164,7 @@ class Model:
             if reading is None:
                 raise ConfigError(entity, "expected the knowledge base that this id is of, got none. Say kb=...")
             if entity not in reading.by_id:
-                raise LoadError(reading.name, f"no entity has the id {entity!r}.")
+                raise no_id(reading.name, entity, reading.by_id)
             entity = reading.by_id[entity]
         elif not isinstance(entity, Entity):
             entity = Reading.of([entity]).entities[0]

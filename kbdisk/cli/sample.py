@@ -36,7 +36,7 @@ PLAIN = ("json", "jsonl", "csv", "tsv")
     "given",
     metavar="PATH=VALUE",
     multiple=True,
-    help="A value that all of them have, such as oem=Nokia. Repeat it for more.",
+    help='A value that all of them have, such as oem=Nokia; a set is a list: \'os=["iOS","Bada"]\'. Repeat it for others.',
 )
 @click.option("--class", "of", metavar="CLASS", help="Only entities of this class.")
 @click.option("--out", metavar="TARGET", required=True, help="File to write, or - for standard output.")
@@ -80,7 +80,7 @@ def sample(
         raise click.UsageError("--json and --out - both want standard output.")
     begun = time.monotonic()
     found = open_model(model, options["device"], verbose)
-    values = spelt(found.trained, dict(_pair(text) for text in given))
+    values = spelt(found.trained, [_pair(text) for text in given])
     count = options["n"]
     with counting(quiet, "drawing") as told:
         chosen = {name: options[name] for name in ("of", "seed", "leap", "text")}
