@@ -35,7 +35,7 @@ def writing(target: str | os.PathLike[str], *, replace: bool = True) -> Iterator
     if mode is not None and stat.S_ISDIR(mode):
         raise WriteError(name, "expected a file to write, got a directory.")
     if mode is not None and stat.S_ISREG(mode) and not replace:
-        raise WriteError(name, "exists already. Say --force to replace it.")
+        raise WriteError(name, "exists already. Say force=True to replace it.")
     with _faults(name):
         if mode is not None and not stat.S_ISREG(mode):
             with Path(target).open("wb") as file:

@@ -47,7 +47,7 @@ class Plan:
         only_new = only_new or name == "quickstatements" or updates  # what it goes to has the rest
         keeps = kb is not None and completions and not only_new and kb.keeps(name)
         if insert and not (keeps and kb is not None and kb.keeps_bytes(name)):
-            raise ConfigError("--insert", "needs the format of the source, and all of it. Leave --insert out.")
+            raise ConfigError("insert=True", "needs the format of the source, and all of it. Leave it out.")
         if items is kb and keeps:
             items = ()  # nothing is new
         return cls(items, str(target), kb, kb if keeps else None, name, only_new, insert)
@@ -56,7 +56,7 @@ class Plan:
         """Write, all or nothing."""
         same = self._is_source()
         if same and not in_place:
-            raise WriteError(self.target, "is the source itself. Say --in-place to change it.")
+            raise WriteError(self.target, "is the source itself. Say in_place=True to change it.")
         with writing(self.target, replace=force or same) as file:
             return self._write(file)
 

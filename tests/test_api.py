@@ -191,7 +191,7 @@ def test_a_model_is_saved_and_opened_as_it_was(tmp_path, phones):
 
 def test_a_model_folder_is_not_replaced_unasked(tmp_path):
     trained(ROWS, out=tmp_path / "m")
-    with pytest.raises(CheckpointError, match="--force"):
+    with pytest.raises(CheckpointError, match="force=True"):
         trained(ROWS, out=tmp_path / "m")
     trained(ROWS, out=tmp_path / "m", force=True).save(tmp_path / "n")
     assert kbdisk.open(tmp_path / "n").record.source["entities"] == 40

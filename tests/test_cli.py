@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import kbdisk
 from kbdisk.cli import main
+from kbdisk.errors import KBDiskError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PHONES = str(EXAMPLES / "phones.jsonl")
@@ -377,6 +379,24 @@ def test_targets_are_replaced_only_on_request(kb, run):
     assert other.read_text() == "old"
     assert run("write", kb, "--out", other, "--force")[0] == 0
     assert other.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("target", "insert", "words"),
+    [
+        ("kb.jsonl", (), "is the source itself. Say {in_place} to change it."),
+        ("old.csv", (), "exists already. Say {force} to replace it."),
+        ("new.csv", ("insert",), "{insert}: needs the format of the source"),
+    ],
+)
+def test_an_argument_in_python_is_an_option_at_the_shell(kb, run, target, insert, words):
+    (kb.parent / "old.csv").write_text("old")
+    names = ("in_place", "force", "insert")
+    with pytest.raises(KBDiskError, match=re.escape(words.format(**{name: f"{name}=True" for name in names}))):
+        kbdisk.write(kbdisk.load(kb), kb.parent / target, **dict.fromkeys(insert, True))
+    status, _, err = run("write", kb, "--out", kb.parent / target, *(f"--{name}" for name in insert))
+    assert status == 2
+    assert words.format(in_place="--in-place", force="--force", insert="--insert") in err
 
 
 def test_the_source_is_not_replaced_by_its_new_values_alone(kb, tmp_path, run):

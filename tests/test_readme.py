@@ -4,8 +4,10 @@ In a `console` block the lines after `$ command` are what the command prints, on
 `...` alone stands for any number of lines. A `python` block is run, and prints the `text` block after it.
 
 What a model says is never twice the same: in `trained` blocks any number stands for any other, a row of a table for
-its first cell, the bars of a chart for any bars. These blocks are run in one folder, from the first to the last, and
-what is trained there is trained for a second.
+its first cell, the bars of a chart for any bars. What is trained is trained for a second.
+
+All is run in one folder, from the first block to the last, as a reader would: what takes no training often, all of it
+where there is time.
 """
 
 from __future__ import annotations
@@ -24,12 +26,6 @@ from kbdisk.cli import main
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)( trained)?\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-CONSOLES = [text for language, trained, text in BLOCKS if language == "console" and not trained]
-PROGRAMS = [
-    (text, BLOCKS[n + 1][2])
-    for n, (language, trained, text) in enumerate(BLOCKS)
-    if language == "python" and not trained
-]
 KBDISK = """#!/bin/sh
 case "$*" in
     train*|complete*) case "$*" in *--model*) ;; *) set -- "$@" --preset fast --budget 1s ;; esac ;;
@@ -101,25 +97,33 @@ def check_program(program: str, expected: str, folder: Path, *, trained: bool) -
         assert done.stdout == expected
 
 
-@pytest.mark.parametrize("console", CONSOLES)
-def test_transcripts_are_what_happens(console, place):
-    for command, expected in commands(console):
-        check(command, expected, place, trained=False)
+def follow(place: Path, *, training: bool) -> None:
+    """Do all that the README says, from the first block to the last; without training what needs none."""
+    for (language, trained, text), (_, _, after) in zip(BLOCKS, [*BLOCKS[1:], ("", "", "")], strict=True):
+        if trained and not training:
+            continue
+        if language == "console":
+            for command, expected in commands(text):
+                check(command, expected, place, trained=bool(trained))
+        elif language == "python":
+            check_program(text, after, place, trained=bool(trained))
 
 
-@pytest.mark.parametrize(("program", "expected"), PROGRAMS)
-def test_programs_print_what_they_are_said_to(program, expected, place):
-    check_program(program, expected, place, trained=False)
+def test_what_needs_no_training_is_what_happens(place):
+    follow(place, training=False)
 
 
 @pytest.mark.slow
-def test_what_is_trained_and_asked_is_what_happens(place):
-    for n, (language, trained, text) in enumerate(BLOCKS):
-        if trained and language == "console":
-            for command, expected in commands(text):
-                check(command, expected, place, trained=True)
-        elif trained and language == "python":
-            check_program(text, BLOCKS[n + 1][2], place, trained=True)
+def test_all_of_it_in_order_is_what_happens(place):
+    follow(place, training=True)
+
+
+def test_no_file_is_written_twice():
+    code = "\n".join(text for language, _, text in BLOCKS if language in ("console", "python"))
+    written = re.findall(r'--out (\S+)|kbdisk\.write\(.*, "(.+?)"\)|(?<=> )(\S+\.\w+)$', code, re.MULTILINE)
+    names = ["".join(one) for one in written]
+    assert len(names) > 6
+    assert len(names) == len(set(names)), names
 
 
 def test_there_is_code_in_the_first_twelve_lines():

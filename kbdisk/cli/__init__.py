@@ -7,6 +7,7 @@ exception is our own mistake and keeps its traceback.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from typing import Any
@@ -28,6 +29,7 @@ from kbdisk.errors import KBDiskError, KBDiskWarning
 # Threads that wait must sleep: where other programs use the cores, too, threads that spin make training ten times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+SWITCH = re.compile(r"\b(force|in_place|insert|resume)=True\b")
 INTERRUPTED, BROKEN_PIPE = 130, 141  # what a shell says of SIGINT and SIGPIPE
 
 
@@ -43,7 +45,7 @@ class Commands(click.RichGroup):
                 super().invoke(context)
             except KBDiskError as error:
                 _quieted()
-                click.echo(f"error: {error}", err=True)
+                click.echo(f"error: {as_options(str(error))}", err=True)
                 context.exit(2)
             except KeyboardInterrupt:
                 click.echo("interrupted", err=True)
@@ -51,6 +53,11 @@ class Commands(click.RichGroup):
             except BrokenPipeError:
                 _quieted()
                 context.exit(BROKEN_PIPE)
+
+
+def as_options(text: str) -> str:
+    """What the library says to a program, to whom sits at a shell: in_place=True is --in-place there."""
+    return SWITCH.sub(lambda match: f"--{match[1].replace('_', '-')}", text)
 
 
 def _quieted() -> None:

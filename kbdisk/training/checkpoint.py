@@ -38,7 +38,7 @@ STATE, METRICS = "state.json", "metrics.jsonl"
 SPAN = 30.0  # seconds between two times that a run is kept, at most
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
 FILE = re.compile(r"(last|best)-[0-9]+\.safetensors")
-ANEW = "Say --force to begin the run anew."
+ANEW = "Say force=True to begin the run anew."
 SHOWN = 3  # differences named in an error
 
 
@@ -72,7 +72,8 @@ class Checkpoint:
             more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
             what = f"{', '.join(found[:SHOWN])}{more}"
             raise CheckpointError(
-                str(folder), f"is another run's: {what}. Resume with what it began with, or say --force to begin anew."
+                str(folder),
+                f"is another run's: {what}. Resume with what it began with, or say force=True to begin anew.",
             )
         expected = _tensors(trainer), _named("best", trainer, trainer.best)
         _put(trainer, *(_load(folder / told[name], one) for name, one in zip(("last", "best"), expected, strict=True)))
@@ -136,7 +137,7 @@ def refuse_unfinished(folder: FilePath) -> None:
     if is_there(folder):
         step = _read(folder)["state"]["step"]
         raise CheckpointError(
-            str(folder), f"a run stopped there after step {step:,}. Say --resume to go on, --force to begin anew."
+            str(folder), f"a run stopped there after step {step:,}. Say resume=True to go on, force=True to begin anew."
         )
 
 
@@ -224,7 +225,7 @@ def _read(folder: FilePath) -> dict[str, Any]:
     try:
         told: dict[str, Any] = json.loads(file.read_bytes())
     except FileNotFoundError:
-        raise CheckpointError(str(folder), "no run is kept there. Leave --resume out to begin one.") from None
+        raise CheckpointError(str(folder), "no run is kept there. Leave resume=True out to begin one.") from None
     except (OSError, ValueError) as error:
         raise CheckpointError(str(file), f"cannot be read: {error}. {ANEW}") from None
     format = told.get("format") if isinstance(told, dict) else None

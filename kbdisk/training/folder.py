@@ -82,7 +82,7 @@ def refuse_place(folder: str | os.PathLike[str], force: bool = False) -> None:
             named, "expected a model, nothing, or an empty folder, got other files. Name another folder."
         )
     if not force:
-        raise CheckpointError(named, "a model is there already. Say --force to replace it.")
+        raise CheckpointError(named, "a model is there already. Say force=True to replace it.")
     foreign = sorted(held - {CONFIG, CARD, *NEEDED, *OPTIONAL, *LATER, *DESKTOP})
     if foreign:
         problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."

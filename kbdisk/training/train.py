@@ -88,7 +88,7 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
             checkpoint.close()
     if state.best_step or not state.stopped:
         checkpoint.save(trainer)
-    good = f"--resume makes a model of the weights of step {state.best_step:,}, which were good"
+    good = f"resume=True makes a model of the weights of step {state.best_step:,}, which were good"
     _refuse_stopped(trainer, good if state.best_step else "")
 
 

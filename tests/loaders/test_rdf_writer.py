@@ -641,7 +641,7 @@ def test_a_target_that_exists_and_the_source_itself_are_safe(tmp_path):
     source.write_text(HEAD + ":a :size 5 . :b :name 'b' .")
     before = source.read_bytes()
     kb = kbdisk.load(source)
-    with pytest.raises(WriteError, match="in-place"):
+    with pytest.raises(WriteError, match="in_place=True"):
         kbdisk.write(completions(kb, {"b": {"size": 7}}), source)
     assert source.read_bytes() == before
     assert kbdisk.write(completions(kb, {"b": {"size": 7}}), source, in_place=True).written == 1

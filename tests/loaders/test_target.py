@@ -57,7 +57,7 @@ def test_an_error_while_writing_leaves_the_old_target_and_nothing_else(tmp_path)
 def test_a_target_that_exists_is_kept_unless_it_may_be_replaced(tmp_path):
     target = tmp_path / "a.txt"
     target.write_bytes(b"old")
-    refused = pytest.raises(WriteError, match=r"a\.txt: exists already\. Say --force to replace it\.")
+    refused = pytest.raises(WriteError, match=r"a\.txt: exists already\. Say force=True to replace it\.")
     with refused, writing(target, replace=False):
         pass
     with writing(target, replace=True) as stream:

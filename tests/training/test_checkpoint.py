@@ -260,7 +260,7 @@ def refused(folder: Path, **more) -> str:
 
 
 def test_a_run_that_is_kept_is_not_lost_by_beginning_another(stopped, unbroken):
-    assert "a run stopped there after step 3. Say --resume to go on, --force to begin anew." in refused(stopped)
+    assert "a run stopped there after step 3. Say resume=True to go on, force=True to begin anew." in refused(stopped)
     assert same(go(stopped, force=True), unbroken)
 
 
@@ -320,13 +320,13 @@ def test_damaged_files_are_told(name, damage, stopped):
     if (name, damage) == ("state.json", "gone"):
         go(stopped, resume=True, steps=2)  # nothing is kept
         return
-    assert "--force" in refused(stopped, resume=True)
+    assert "force=True" in refused(stopped, resume=True)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2}', '{"format": 1}', '{"format": 1, "of": {}, "state": 3}'])
 def test_a_state_that_is_none_is_told(text, stopped):
     (stopped / "state.json").write_text(text)
-    assert "--force" in refused(stopped, resume=True)
+    assert "force=True" in refused(stopped, resume=True)
 
 
 @pytest.mark.parametrize("which", ["last", "best"])
@@ -340,13 +340,13 @@ def test_tensors_of_something_else_are_told(which, damage, stopped):
     else:
         tensors["more" if damage == "more" else name] = torch.zeros(3, 3)
     safetensors.torch.save_file(tensors, file)
-    assert "--force" in refused(stopped, resume=True)
+    assert "force=True" in refused(stopped, resume=True)
 
 
 def test_a_state_cannot_name_files_elsewhere(stopped):
     state = json.loads((stopped / "state.json").read_text())
     (stopped / "state.json").write_text(json.dumps({**state, "last": "../../secret"}))
-    assert "--force" in refused(stopped, resume=True)
+    assert "force=True" in refused(stopped, resume=True)
 
 
 # ---------------------------------------------------------------- no number
@@ -372,7 +372,9 @@ def test_a_loss_that_is_no_number_keeps_good_weights_that_resume_makes_a_model_o
 ):
     monkeypatch.setattr(Look, "cost", lambda self, constant: -self.step)  # every look is better than the last
     folder = tmp_path / "m.training"
-    with pytest.raises(TrainingError, match=f"--resume makes a model of the weights of step {good}, which were good"):
+    with pytest.raises(
+        TrainingError, match=f"resume=True makes a model of the weights of step {good}, which were good"
+    ):
         go(folder, evaluations=evaluations)
     trained = go(folder, evaluations=evaluations, resume=True)
     assert all(one.isfinite().all() for one in weights(trained))

@@ -190,7 +190,7 @@ def test_nothing_in_a_folder_is_a_pickle(saved):
 
 def test_a_model_is_replaced_with_force_alone(tiny_model, folder):
     changed_config(folder, written="before")
-    with pytest.raises(CheckpointError, match=r"a model is there already\. Say --force to replace it"):
+    with pytest.raises(CheckpointError, match=r"a model is there already\. Say force=True to replace it"):
         save(tiny_model, folder)
     assert Files.of(folder).config["written"] == "before"
     save(tiny_model, folder, force=True)
