@@ -23,6 +23,6 @@ show 'python surest.py completed.ttl.provenance.jsonl 2'
 say 'They stand in one block at the end, each in the form that its property has there. What was given is as it was:'
 show 'diff elements.ttl completed.ttl | head -n 12'
 show 'head -c $(wc -c < elements.ttl) completed.ttl | cmp - elements.ttl && echo the same bytes'
-say "What is believed of a known value that is hidden, lead's melting point:"
-show 'kbdisk belief elements.ttl.kbdisk elements.ttl --id https://example.org/elements/Pb --path meltingPoint'
+say "What is believed of a known value that is hidden, iron's electronegativity:"
+show 'kbdisk belief elements.ttl.kbdisk elements.ttl --id https://example.org/elements/Fe --path electronegativity'
 say 'Yours: kbdisk complete YOUR.ttl --out completed.ttl (JSON, CSV and others, too: see README.md)'

@@ -111,5 +111,5 @@ def test_the_demo_completes_the_elements_and_shows_what_it_filled(tmp_path):
     )
     assert re.search(r"^ *\d+% sure  \w+ +\w+ +\S", done.stdout, re.M)
     assert "the same bytes" in done.stdout
-    assert re.search(r"^given +600.6 K", done.stdout, re.M)
+    assert re.search(r"^given +1.83", done.stdout, re.M)
     assert "error" not in done.stdout.replace("expected error", "")
