@@ -1,12 +1,14 @@
-"""What an earlier completion filled in, of sources whose text cannot tell: of JSON and tables the sidecar beside them does.
+"""What an earlier completion filled in: of JSON and tables the sidecar beside them tells it, RDF has blocks that do.
 
-A value is taken for filled in while it stands as it was written. What somebody changed since is theirs, and given.
+A value is taken for filled in while it stands as it was written. What somebody changed since is theirs, and given: in a
+block, too, where the sidecar tells another value of its place. Of a place that it does not tell the block is believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import astuple, is_dataclass, replace
+from decimal import Decimal
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -19,6 +21,10 @@ from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
 
 TABLES = ("json", "jsonl", "csv", "tsv", "parquet")
+BROKEN = (
+    "expected a value that kbdisk complete filled in, got something else."
+    " Bring the file back, or take the line out: what no line tells of may count as given, and be learnt from."
+)
 Rows = Mapping[str, list[tuple[Path, Any]]]  # id -> what was put where
 
 
@@ -29,12 +35,13 @@ class Given(Iterable[Entity]):
         self.kb, self.rows = kb, rows
 
     def __iter__(self) -> Iterator[Entity]:
-        return (_given(entity, self.rows.get(entity.id, [])) for entity in self.kb)
+        apart = _given if self.kb.format in TABLES else _corrected
+        return (apart(entity, self.rows.get(entity.id, [])) for entity in self.kb)
 
 
 def given(kb: KB) -> Iterable[Entity]:
     """The entities of a source, with nothing in them that kbdisk has filled in by what stands beside it."""
-    file = sidecar_of(str(kb.path)) if kb.format in TABLES and kb.path is not None else None
+    file = sidecar_of(str(kb.path)) if kb.path is not None else None
     return Given(kb, _rows(file)) if file is not None and file.is_file() else kb
 
 
@@ -49,8 +56,7 @@ def _rows(file: FilePath) -> Rows:
             row = orjson.loads(line)
             id, path, value = row["id"], read_path(row["path"]), decode({"": row["value"]})[""]
         except (ValueError, TypeError, KeyError):
-            problem = "expected a value that kbdisk complete filled in, got something else. Move the file away."
-            raise LoadError(str(file), problem, number) from None
+            raise LoadError(str(file), BROKEN, number) from None
         found.setdefault(id, []).append((path, value))
     return found
 
@@ -65,6 +71,37 @@ def _given(entity: Entity, rows: list[tuple[Path, Any]]) -> Entity:
         _remove(tree, path)
     leaves = {(*path, *within[1:]): leaf for path, value in made for within, leaf in walk({"": value})}
     return replace(entity, tree=tree, made={**(entity.made or {}), **leaves})
+
+
+def _corrected(entity: Entity, rows: list[tuple[Path, Any]]) -> Entity:
+    """An entity of which the blocks tell what was filled in; what was changed in them since is given."""
+    told = {(*path, *within[1:]): leaf for path, value in rows for within, leaf in walk({"": value})}
+    given = {
+        path: leaf
+        for path, leaf in (entity.made or {}).items()
+        if path in told and not any(_alike(leaf, one) for at, one in told.items() if _plain(at) == _plain(path))
+    }
+    if not given:
+        return entity
+    rest = {path: leaf for path, leaf in (entity.made or {}).items() if path not in given}
+    return replace(entity, tree=with_values(entity.tree, given), made=rest or None)
+
+
+def _plain(path: Path) -> Path:
+    """A path without places in lists: a value that was taken out of a block changes those of the others."""
+    return tuple(key for key in path if not isinstance(key, int))
+
+
+def _alike(value: Any, told: Any) -> bool:
+    """Whether a value may be one that was filled in, and was spelt and read since: of another type it may."""
+    one, other = _spelt(value), _spelt(told)
+    return one == other or type(one) is not type(other)
+
+
+def _spelt(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value).__name__, *map(_spelt, astuple(value))
+    return float(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else value
 
 
 def _stands(tree: Tree, path: Path, value: Any) -> bool:

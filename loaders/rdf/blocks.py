@@ -1,7 +1,7 @@
 """Our own blocks in somebody's file: the comment lines around them, finding them, and reading with or without them.
 
-    # kbdisk: begin - values filled in by kbdisk, not given           an appended block: whole statements
-    # kbdisk: begin inserted - values filled in by kbdisk, not given  within a bracket: properties of its node
+    # kbdisk: begin - values filled in by kbdisk, not given: ...           an appended block: whole statements
+    # kbdisk: begin inserted - values filled in by kbdisk, not given: ...  within a bracket: properties of its node
     # kbdisk: end
 
 A delimiter is a comment alone on its line; the same words within a string or an IRI delimit nothing. A block without an
@@ -19,8 +19,9 @@ from typing import Any, BinaryIO, cast
 from kbdisk.loaders.rdf import scan
 
 MARK = b"# kbdisk: begin"
-BEGIN = MARK + b" - values filled in by kbdisk, not given"
-INSERTED = MARK + b" inserted - values filled in by kbdisk, not given"
+WORDS = b" - values filled in by kbdisk, not given: to make one yours, move it out of here"
+BEGIN = MARK + WORDS
+INSERTED = MARK + b" inserted" + WORDS
 END = b"# kbdisk: end"
 LINES = frozenset({"ntriples", "nquads"})  # formats where no string goes on over the end of a line
 

@@ -9,7 +9,7 @@ import pytest
 
 from kbdisk.api.reading import Reading
 from kbdisk.completion.earlier import given
-from kbdisk.entity import Entity, Quantity, with_values
+from kbdisk.entity import Entity, Link, Quantity, with_values
 from kbdisk.errors import LoadError
 from kbdisk.loaders import load
 
@@ -61,13 +61,41 @@ def test_a_table_has_blank_cells_beside_what_was_filled_in(place):
     assert (second.tree["d"], second.made) == ({"year": 2012, "month": 5}, None)
 
 
-def test_rdf_tells_it_itself_and_what_has_nothing_beside_it_is_all_given(place):
+def test_what_has_nothing_beside_it_is_all_given_and_of_rdf_what_stands_in_no_block(place):
+    Path("kb.jsonl").write_text('{"id": "a", "x": 1}\n')
+    kb = load("kb.jsonl")
+    assert given(kb) is kb
     Path("kb.ttl").write_text("<a:a> <a:x> 1 .")
     Path("kb.ttl.provenance.jsonl").write_text('{"id": "a:a", "path": "x", "value": 1}\n')
-    Path("kb.jsonl").write_text('{"id": "a", "x": 1}\n')
-    for name in ("kb.ttl", "kb.jsonl"):
-        kb = load(name)
-        assert given(kb) is kb
+    [entity] = given(load("kb.ttl"))
+    assert (entity.tree["x"], entity.made) == (1, None)
+
+
+def block(statements: str, *rows: tuple[str, object]) -> Entity:
+    """An entity of Turtle with a block of ours, of which these rows tell what was filled in."""
+    Path("kb.ttl").write_text(f"@prefix : <a:> .\n:a :x 1 .\n# kbdisk: begin\n{statements}\n# kbdisk: end\n")
+    lines = [json.dumps({"id": "a:a", "path": path, "value": value}) for path, value in rows]
+    Path("kb.ttl.provenance.jsonl").write_text("\n".join(lines) + "\n")
+    return next(iter(given(load("kb.ttl"))))
+
+
+B, C, D = ({"@id": f"a:{name}"} for name in "bcd")
+BLOCKS = [  # what stands in the block, what was filled in, what of it is given, what is made
+    (":a :y :b .", [("y", B)], {}, {("y",): Link("a:b")}),
+    (":a :y :c .", [("y", B)], {"y": Link("a:c")}, {}),
+    (":a :y :c ; :z 2 .", [("y", B), ("z", 2)], {"y": Link("a:c")}, {("z",): 2}),
+    (":a :y 2.50 .", [("y", 2.5)], {}, {("y",): 2.5}),
+    (":a :y 2.51 .", [("y", 2.5)], {"y": 2.51}, {}),
+    (":a :y :c .", [("z", 2)], {}, {("y",): Link("a:c")}),  # a block of an earlier completion still
+    (":a :y :c , :d .", [("y[0]", B), ("y[1]", C), ("y[2]", D)], {}, {("y", 0): Link("a:c"), ("y", 1): Link("a:d")}),
+]
+
+
+@pytest.mark.parametrize(("statements", "rows", "rest", "made"), BLOCKS)
+def test_a_value_in_a_block_is_made_unless_the_sidecar_tells_another(place, statements, rows, rest, made):
+    entity = block(statements, *rows)
+    assert {key: value for key, value in entity.tree.items() if key[0] != "@" and key != "x"} == rest
+    assert (entity.made or {}) == made
 
 
 def test_of_several_sources_each_keeps_what_is_given_in_any(place):
@@ -87,3 +115,12 @@ def test_a_file_that_is_no_sidecar_is_one_line(place, line):
     with pytest.raises(LoadError) as error:
         given(load("kb.jsonl"))
     assert str(error.value).startswith("kb.jsonl.provenance.jsonl:2: expected a value that kbdisk complete filled in")
+    assert "may count as given" in str(error.value)
+
+
+def test_a_broken_sidecar_is_told_beside_turtle_as_beside_json(place):
+    block(":a :y 2 .", ("y", 2))
+    with Path("kb.ttl.provenance.jsonl").open("a") as file:
+        file.write('{"id": broken')
+    with pytest.raises(LoadError, match=r"^kb\.ttl\.provenance\.jsonl:2: expected a value that kbdisk complete"):
+        given(load("kb.ttl"))

@@ -140,7 +140,7 @@ def test_what_is_inserted_is_indented_like_its_neighbours():
     places = brackets.locate(data, "turtle")
     assert brackets.insert(data, places, {0: [b"ex:r 2"]}) == (
         PREFIX + b"ex:a ex:p [\n    ex:q 1\n"
-        b"    # kbdisk: begin inserted - values filled in by kbdisk, not given\n"
+        b"    # kbdisk: begin inserted - values filled in by kbdisk, not given: to make one yours, move it out of here\n"
         b"    ; ex:r 2 ;\n"
         b"    # kbdisk: end\n"
         b"  ] .\n"

@@ -166,7 +166,7 @@ def test_a_block_is_grouped_as_a_person_would():
     assert (
         written(EVERYTHING, "trig", NAMES).decode()
         == """\
-# kbdisk: begin - values filled in by kbdisk, not given
+# kbdisk: begin - values filled in by kbdisk, not given: to make one yours, move it out of here
 ex:s a ex:T .
 ex:g {
     ex:s a ex:T .
@@ -187,7 +187,7 @@ def test_lines_are_whole_and_have_no_short_forms():
     assert (
         written(EVERYTHING[1:3] + EVERYTHING[5:6], "nquads", NAMES).decode()
         == f"""\
-# kbdisk: begin - values filled in by kbdisk, not given
+# kbdisk: begin - values filled in by kbdisk, not given: to make one yours, move it out of here
 <http://e/s> <{TYPE.value}> <http://e/T> <http://e/g> .
 <http://e/s> <{TYPE.value}> <http://e/T> <http://e/x#g> .
 <http://e/s> <http://e/p> "5"^^<{XSD}integer> <http://e/x#g> .
