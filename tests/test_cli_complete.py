@@ -20,8 +20,10 @@ from models import tiny
 
 import kbdisk
 from kbdisk.cli import complete as command
+from kbdisk.cli.completed import as_tables
 from kbdisk.cli.ownmodel import fitting_budget, told_apart
 from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
+from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.training.alone import alone
 from kbdisk.training.folder import save
@@ -391,7 +393,8 @@ def test_the_source_itself_is_changed_only_when_told_so(phones):
     assert (status, err) == (2, "error: phones.jsonl: is the source itself. Say --in-place to change it.\n")
     assert Path("phones.jsonl").read_bytes() == before
     status, _, err = phones("--in-place", "--fill", "asked", "--only", "launch")
-    assert status == 0, err
+    assert (status, err.splitlines()[-1].endswith("; as it was: phones.jsonl.before")) == (0, True), err
+    assert Path("phones.jsonl.before").read_bytes() == before
     first = rows("phones.jsonl")
     assert first
     assert Path("phones.jsonl").read_bytes() != before
@@ -584,8 +587,24 @@ def test_the_table_fits_the_terminal(run, place, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     _, _, err = run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl", "--force")
     assert max(map(len, err.splitlines())) <= columns
-    assert re.search(r"^property +missing +filled +expected error", err, re.MULTILINE)
-    assert ("constant" in err) == (columns == 120)
+    assert re.search(r"^property +missing +filled +expected error +constant +sure", err, re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 120])
+def test_the_constant_and_what_is_held_back_are_told_however_narrow_the_terminal(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    summary = Summary.of([{"class": "", "path": "engine.power", "metric": "MAE", "ours": 12.3, "constant": 45.6}])
+    for path, filled in (("engine", "power"), 9), (("sunroof",), 0):
+        of = Row("", path, 12, filled, Counter({"unlikely to be recorded": 12 - filled}), Counter([path]), "", 4.5)
+        of.quality = summary.quality
+        summary.rows["", path] = of
+    lines = as_tables({"target": None}, summary).splitlines()
+    assert max(map(len, lines)) <= columns
+    sure = [] if columns == 60 else ["50", "%"]
+    beside = ["3:", "unlikely", "to", "be", "recorded"] if columns >= 100 else []
+    assert ["engine.power", "12", "9", "12.3", "MAE", "45.6", *sure, *beside] in map(str.split, lines)
+    below = "unlikely to be recorded  3 of engine.power, 12 of sunroof"
+    assert (below in " ".join(lines)) == (columns < 100)
 
 
 # ---------------------------------------------------------------- killed

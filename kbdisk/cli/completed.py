@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from kbdisk.completion.summary import Row, Summary
 
-WIDE = 100  # columns from which the constant's error has a place
+WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
+LEAST, GAP = 12, 2  # columns for the names of properties, and between columns
 
 
 def as_json(told: Mapping[str, Any], summary: Summary, values: Sequence[Mapping[str, Any]] | None) -> bytes:
@@ -56,7 +57,11 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary) -> None:
         console.print()
         if len(classes) > 1 or of:
             console.print(Text(names[of], "bold cyan"))
-        console.print(_table(console, [row for row in rows if row.of == of], widest))
+        own = [row for row in rows if row.of == of]
+        console.print(_table(console, own, widest))
+        if console.width < WIDE and any(row.held for row in own):
+            console.print()
+            console.print(_held_back(console, own))
     if rows:
         console.print()
     console.print(Text(_outcome(told, summary)), soft_wrap=True)
@@ -66,19 +71,37 @@ def _table(console: Console, rows: Sequence[Row], widest: int) -> Any:
     from rich.text import Text
 
     wide = console.width >= WIDE
-    constant = [">constant"] if wide else []
-    table = table_of("property", ">missing", ">filled", ">expected error", *constant, ">sure", "held back")
-    table.columns[0].width = max(min(widest, console.width * 3 // 10), len("property"))
+    names = ["missing", "filled", "expected error", "constant", "sure"]
+    figures = [_figures(row) for row in rows]
+    needed = [max(map(len, column)) + GAP for column in zip(names, *figures, strict=True)]
+    shown = len(names) if console.width - sum(needed) >= LEAST else len(names) - 1  # few columns: not how sure
+    room = max(console.width - sum(needed[:shown]), len("property"))
+    table = table_of("property", *(f">{name}" for name in names[:shown]), *["held back"] * wide)
+    table.columns[0].width = max(min(widest, console.width * 3 // 10, room), len("property"))
+    for row, cells in zip(rows, figures, strict=True):
+        path = Text(show_pattern(row.path), "green")
+        table.add_row(path, *cells[:shown], *[Text(_held(row))] * wide)
+    return table
+
+
+def _figures(row: Row) -> list[str]:
+    """What stands in the columns of numbers."""
+    filled = [f"{row.filled:,}", _error(row), _number(row, "constant")] if row.filled else [""] * 3
+    return [f"{row.missing:,}", *filled, "" if row.confidence is None else f"{100 * row.confidence:.0f} %"]
+
+
+def _held_back(console: Console, rows: Sequence[Row]) -> Any:
+    """Why gaps stay, where the table of properties has no room for it: each reason with how many of what."""
+    from rich.text import Text
+
+    reasons: dict[str, list[str]] = {}
     for row in rows:
-        cells: list[Any] = [
-            Text(show_pattern(row.path), "green"),
-            f"{row.missing:,}",
-            f"{row.filled:,}" if row.filled else "",
-        ]
-        cells.append(_error(row) if row.filled else "")
-        cells += [_number(row, "constant") if row.filled else ""] * wide
-        cells.append("" if row.confidence is None else f"{100 * row.confidence:.0f} %")
-        table.add_row(*cells, Text(_held(row)))
+        for why, count in row.held.most_common():
+            reasons.setdefault(why, []).append(f"{count:,} of {show_pattern(row.path)}")
+    table = table_of("held back", "how many")
+    table.columns[0].width = min(max(map(len, ["held back", *reasons])), console.width * 2 // 5)
+    for why, several in reasons.items():
+        table.add_row(Text(why), Text(", ".join(several)))
     return table
 
 
@@ -115,4 +138,9 @@ def _outcome(told: Mapping[str, Any], summary: Summary) -> str:
         return f"nothing was written: {values} in a dry run"
     where = "standard output" if told["target"] == "-" else told["target"]
     model = f", by the model in {told['model']}" if told["model"] else ""
-    return f"wrote {where}: {values}{model}"
+    return f"wrote {where}: {values}{model}{as_it_was(told['before'])}"
+
+
+def as_it_was(before: str | None) -> str:
+    """The end of the line about what was written: where the source is as it was, if it was changed."""
+    return f"; as it was: {before}" if before else ""
