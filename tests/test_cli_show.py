@@ -10,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from kbdisk.cli.show import show_quality
+from kbdisk.training.card import quality
 from kbdisk.training.folder import save
 
 QUALITY = [
@@ -36,7 +39,8 @@ def folder(saved, tmp_path, monkeypatch) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "phones.kbdisk"))
 
 
-def test_it_tells_what_the_model_is_and_how_good(folder, run):
+def test_it_tells_what_the_model_is_and_how_good(folder, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     status, out, err = run("show", "phones.kbdisk")
     assert (status, err) == (0, "")
     lines = out.splitlines()
@@ -57,7 +61,22 @@ def test_it_fits_a_terminal_of_any_width(folder, run, monkeypatch, columns):
     assert status == 0
     assert max(map(len, lines[1:])) <= columns
     assert all(any(figure in line for line in lines) for figure in ("25.2", "31.2", "19 %", "-17 %"))
-    assert ("quantity" in out) == (columns >= 80)
+    assert ("quantity" in out) == (columns >= 120)
+
+
+@pytest.mark.parametrize(
+    ("columns", "gone"), [(100, set()), (80, {"kind", "trained", "on"}), (60, {"kind", "trained", "on", "n", "metric"})]
+)
+def test_a_path_is_never_cut_while_a_column_can_go(columns, gone):
+    path = "display.pixels.horizontal.width"
+    rows = quality({"quality": [QUALITY[0] | {"path": path, "metric": "error rate", "known": 12345, "n": 1234}]})
+    console = Console(width=columns)
+    with console.capture() as captured:
+        show_quality(console, rows)
+    head, line = captured.get().splitlines()
+    heads = ["property", "kind", "trained", "on", "n", "metric", "constant", "ours", "better"]
+    assert head.split() == [name for name in heads if name not in gone]
+    assert line.startswith(f"{path} ")
 
 
 def test_json_is_the_whole_record(folder, run, tiny_model):

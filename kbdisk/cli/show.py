@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from kbdisk.training.card import Row
     from kbdisk.training.files import Files
 
-NARROW, TIGHT = 76, 52  # columns of a terminal, below which a table shows less
+FIRST_TO_GO = ("kind", "known", "n", "metric")  # of a table's columns, where the terminal has no room for all
+GAP = 2  # columns between columns
 
 
 @click.command()
@@ -128,16 +129,20 @@ def _choices(told: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, s
 
 
 def show_quality(console: Console, rows: list[Row]) -> None:
-    """The table of quality: of a narrow terminal, fewer columns, the figures last to go."""
+    """The table of quality: on a narrow terminal fewer columns, so that paths stay whole; the figures stay."""
     from rich.text import Text
 
     from kbdisk.cli.tables import table_of
 
     names: dict[str, str] = {"property": "property", "kind": "kind", "known": ">trained on", "n": ">n"}
     names |= {"metric": "metric", "constant": ">constant", "ours": ">ours", "better": ">better"}
-    gone = {"kind", "known"} if console.width < NARROW else set()
-    gone |= {"n", "metric"} if console.width < TIGHT else set()
-    kept = [name for name in names if name not in gone]
+    widths = {
+        name: max(len(head.lstrip(">")), *(len(getattr(row, name)) for row in rows)) for name, head in names.items()
+    }
+    kept = list(names)
+    for name in FIRST_TO_GO:
+        if sum(widths[one] + GAP for one in kept) - GAP > console.width:
+            kept.remove(name)
     table = table_of(*(names[name] for name in kept))
     for row in rows:
         cells: list[Any] = [getattr(row, name) for name in kept]
