@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from itertools import count
 from kbdisk.errors import WriteError
 
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -25,6 +26,7 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 
 @contextlib.contextmanager
 def writing(target: str | os.PathLike[str], *, replace: bool = True) -> Iterator[BinaryIO]:
+SIDECAR = ".provenance.jsonl"
     """A stream whose bytes become `target`, all of them or none."""
     if str(target) == "-":
         with standard_output() as stream:
@@ -114,6 +116,19 @@ def compressing(file: BinaryIO, kind: str | None, *, lazily: bool = False) -> It
         yield kept
         if kept.tell():
             with compressing(file, kind) as stream:
+def sidecar_of(target: str | os.PathLike[str]) -> Path:
+    """The file that tells where a target's new values come from."""
+    return Path(f"{target}{SIDECAR}")
+
+
+def set_aside(file: Path) -> Path:
+    """Give a file that is no longer right another name beside its own, which nothing has yet."""
+    names = (f"{file}.old{number or ''}" for number in count())
+    place = next(place for name in names if not os.path.lexists(place := Path(name)))
+    with _faults(str(file)):
+        return file.rename(place)
+
+
                 stream.write(kept.getbuffer())
         return
     with _compressor(file, kind) as stream:

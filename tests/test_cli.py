@@ -305,6 +305,25 @@ def test_new_values_are_put_in_and_nothing_else_changes(kb, tmp_path, run):
     assert after[2] == before[2]
 
 
+def test_a_sidecar_that_told_of_another_file_is_set_aside_with_a_word(kb, tmp_path, run):
+    out, sidecar = tmp_path / "out.jsonl", tmp_path / "out.jsonl.provenance.jsonl"
+    out.write_text('{"id": "a", "n": 1}\n')
+    for name, rows in (("old", "first\n"), ("old1", "second\n")):
+        sidecar.write_text(rows)
+        status, _, err = run("write", kb, "--out", out, "--force")
+        kept = Path(f"{sidecar}.{name}")
+        assert (status, kept.read_text(), sidecar.exists()) == (0, rows, False)
+        assert err.endswith(f"{sidecar} told of the file that was there before: it is now {kept}\n")
+
+
+def test_a_source_that_is_written_in_place_keeps_its_sidecar(kb, tmp_path, run):
+    sidecar = tmp_path / "kb.jsonl.provenance.jsonl"
+    sidecar.write_text("rows\n")
+    new = values(tmp_path, {"id": "a", "path": "at.x", "value": 7})
+    assert run("write", kb, "--values", new, "--out", kb, "--in-place")[0] == 0
+    assert sidecar.read_text() == "rows\n"
+
+
 def test_another_format_gets_all_entities_with_the_new_values_in_them(kb, tmp_path, run):
     new = values(tmp_path, {"id": 3, "path": "at.x", "value": 7})
     status, _, err = run("write", kb, "--values", new, "--out", tmp_path / "out.json")

@@ -15,7 +15,7 @@ from kbdisk.cli.counting import Told
 from kbdisk.cli.sources import open_source, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.target import sidecar_of, standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api.model import Model
@@ -81,7 +81,6 @@ class Plan:
 
     def _refuse_target(self) -> None:
         """A target that is there, is the source, or cannot be."""
-        from kbdisk.completion.provenance import sidecar_of
         from kbdisk.loaders.writing import Plan as Writing
 
         target, options = self.target, self.options
@@ -196,7 +195,7 @@ class Plan:
     def tell(self, completing: Completing, report: Report, model: Model, kept: IO[bytes]) -> None:
         """Write the sidecar and the summary."""
         from kbdisk.cli.completed import as_json, as_tables, listed
-        from kbdisk.completion.provenance import read_rows, sidecar_of, unwritten, write_sidecar
+        from kbdisk.completion.provenance import read_rows, unwritten, write_sidecar
 
         refused = {(id, path) for id, path, _ in report.unwritable}
         unwritten(completing.summary, kept, report.unwritable)

@@ -10,7 +10,7 @@ import rich_click as click
 
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import ConfigError
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.target import set_aside, sidecar_of, standard_output
 
 if TYPE_CHECKING:
     from kbdisk.entity import Completion, Entity, Path
@@ -60,10 +60,13 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
         settings = {name: options[name] for name in ("format", "only_new", "insert", "force", "in_place")}
         report = kbdisk.write(_items(kb, target, values, options), target, **settings)
         report.unwritable += _left_out(values, options["classes"])
+    stale = None if target == "-" or options["in_place"] else _set_aside(target)
     if as_json:
         _print_json(kb, target, report)
     elif not quiet or report.unwritable or kb.skipped:
         _print(kb, target, report)
+    if stale is not None:
+        click.echo(stale, err=True)
     context.exit(1 if report.unwritable or kb.skipped else 0)
 
 
@@ -109,6 +112,14 @@ def _left_out(values: list[Completion], classes: tuple[str, ...]) -> list[tuple[
     """New values of entities that --class leaves out."""
     out = (one for one in values if not _is_wanted(one.entity, classes))
     return [(one.entity.id, path, "is of none of the classes asked for") for one in out for path in one.filled]
+
+
+def _set_aside(target: str) -> str | None:
+    """What becomes of a sidecar that told of another file of the target's name; None where there is none."""
+    sidecar = sidecar_of(target)
+    if not sidecar.is_file():
+        return None
+    return f"{sidecar} told of the file that was there before: it is now {set_aside(sidecar)}"
 
 
 def _print_json(kb: KB, target: str, report: Report) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 import orjson
 
-from kbdisk.completion.provenance import sidecar_of
 from kbdisk.entity import Entity, Path, Tree, at, read_path, walk, with_values
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
+from kbdisk.loaders.target import sidecar_of
 
 TABLES = ("json", "jsonl", "csv", "tsv", "parquet")
 BROKEN = (

@@ -30,13 +30,7 @@ from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.training.trained import Trained
 
-SUFFIX = ".provenance.jsonl"
 SHORT = 12  # digits of a model's hash
-
-
-def sidecar_of(target: str) -> FilePath:
-    """The file that tells where a target's new values come from."""
-    return FilePath(f"{target}{SUFFIX}")
 
 
 def fingerprint(trained: Trained) -> str:
