@@ -51,6 +51,7 @@ class Report:
 
     written: int = 0
     unwritable: list[tuple[str, Path, str]] = field(default_factory=list)  # entity id, path, reason
+    before: str | None = None  # where the source is kept as it was, if it was changed in place
 
 
 @dataclass

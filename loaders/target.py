@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import filecmp
 import gzip
 import io
+import itertools
 import os
+import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from itertools import count
 from kbdisk.errors import WriteError
 
+BEFORE = ".before"  # ends the name of a file as it was before it was changed
 COMPRESSED = (".gz", ".bz2", ".zst")
+SIDECAR = ".provenance.jsonl"
 
 
 @contextlib.contextmanager
 def writing(target: str | os.PathLike[str], *, replace: bool = True) -> Iterator[BinaryIO]:
-SIDECAR = ".provenance.jsonl"
     """A stream whose bytes become `target`, all of them or none."""
     if str(target) == "-":
         with standard_output() as stream:
@@ -45,6 +49,23 @@ SIDECAR = ".provenance.jsonl"
             return
         with _replacing(Path(target), mode) as file:
             yield file
+
+
+def keep_before(target: str) -> str:
+    """Keep a file that is about to be changed as it is, beside it; returns the name. What was kept earlier stays."""
+    numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
+    names = (f"{target}{BEFORE}{number}" for number in numbers)
+    with _faults(f"{target}{BEFORE}"):
+        name = next(one for one in names if not os.path.lexists(one) or _alike(one, target))
+        if not os.path.lexists(name):
+            with Path(target).open("rb") as old, writing(name, replace=False) as new:
+                shutil.copyfileobj(old, new, 1 << 20)
+            shutil.copymode(target, name)
+        return name
+
+
+def _alike(name: str, target: str) -> bool:
+    return Path(name).is_file() and filecmp.cmp(name, target, shallow=False)
 
 
 @contextlib.contextmanager
@@ -95,6 +116,19 @@ def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
+def sidecar_of(target: str | os.PathLike[str]) -> Path:
+    """The file that tells where a target's new values come from."""
+    return Path(f"{target}{SIDECAR}")
+
+
+def set_aside(file: Path) -> Path:
+    """Give a file that is no longer right another name beside its own, which nothing has yet."""
+    names = (f"{file}.old{number or ''}" for number in count())
+    place = next(place for name in names if not os.path.lexists(place := Path(name)))
+    with _faults(str(file)):
+        return file.rename(place)
+
+
 def compression_of(name: str) -> str | None:
     """gz, bz2 or zst, as the suffix says."""
     return next((suffix[1:] for suffix in COMPRESSED if name.lower().endswith(suffix)), None)
@@ -116,19 +150,6 @@ def compressing(file: BinaryIO, kind: str | None, *, lazily: bool = False) -> It
         yield kept
         if kept.tell():
             with compressing(file, kind) as stream:
-def sidecar_of(target: str | os.PathLike[str]) -> Path:
-    """The file that tells where a target's new values come from."""
-    return Path(f"{target}{SIDECAR}")
-
-
-def set_aside(file: Path) -> Path:
-    """Give a file that is no longer right another name beside its own, which nothing has yet."""
-    names = (f"{file}.old{number or ''}" for number in count())
-    place = next(place for name in names if not os.path.lexists(place := Path(name)))
-    with _faults(str(file)):
-        return file.rename(place)
-
-
                 stream.write(kept.getbuffer())
         return
     with _compressor(file, kind) as stream:

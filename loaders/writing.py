@@ -14,7 +14,7 @@ from kbdisk import loaders
 from kbdisk.entity import Completion, Entity, Path, is_fillable, with_values
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.kb import GIVEN, KB, Report
-from kbdisk.loaders.target import compressing, compression_of, without_compression, writing
+from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
 from kbdisk.loaders.units import Units
 
 
@@ -58,7 +58,10 @@ class Plan:
         if same and not in_place:
             raise WriteError(self.target, "is the source itself. Say in_place=True to change it.")
         with writing(self.target, replace=force or same) as file:
-            return self._write(file)
+            report = self._write(file)
+            if same and not (report.written == 0 and self.kb is not None and self.kb.keeps_bytes(self.format)):
+                report.before = keep_before(self.target)
+            return report
 
     def _is_source(self) -> bool:
         source = self.origin.path if self.origin else None

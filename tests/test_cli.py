@@ -400,6 +400,44 @@ def test_targets_are_replaced_only_on_request(kb, run):
     assert other.read_bytes() == before
 
 
+def test_what_is_changed_in_place_is_kept_as_it_was(kb, tmp_path, run):
+    kb.chmod(0o600)
+    states = []
+    for n, name in enumerate(["kb.jsonl.before", "kb.jsonl.before-2", "kb.jsonl.before-3"]):
+        states.append(kb.read_bytes())
+        new = values(tmp_path, {"id": "b", "path": f"n{n}", "value": n})
+        status, _, err = run("write", kb, "--values", new, "--out", kb, "--in-place")
+        assert (status, err) == (0, f"wrote {kb}, 1 new value; as it was: {tmp_path / name}\n")
+        assert (tmp_path / name).read_bytes() == states[-1]
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    assert [(tmp_path / f"kb.jsonl.before{n}").read_bytes() for n in ("", "-2")] == states[:2]
+
+
+def test_what_is_kept_already_is_not_kept_again_and_what_changes_nothing_keeps_nothing(kb, tmp_path, run):
+    first = kb.read_bytes()
+    assert run("write", kb, "--out", kb, "--in-place")[0] == 0
+    assert not (tmp_path / "kb.jsonl.before").exists()
+    new = values(tmp_path, {"id": "b", "path": "n2", "value": 2})
+    for _ in range(2):
+        _, out, _ = run("write", kb, "--values", new, "--out", kb, "--in-place", "--json")
+        assert json.loads(out)["before"] == f"{tmp_path}/kb.jsonl.before"
+        assert kb.read_bytes() != first
+        (tmp_path / "kb.jsonl.before").replace(kb)  # undone
+        assert kb.read_bytes() == first
+        kb.with_name("kb.jsonl.before").write_bytes(first)
+    assert sorted(one.name for one in tmp_path.glob("*before*")) == ["kb.jsonl.before"]
+
+
+def test_where_nothing_can_be_kept_nothing_is_changed(kb, tmp_path, run):
+    first, long = kb.read_bytes(), tmp_path / ("k" * 245 + ".jsonl")
+    long.write_bytes(first)
+    new = values(tmp_path, {"id": "b", "path": "n2", "value": 2})
+    status, _, err = run("write", long, "--values", new, "--out", long, "--in-place")
+    assert (status, "cannot be written: file name too long." in err) == (2, True), err
+    assert long.read_bytes() == first
+    assert {one.name for one in tmp_path.iterdir()} == {"kb.jsonl", "new.jsonl", long.name}
+
+
 @pytest.mark.parametrize(
     ("target", "insert", "words"),
     [

@@ -88,7 +88,7 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
 @click.option("--format", metavar="FORMAT", help="Format of TARGET where its name does not tell.")
 @click.option("--insert", is_flag=True, help="Also fill gaps inside anonymous [ ... ] of Turtle, in their place.")
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
-@click.option("--in-place", is_flag=True, help="Let TARGET be SOURCE itself.")
+@click.option("--in-place", is_flag=True, help="Let TARGET be SOURCE itself, which is kept as it was as SOURCE.before.")
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bars and no summary.")

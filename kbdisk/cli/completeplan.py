@@ -207,6 +207,7 @@ class Plan:
             "target": None if self.dry else self.target,
             "model": self.folder or None,
             "written": 0 if self.dry else report.written,
+            "before": report.before,
             "made": self.made,
             "skipped": sum(len(kb.skipped) for kb in self.kbs),
         }

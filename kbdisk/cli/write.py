@@ -30,7 +30,7 @@ SHOWN = 10  # values without a place that are named in the summary
 @click.option("--only-new", is_flag=True, help="Write the new values alone.")
 @click.option("--insert", is_flag=True, help="Also fill gaps inside anonymous [ ... ] of Turtle, in their place.")
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
-@click.option("--in-place", is_flag=True, help="Let TARGET be SOURCE itself.")
+@click.option("--in-place", is_flag=True, help="Let TARGET be SOURCE itself, which is kept as it was as SOURCE.before.")
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar, and no summary where all is well.")
@@ -132,6 +132,7 @@ def _print_json(kb: KB, target: str, report: Report) -> None:
         "source": kb.name,
         "target": target,
         "written": report.written,
+        "before": report.before,
         "unwritable": unwritable,
         "skipped": len(kb.skipped),
     }
@@ -141,11 +142,12 @@ def _print_json(kb: KB, target: str, report: Report) -> None:
 
 def _print(kb: KB, target: str, report: Report) -> None:
     """The summary, on standard error: standard output may be the target."""
+    from kbdisk.cli.completed import as_it_was
     from kbdisk.entity import show
 
     new = report.written
     values = f", {new:,} new {'value' if new == 1 else 'values'}" if new else ""
-    click.echo(f"wrote {'standard output' if target == '-' else target}{values}", err=True)
+    click.echo(f"wrote {'standard output' if target == '-' else target}{values}{as_it_was(report.before)}", err=True)
     if report.unwritable:
         click.echo(f"{len(report.unwritable):,} without a place in it:", err=True)
     for id, path, reason in report.unwritable[:SHOWN]:
