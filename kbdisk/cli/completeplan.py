@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.counting import Told
+from kbdisk.cli.misfits import Misfits, misfits
 from kbdisk.cli.sources import open_source, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
@@ -39,6 +40,7 @@ class Plan:
         self.folder = ""  # where the model is; empty where it is kept nowhere
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
         self.made = 0  # values that an earlier completion filled in
+        self.misfits: Misfits | None = None  # of a source that is not trained on
         self.quiet, self.dry = options["quiet"], options["dry_run"]
 
     # ------------------------------------------------------------ before any work
@@ -119,6 +121,7 @@ class Plan:
             return model
         from kbdisk.api.reading import Reading
         from kbdisk.cli.ownmodel import Wanted, folder_beside, own_model
+            self.misfits = Misfits(model.schema)
         from kbdisk.cli.schema import open_schema
 
         self.reading = Reading.of(self.kbs if len(self.kbs) > 1 else self.kbs[0])
@@ -135,6 +138,8 @@ class Plan:
         with training(self.quiet, options["verbose"]) as watch:
             own = own_model(self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not self.dry)
         self.folder = "" if own.folder is None else str(own.folder)
+        for line in misfits(wanted.schema, self.reading.entities, self.reading.name) if wanted.schema else ():
+            self.say(line)
         return own.model
 
     def completing(self, model: Model, told: Told | None) -> Completing:
@@ -184,6 +189,8 @@ class Plan:
             for row in rows(completion, told, self.time):
                 kept.write(line(row))
             yield completion
+            if self.misfits is not None:
+                self.misfits.take(completion.entity)
 
     # ------------------------------------------------------------ what is told
 
@@ -228,6 +235,8 @@ class Plan:
             click.echo(as_tables(told, completing.summary), err=True, nl=False)
 
 
+            for text in self.misfits.lines(told["source"]) if self.misfits else ():
+                click.echo(text, err=True)
 def _paths(several: Iterable[str]) -> Iterator[Path]:
     """The paths that --only names, with commas between them or each by its own."""
     from kbdisk.entity import read_path

@@ -90,6 +90,8 @@ def train(
             _tell(reading, inferred, out, verbose, options)
             tell_made(reading.made)
         settings = {name: options[name] for name in ("device", "resume", "force")}
+            if schema is not None:
+                _tell_misfits(reading, schema)
         with training(quiet, verbose) as watch:
             model = api.train(reading, schema or inferred, run=run, out=out, watch=watch, **settings)
     skipped = [error for kb in reading.sources for error in kb.skipped]
@@ -203,6 +205,16 @@ def _print_json(model: Model, out: str, skipped: int) -> None:
         "model": out,
         "source": record.source,
         "trained_on": len(record.training),
+def _tell_misfits(reading: Reading, schema: Schema | str) -> None:
+    """What the schema that was given refuses, which would be lost without a word."""
+    from kbdisk.cli.misfits import misfits
+    from kbdisk.schemas.schema import Schema
+
+    known = schema if isinstance(schema, Schema) else Schema.read(schema)
+    for line in misfits(known, reading.entities, reading.name):
+        click.echo(line, err=True)
+
+
         "held_out": len(record.validation),
         "facts": record.facts,
         "quality": record.quality,
