@@ -153,6 +153,29 @@ def test_an_interrupt_is_one_word_and_status_130(tmp_path):
     assert child.returncode == 130
 
 
+def test_what_can_be_refused_at_once_is_refused_before_torch_is_imported(tmp_path, kb, tiny_folder):
+    refused = {
+        ("train", kb, "--out", tiny_folder): "a model is there already",
+        ("train", "none.ttl"): "none.ttl: no such file.",
+        ("complete", "none.ttl", "--out", "x.ttl"): "none.ttl: no such file.",
+        ("complete", kb, "--out", kb): "is the source itself",
+        ("complete", kb, "--out", tiny_folder / "config.json", "--format", "jsonl"): "exists already",
+        ("complete", kb, "--out", tmp_path / "x.jsonl", "--model", "nowhere"): "nowhere: no such folder",
+    }
+    script = (
+        "import json, sys; from kbdisk.cli import main\n"
+        "for told in json.loads(sys.argv[1]):\n"
+        "    try: main(told)\n"
+        "    except SystemExit as end: assert end.code == 2\n"
+        "    assert 'torch' not in sys.modules, told\n"
+    )
+    told = json.dumps([list(map(str, one)) for one in refused])
+    made = subprocess.run([sys.executable, "-c", script, told], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    for line, complaint in zip(made.stderr.splitlines(), refused.values(), strict=True):
+        assert complaint in line
+
+
 def test_our_own_mistakes_keep_their_traceback(monkeypatch):
     monkeypatch.setattr("kbdisk.load", lambda *_, **__: 1 // 0)
     with pytest.raises(ZeroDivisionError):

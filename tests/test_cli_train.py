@@ -344,6 +344,7 @@ def test_on_a_terminal_a_bar_tells_how_far_it_is_and_how_wrong_beside_the_consta
     (place / "run.toml").write_text(RUN.format(steps=60).replace("evaluations = 2", "evaluations = 30"))
     status, told = on_terminal(*SHORT, "--schema", "kb.yaml")
     assert status == 0
+    assert re.match(rf"reading {SHORT[0]} \.\.\.\r +\r", told), "while torch is imported"
     assert re.search(r"training .*\d+/60.*held out .*nats", told)
     assert re.search(r"property +metric +constant +by now +better", told)
     assert re.search(r"colour.*error rate", told)

@@ -10,7 +10,7 @@ import rich_click as click
 from kbdisk.cli.completeplan import Plan
 from kbdisk.cli.counting import counting
 from kbdisk.cli.resuming import resumable
-from kbdisk.cli.sources import source_options, watching
+from kbdisk.cli.sources import loading, source_options, watching
 
 FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode", "sample"), ("certain", "random")
 
@@ -113,6 +113,8 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     plan.refuse()
     with watching(quiet, f"reading {sources[0]}") as progress:
         plan.open(progress)
+    with loading(quiet, f"reading {sources[0]} ..."):
+        import kbdisk.api  # noqa: F401 - torch, by now that nothing is amiss
     with resumable(context):
         model = plan.model()
     with counting(quiet, "completing") as told, tempfile.TemporaryFile() as kept:

@@ -64,10 +64,13 @@ class Plan:
     def open(self, progress: Any) -> None:
         """The sources, and all that can be wrong with the target, before a model is trained."""
         from kbdisk.loaders import FORMATS
+        from kbdisk.training.files import Files
 
         self.kbs = [open_source(one, self.options["origin"], self.options, progress) for one in self.sources]
         if not self.dry:
             self._refuse_target()
+        if self.options["model"]:
+            Files.of(self.options["model"])
         self.format = self._format()
         assert self.format in FORMATS
 
@@ -118,10 +121,10 @@ class Plan:
             model = api.open(options["model"], device=options["device"])
             for kb in self.kbs:
                 refuse_strangers(model.schema, kb.name, kb, blank=True)
+            self.misfits = Misfits(model.schema)
             return model
         from kbdisk.api.reading import Reading
         from kbdisk.cli.ownmodel import Wanted, folder_beside, own_model
-            self.misfits = Misfits(model.schema)
         from kbdisk.cli.schema import open_schema
 
         self.reading = Reading.of(self.kbs if len(self.kbs) > 1 else self.kbs[0])
@@ -135,11 +138,11 @@ class Plan:
             only=self.only,
             explicit=any(options[name] is not None for name in TRAINING),
         )
+        for line in misfits(wanted.schema, self.reading.entities, self.reading.name) if wanted.schema else ():
+            self.say(line)
         with training(self.quiet, options["verbose"]) as watch:
             own = own_model(self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not self.dry)
         self.folder = "" if own.folder is None else str(own.folder)
-        for line in misfits(wanted.schema, self.reading.entities, self.reading.name) if wanted.schema else ():
-            self.say(line)
         return own.model
 
     def completing(self, model: Model, told: Told | None) -> Completing:
@@ -186,11 +189,11 @@ class Plan:
         told = {"name": FilePath(self.folder).name, "hash": fingerprint(model.trained)}
         for completion in completing:
             self.made += len(completion.entity.made or ())
+            if self.misfits is not None:
+                self.misfits.take(completion.entity)
             for row in rows(completion, told, self.time):
                 kept.write(line(row))
             yield completion
-            if self.misfits is not None:
-                self.misfits.take(completion.entity)
 
     # ------------------------------------------------------------ what is told
 
@@ -232,11 +235,11 @@ class Plan:
                 click.echo(text, err=True)
         if not self.quiet:
             tell_made(self.made)
+            for text in self.misfits.lines(told["source"]) if self.misfits else ():
+                click.echo(text, err=True)
             click.echo(as_tables(told, completing.summary), err=True, nl=False)
 
 
-            for text in self.misfits.lines(told["source"]) if self.misfits else ():
-                click.echo(text, err=True)
 def _paths(several: Iterable[str]) -> Iterator[Path]:
     """The paths that --only names, with commas between them or each by its own."""
     from kbdisk.entity import read_path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +46,14 @@ def source_options(command: Command) -> Command:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
+
+
+def refuse_missing(source: str) -> None:
+    """LoadError for a file that is not there, before anything is imported that takes seconds. A pipe is left to be read."""
+    from kbdisk.loaders.source import Source
+
+    if source != "-" and not source.startswith(("http://", "https://")) and not os.path.exists(source):  # noqa: PTH110
+        Source(source)
 
 
 def open_source(source: str, format: str | None, options: dict[str, Any], progress: Progress | None = None) -> KB:
@@ -126,6 +136,20 @@ def watching(quiet: bool, doing: str) -> Iterator[Progress | None]:
         yield bar.step
     finally:
         bar.stop()
+
+
+@contextlib.contextmanager
+def loading(quiet: bool, doing: str) -> Iterator[None]:
+    """A line on a terminal while torch is imported, which takes seconds; it goes when that is done."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    doing = doing[: shutil.get_terminal_size().columns - 1]
+    click.echo(doing, err=True, nl=False)
+    try:
+        yield
+    finally:
+        click.echo(f"\r{' ' * len(doing)}\r", err=True, nl=False)
 
 
 class _Bar:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.resuming import resumable
-from kbdisk.cli.sources import open_source, source_options, tell_made, watching
+from kbdisk.cli.sources import loading, open_source, refuse_missing, source_options, tell_made, watching
 from kbdisk.cli.tables import counted
 from kbdisk.cli.trainbar import training
 from kbdisk.cli.verbosely import tell_left_out
@@ -77,21 +77,23 @@ def train(
     kbdisk train 2019.csv 2020.csv --config run.toml --json | jq .quality
     kbdisk train kb.ttl --resume
     """  # fmt: skip
-    from kbdisk import api
-    from kbdisk.api.training import run_of
-
     out = options["out"] or _beside(sources)
+    _refuse_at_once(out, sources, options)
+    with loading(quiet, f"reading {', '.join(sources)} ..."):
+        from kbdisk import api
+        from kbdisk.api.training import run_of
+
     run = run_of(options["preset"], options["budget"], options["config"], options["seed"])
-    _refuse_early(out, options["resume"], options["force"])
+    _refuse_unfinished(out, options["resume"], options["force"])
     schema = _schema(options["schema"], sources)
     with resumable(context):
         reading, inferred = _read(sources, schema is None, quiet, verbose, options)
         if not quiet:
             _tell(reading, inferred, out, verbose, options)
-            tell_made(reading.made)
-        settings = {name: options[name] for name in ("device", "resume", "force")}
             if schema is not None:
                 _tell_misfits(reading, schema)
+            tell_made(reading.made)
+        settings = {name: options[name] for name in ("device", "resume", "force")}
         with training(quiet, verbose) as watch:
             model = api.train(reading, schema or inferred, run=run, out=out, watch=watch, **settings)
     skipped = [error for kb in reading.sources for error in kb.skipped]
@@ -115,14 +117,20 @@ def _beside(sources: tuple[str, ...]) -> str:
     return f"{first}.kbdisk"
 
 
-def _refuse_early(out: str, resume: bool, force: bool) -> None:
-    """What would only come out at the end, or after much reading."""
-    from kbdisk.training import checkpoint
+def _refuse_at_once(out: str, sources: tuple[str, ...], options: dict[str, Any]) -> None:
+    """What would only come out at the end, or after much reading; without torch."""
     from kbdisk.training.alone import refuse_busy
-    from kbdisk.training.folder import refuse_place
+    from kbdisk.training.place import refuse_place
 
-    refuse_place(out, force)
+    refuse_place(out, options["force"])
     refuse_busy(Path(out))
+    for source in sources:
+        refuse_missing(source)
+
+
+def _refuse_unfinished(out: str, resume: bool, force: bool) -> None:
+    from kbdisk.training import checkpoint
+
     kept = checkpoint.beside(Path(out))
     if not resume and not force:
         checkpoint.refuse_unfinished(kept)
@@ -197,14 +205,6 @@ def _tell(reading: Reading, inferred: Inference | None, out: str, verbose: bool,
             click.echo(f"left out of the schema: {show((of_class, *path) if of_class else path)}: {why}", err=True)
 
 
-def _print_json(model: Model, out: str, skipped: int) -> None:
-    import orjson
-
-    record = model.record
-    data = {
-        "model": out,
-        "source": record.source,
-        "trained_on": len(record.training),
 def _tell_misfits(reading: Reading, schema: Schema | str) -> None:
     """What the schema that was given refuses, which would be lost without a word."""
     from kbdisk.cli.misfits import misfits
@@ -215,6 +215,14 @@ def _tell_misfits(reading: Reading, schema: Schema | str) -> None:
         click.echo(line, err=True)
 
 
+def _print_json(model: Model, out: str, skipped: int) -> None:
+    import orjson
+
+    record = model.record
+    data = {
+        "model": out,
+        "source": record.source,
+        "trained_on": len(record.training),
         "held_out": len(record.validation),
         "facts": record.facts,
         "quality": record.quality,

@@ -24,26 +24,23 @@ from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
 from kbdisk.training import swapping, weights
 from kbdisk.training.card import markdown
-from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum, is_model
+from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum
 from kbdisk.training.files import (
     CARD,
     CODEC,
     FORMAT,
     HABITS,
-    LATER,
     METRICS,
-    NEEDED,
-    OPTIONAL,
     SCHEMA,
     SPLIT,
     WEIGHTS,
     WORDS,
     Files,
 )
+from kbdisk.training.place import refuse_place
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Record, Trained
 
-DESKTOP = (".DS_Store", "Thumbs.db", "desktop.ini")  # which file managers leave wherever they look
 CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
 
 
@@ -60,33 +57,6 @@ def save(trained: Trained, folder: str | os.PathLike[str], force: bool = False) 
     except OSError as error:
         problem = f"cannot be written: {(error.strerror or str(error)).lower()}."
         raise CheckpointError(str(folder), problem) from error
-
-
-def refuse_place(folder: str | os.PathLike[str], force: bool = False) -> None:
-    """CheckpointError where a model could not be saved: best asked before it is trained."""
-    place, named = FilePath(folder), str(folder)
-    try:
-        held = {one.name for one in place.iterdir()}
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        got = "a file" if place.exists() else "a file on the way to it"
-        raise CheckpointError(named, f"expected a folder or nothing, got {got}. Name another folder.") from None
-    except (OSError, ValueError) as error:
-        fact = getattr(error, "strerror", None) or str(error)
-        raise CheckpointError(named, f"cannot be written: {fact.lower()}.") from None
-    if not held:
-        return
-    if not is_model(place):
-        raise CheckpointError(
-            named, "expected a model, nothing, or an empty folder, got other files. Name another folder."
-        )
-    if not force:
-        raise CheckpointError(named, "a model is there already. Say force=True to replace it.")
-    foreign = sorted(held - {CONFIG, CARD, *NEEDED, *OPTIONAL, *LATER, *DESKTOP})
-    if foreign:
-        problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."
-        raise CheckpointError(named, problem)
 
 
 def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained:
