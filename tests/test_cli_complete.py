@@ -448,6 +448,23 @@ def test_without_a_model_one_is_trained_kept_and_used_again_while_all_is_the_sam
     assert not Path("phones.jsonl.kbdisk.training").exists()
 
 
+@pytest.mark.parametrize("source", ["phones.jsonl", "phones.json", "phones.csv", "elements.ttl"])
+def test_what_was_filled_in_place_is_no_reason_to_train_again_and_what_somebody_gave_is(run, place, source):
+    if source.startswith("phones"):
+        kbdisk.write(kbdisk.load("phones.jsonl"), source, in_place=True)
+    first = run(source, "--in-place", "--fill", "all", *SOON)[2]
+    assert ("training on" in first, f"as it was: {source}.before" in first) == (True, True)
+    weights = Path(f"{source}.kbdisk/model.safetensors").read_bytes()
+    changed = Path(source).read_bytes()
+    again = run(source, "--in-place", "--fill", "all", *SOON)[2]
+    assert f"using the model in {source}.kbdisk" in again, again
+    assert Path(f"{source}.kbdisk/model.safetensors").read_bytes() == weights
+    assert Path(source).read_bytes() == changed
+    given = (b"Nokia", b"Nokya") if source.startswith("phones") else (b'"1766"', b'"1767"')
+    Path(source).write_bytes(changed.replace(*given, 1))
+    assert "training on" in run(source, "--dry-run", *SOON)[2]
+
+
 def test_a_model_that_somebody_trained_there_is_used_and_never_replaced(run, place):
     shutil.copytree("phones.kbdisk", "phones.jsonl.kbdisk")
     status, _, err = run("phones.jsonl", "--out", "done.jsonl", *SOON)

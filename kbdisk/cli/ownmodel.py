@@ -1,6 +1,6 @@
 """The model that a knowledge base is completed by where none is named: trained on its own entities, and kept beside it.
 
-It is used again as long as the source, its schema and the choices about training are the same; a run that was cut
+It is used again as long as what the source gives, its schema and the choices about training are the same; a run that was cut
 short goes on. Text is read, not learnt to be written, unless it is named: that is by far the dearest part.
 """
 
@@ -193,7 +193,9 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
 
     config = Files.of(folder).config
     source, facts = config.get("source", {}), config.get("facts", {})
-    same_source = source.get("sha256") == reading.sha256 and source.get("entities") == len(reading.entities)
+    same_source = source.get("entities") == len(reading.entities) and (
+        source.get("sha256") == reading.sha256 or source.get("given") == reading.given
+    )
     if facts.get("maker") != MADE_HERE:
         if same_source and not wanted.explicit:
             return training.open(folder, wanted.device)
@@ -210,7 +212,17 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
 
 def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
     """Whether a model of one schema is one of the other, as it would be trained; one that writes more text is as good."""
-    return wanted.to_yaml() == kept.to_yaml() or (not only and told_apart(kept, ()).to_yaml() == wanted.to_yaml())
+    same = _in_order(wanted)
+    return same == _in_order(kept) or (not only and _in_order(told_apart(kept, ())) == same)
+
+
+def _in_order(schema: Schema) -> str:
+    """A schema as text, in whatever order its properties were met: where a gap was asked for, filling changes it."""
+    classes = {
+        name: replace(of, properties=dict(sorted(of.properties.items(), key=repr)))
+        for name, of in sorted(schema.classes.items())
+    }
+    return replace(schema, classes=classes).to_yaml()
 
 
 def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
