@@ -235,7 +235,7 @@ class Plan:
                 click.echo(text, err=True)
         if not self.quiet:
             tell_made(self.made)
-            for text in self.misfits.lines(told["source"]) if self.misfits else ():
+            for text in self.misfits.lines(", ".join(self.sources)) if self.misfits else ():
                 click.echo(text, err=True)
             click.echo(as_tables(told, completing.summary), err=True, nl=False)
 
