@@ -16,21 +16,23 @@ from kbdisk.errors import WriteError
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import render, syntax, writer
 from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.names import iri_of_key
 from kbdisk.loaders.rdf.plain import Plain
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Made, Reach, Statements
 from kbdisk.loaders.rdf.subset import Subset
 from kbdisk.loaders.rdf.translate import BARE, serialise
+from kbdisk.loaders.rdf.vocabulary import KEY
 
 Item = Entity | Completion
+KEYS = "k"  # the prefix of keys that are no IRIs
 
 
 def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bool) -> Report:
     """Write entities, or only what was filled in them."""
     report = Report()
     first, items = _peeked(items)
-    source = _entity(first).source if first else None
-    prefixes = source.prefixes if isinstance(source, RdfKB) else {}
+    prefixes = _prefixes(_entity(first)) if first else {}
     terms = Terms(prefixes, shorthand=BARE)
     made = new_of(items, report) if only_new else whole_of(items, report)
     if format in ("rdfxml", "jsonld"):
@@ -44,6 +46,13 @@ def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bo
             else:
                 _write(document, one, report)
     return report
+
+
+def _prefixes(first: Entity) -> dict[str, str]:
+    """Those of an RDF source; of another, one for its keys, where the first entity has any that are no IRIs."""
+    if isinstance(first.source, RdfKB):
+        return first.source.prefixes
+    return {KEYS: KEY} if any(iri_of_key(key).startswith(KEY) for key in first.tree if key[:1] != "@") else {}
 
 
 def _write(document: render.Writer, made: Made, report: Report) -> None:

@@ -70,6 +70,16 @@ def test_any_tree_survives(known, format):
         assert again[entity.id].classes == entity.classes
 
 
+@pytest.mark.parametrize("format", ["turtle", "trig", "sparql-update", "rdfxml"])
+def test_keys_are_written_short(format):
+    data, _ = anew([Entity("http://ex.org/a", {"size": 5, "a b": {"http://ex.org/p": "x"}})], format)
+    text = data.decode()
+    assert "k:size" in text
+    assert text.count("<urn:kbdisk:key:") == (format != "rdfxml"), text
+    if format != "sparql-update":
+        assert read(data, format)["http://ex.org/a"].tree["size"] == 5
+
+
 @given(trees(), st.sampled_from(["nquads", "trig", "jsonld"]))
 def test_named_graphs_survive(tree, format):
     data, _ = anew([Entity("a", tree, ("Thing",), graph="http://ex.org/g")], format)
