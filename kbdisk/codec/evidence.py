@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from kbdisk.codec.config import EvidenceConfig
-from kbdisk.codec.several import Several, Telling, Told, Wholes
+from kbdisk.codec.several import SAMPLE, Several, Telling, Told, Wholes
 from kbdisk.codec.slots import INCOMING, TOGETHER, Over, Source, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.graph import Graph, pattern, targets
@@ -98,13 +98,16 @@ def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, An
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
     telling = Telling(evidence.several) if evidence.several is not None else None
+    entities = list(entities)
+    shares = {of: SAMPLE / count for of, count in Counter(of for _, of, _ in entities).items()}
     for id, of, leaves in entities:
+        is_drawn = crc32(id.encode(errors="replace")) < shares[of] * 2**32
         met = set()
         for one in evidence.brought(id, of, leaves):
             met.add((of, one.over))
             if one.over.incoming and not one.over.told:
                 sources.setdefault(incoming(of, one.over), []).append(one.value)
-            elif telling is not None and one.told is not None:
+            elif telling is not None and one.told is not None and is_drawn:
                 telling.add(of, one.told, leaves)
         counts.update(met)
     return Seen(counts, sources, telling.best() if telling is not None else ())

@@ -27,7 +27,10 @@ from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Schema
 
+AMONG = ("siblings", "rest")  # tell an entity of a property that it has itself, and are asked about that alone
 MOST = 8
+SAMPLE = 2000  # entities of a class, about, that it is seen in whether one thing goes along with another
+HUGE = 1e150  # numbers that cannot be added up
 FINE = 12  # decimals of a number without a grid
 GROUPS = 10  # of several siblings each, to see that they add up
 APART = 0.2  # of a whole, how far off half of the groups may be
@@ -77,6 +80,7 @@ class Several:
             if over.told and self.wanted is not None:
                 self.wanted[of, over.of, over.link, over.told].append(over.read)
         self._groups: dict[Group, list[str]] = {}
+        self._sets: dict[Group, frozenset[str]] = {}
         self._sums: dict[tuple[Group, Path], float] = {}
 
     def told(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Told]:
@@ -113,9 +117,9 @@ class Several:
         for path in self._paths(of, of, link, "rest"):
             whole = self.wholes.get((of, link, path))
             if whole is not None:
-                own = self.graph.leaves(id).get(path) if id in self._members(group) else None
+                own = self._found([id] if self._is_in(id, group) else (), path)
                 over = Over(of, link, path, told="rest", whole=whole)
-                left = whole - self._sum(group, path) + float(own or 0)
+                left = whole - self._sum(group, path) + math.fsum(own)
                 yield Told(over, self._fitting(over, left), through, group.by)
 
     def _members(self, group: Group) -> list[str]:
@@ -128,6 +132,11 @@ class Several:
                 found = {edge.source for edge in edges if edge.of == group.of and pattern(edge.path) == group.link}
             self._groups[group] = sorted(found)
         return self._groups[group]
+
+    def _is_in(self, id: str, group: Group) -> bool:
+        if group not in self._sets:
+            self._sets[group] = frozenset(self._members(group))
+        return id in self._sets[group]
 
     def _drawn(self, id: str, group: Group) -> list[str]:
         """Some of the others, by a draw of its own."""
@@ -180,7 +189,7 @@ class Several:
 
     def _found(self, several: Iterable[str], path: Path) -> list[float]:
         numbers = (self.graph.leaves(one).get(path) for one in several)
-        return [float(one) for one in numbers if one is not None]
+        return [float(one) for one in numbers if one is not None and abs(one) < HUGE]
 
     def _fitting(self, over: Over, value: float) -> float:
         """A number such as the property may have."""
@@ -223,7 +232,7 @@ class Telling:
 
     def add(self, of: str, told: Told, leaves: Mapping[Path, Any]) -> None:
         """Something told to an entity of some class and leaves."""
-        for path in (told.over.read,) if told.over.told == "rest" else self.numbers[of]:
+        for path in (told.over.read,) if told.over.told in AMONG else self.numbers[of]:
             own = leaves.get(path)
             if own is not None:
                 self.pairs[of, path, told.over].append((told.value, float(own), told.by))

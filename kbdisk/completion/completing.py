@@ -20,7 +20,7 @@ from kbdisk.completion.derived import computed
 from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties
-from kbdisk.completion.keys import Keys
+from kbdisk.completion.keys import Keys, Known
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path
@@ -75,7 +75,7 @@ class Completing(Iterator[Completion]):
         most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
         shapes = Shapes.learn(self.schema, self._counted())
         evidence = self._evidence()
-        filler = Filler(self.trained, self.choices, most, Keys(self.codec, self._leaves(evidence)))
+        filler = Filler(self.trained, self.choices, most, Keys(self.codec, self._labels()))
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self._learn_unique()
         rest, number = iter(self.entities), 0
@@ -108,7 +108,7 @@ class Completing(Iterator[Completion]):
         for places, batch in batches(tokens, size):
             some = [asked[place] for place in places]
             if any(one.gaps for one in some):
-                fillings = filler.fill(batch, [one.gaps for one in some], number)
+                fillings = filler.fill(batch, [one.reading.id for one in some], [one.gaps for one in some], number)
                 number += 1
                 for one, several in zip(some, fillings, strict=True):
                     self._take(one, several, placing)
@@ -127,16 +127,12 @@ class Completing(Iterator[Completion]):
             return None
         return self.codec.evidence(Graph.read(self.schema, self.entities))
 
-    def _leaves(self, evidence: Evidence | None) -> Iterator[tuple[str, Mapping[Path, Any]]]:
-        """The class and the leaves of every entity."""
-        if evidence is not None:
-            graph = evidence.graph
-            yield from ((of, graph.leaves(id)) for id in graph.entities() if (of := graph.of(id)) is not None)
-            return
+    def _labels(self) -> Iterator[Known]:
+        """What keys are learnt from: every entity."""
         for entity in self.entities:
-            known = self.schema.class_of(entity)
-            if known is not None:
-                yield known.name, self.schema.leaves(entity)
+            of = self.schema.class_of(entity)
+            if of is not None:
+                yield Known(self.schema.id_of(entity), of.name, self.schema.leaves(entity), entity.made or {})
 
     def _gaps(self, entity: Entity, reading: Reading) -> list[Gap]:
         fields = self.fields[reading.of]

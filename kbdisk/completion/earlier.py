@@ -54,7 +54,7 @@ def _rows(file: FilePath) -> Rows:
     for number, line in enumerate(data.splitlines(), 1):
         try:
             row = orjson.loads(line)
-            id, path, value = row["id"], read_path(row["path"]), decode({"": row["value"]})[""]
+            id, path, value = str(row["id"]), read_path(row["path"]), decode({"": row["value"]})[""]
         except (ValueError, TypeError, KeyError):
             raise LoadError(str(file), BROKEN, number) from None
         found.setdefault(id, []).append((path, value))
@@ -63,13 +63,13 @@ def _rows(file: FilePath) -> Rows:
 
 def _given(entity: Entity, rows: list[tuple[Path, Any]]) -> Entity:
     """An entity without the values that stand in it as they were filled in."""
-    made = [(path, value) for path, value in rows if _stands(entity.tree, path, value)]
+    made = {path: value for path, value in rows if _stands(entity.tree, path, value)}
     if not made:
         return entity
     tree = with_values(entity.tree, {})
-    for path, _ in reversed(made):
+    for path in reversed(made):
         _remove(tree, path)
-    leaves = {(*path, *within[1:]): leaf for path, value in made for within, leaf in walk({"": value})}
+    leaves = {(*path, *within[1:]): leaf for path, value in made.items() for within, leaf in walk({"": value})}
     return replace(entity, tree=tree, made={**(entity.made or {}), **leaves})
 
 

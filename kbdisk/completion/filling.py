@@ -67,7 +67,7 @@ class Filler:
         self.scale = entropies.clamp(min=HALF)  # (S,)
 
     @torch.no_grad()
-    def fill(self, batch: Batch, gaps: Sequence[Sequence[Gap]], number: int) -> list[list[Filling]]:
+    def fill(self, batch: Batch, ids: Sequence[str], gaps: Sequence[Sequence[Gap]], number: int) -> list[list[Filling]]:
         """The gaps of each entity of a batch, which asks for all of their slots; batches are counted for their draws."""
         generator = Generator(batch.slot.device).manual_seed(_mixed(self.choices.seed, number))
         token = {
@@ -88,7 +88,7 @@ class Filler:
         wanted = [place for several in found for one in several if not one.why_not for place in one.tokens.values()]
         chosen[wanted] = True
         if wanted:
-            self._say(batch, given, chosen, found, generator)
+            self._say(batch, ids, given, chosen, found, generator)
         return found
 
     # ------------------------------------------------------------ which
@@ -162,7 +162,13 @@ class Filler:
     # ------------------------------------------------------------ what
 
     def _say(
-        self, batch: Batch, given: Beliefs, chosen: Tensor, found: list[list[Filling]], generator: Generator
+        self,
+        batch: Batch,
+        ids: Sequence[str],
+        given: Beliefs,
+        chosen: Tensor,
+        found: list[list[Filling]],
+        generator: Generator,
     ) -> None:
         """Values for the chosen tokens (T,), and how sure each is given what is given alone."""
         kept, places = narrowed(batch, chosen)
@@ -173,7 +179,7 @@ class Filler:
         done = reduce(lambda _, last: last, turns, kept)
         picked = given.pick(chosen)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
-        said, sure = self.keys.settled(batch, picked, said, self.trusting)
+        said, sure = self.keys.settled(batch, ids, picked, said, self.trusting)
         for kind, one in picked.kinds.items():
             done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
         told = {

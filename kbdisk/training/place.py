@@ -15,6 +15,8 @@ DESKTOP = (".DS_Store", "Thumbs.db", "desktop.ini")  # which file managers leave
 def refuse_place(folder: str | os.PathLike[str], force: bool = False) -> None:
     """CheckpointError where a model could not be saved: best asked before it is trained."""
     place, named = FilePath(folder), str(folder)
+    if place.name in ("", ".."):
+        raise CheckpointError(named, "expected a folder of its own, got one that you are in. Name another folder.")
     try:
         held = {one.name for one in place.iterdir()}
     except FileNotFoundError:

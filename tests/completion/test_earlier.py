@@ -41,6 +41,8 @@ CASES = [  # what stands there, what was filled in, what is given, what is made
     ({"a": {"b": {"c": 5}}, "x": 1}, [("a.b.c", 5)], {"x": 1}, {("a", "b", "c"): 5}),
     ({"l": ["r", "g", "b"]}, [("l[1]", "g"), ("l[2]", "b")], {"l": ["r"]}, {("l", 1): "g", ("l", 2): "b"}),
     ({"l": ["r", "g", "b"]}, [("l[1]", "g")], {"l": ["r", None, "b"]}, {("l", 1): "g"}),
+    ({"x": 1, "y": 2}, [("y", 2), ("y", 2)], {"x": 1}, {("y",): 2}),  # filled in, taken out, filled in again
+    ({"x": 1, "y": 2}, [("y", 3), ("y", 2)], {"x": 1}, {("y",): 2}),
     ({"w": {"@quantity": 5, "@unit": "g"}}, [("w", {"@quantity": 5, "@unit": "g"})], {}, {("w",): Quantity(5, "g")}),
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -242,7 +243,7 @@ plain_lines = st.lists(st.dictionaries(st.text("abc:n", max_size=3), json_values
 )
 def test_lines_say_what_the_standard_library_reads_in_them(lines, ascii):
     data = "\n".join(json.dumps(line, ensure_ascii=ascii) for line in lines).encode("utf-8", "surrogatepass")
-    if "\\ud" in repr(lines):
+    if re.search(r"\\ud[89a-f]", repr(lines)):  # half of a surrogate pair
         with pytest.raises(LoadError):
             read(data)
     else:

@@ -33,6 +33,7 @@ from kbdisk.training import swapping
 from kbdisk.training.configfile import checksum
 from kbdisk.training.files import FORMAT, MIGRATIONS, Files
 from kbdisk.training.folder import open_folder, save
+from kbdisk.training.place import refuse_place
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -232,6 +233,13 @@ def test_an_empty_folder_and_parents_that_are_missing_are_no_obstacle(tiny_model
     for place in (tmp_path / "empty", tmp_path / "a" / "b" / "model"):
         save(tiny_model, place)
         open_folder(place, CPU)
+
+
+@pytest.mark.parametrize("place", [".", ".."])
+def test_a_model_is_not_put_where_one_is(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CheckpointError, match="expected a folder of its own"):
+        refuse_place(place)
 
 
 def test_a_file_is_never_replaced(tiny_model, tmp_path):
