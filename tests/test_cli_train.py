@@ -195,7 +195,7 @@ def test_what_cannot_be_read_is_skipped_on_request_and_told(place, run):
         (["kb.jsonl", "--budget", "soon"], "--budget: expected a time such as 90s, 10m or 2h, got 'soon'."),
         (["kb.jsonl", "--device", "tpu"], "--device: expected auto, cpu or a device that is there, got 'tpu'"),
         (["kb.jsonl", "--out", "kb.jsonl"], "kb.jsonl: expected a folder or nothing, got a file."),
-        (["kb.jsonl", "--out", "."], ".: expected a model, nothing, or an empty folder, got other files."),
+        (["kb.jsonl", "--out", "."], ".: expected a folder of its own, got one that you are in."),
         (["kb.jsonl", "--class", "Town"], "kb.jsonl: no entity is of the class 'Town'"),
         (["one.jsonl"], "one.jsonl: expected at least 2 entities, got 1.\n"),
         (["page.json"], "page.json: expected at least 2 entities, got 1. If the entities are those listed in 'items', make that list the whole file.\n"),
