@@ -29,6 +29,7 @@ test: check  ## everything that must hold: check, the fast tests, the README
 
 test-slow: $(STAMP)  ## the tests that take long
 	@$(BIN)/python -m pytest -q -m slow --timeout 3600
+	@KBDISK_HYPOTHESIS=thorough $(BIN)/python -m pytest -q -m 'not slow' -k 'any_ or whatever or every' --timeout 3600
 
 test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo
 	@$(BIN)/python -m pytest -q -m slow tests/test_readme.py tests/test_examples.py --timeout 3600

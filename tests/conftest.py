@@ -11,8 +11,10 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors: threads wait for each other more than they work
-settings.register_profile("unhurried", deadline=None)  # no timed assertions: the first call of many a layer is slow
-settings.load_profile("unhurried")
+# No timed assertions: the first call of many a layer is slow. `make test-slow` looks at ten times as many examples.
+settings.register_profile("unhurried", deadline=None, max_examples=60)
+settings.register_profile("thorough", deadline=None, max_examples=600)
+settings.load_profile(os.environ.get("KBDISK_HYPOTHESIS", "unhurried"))
 
 ROOT = Path(__file__).parents[1]
 
