@@ -31,8 +31,9 @@ test-slow: $(STAMP)  ## the tests that take long
 	@$(BIN)/python -m pytest -q -m slow --timeout 3600
 	@KBDISK_HYPOTHESIS=thorough $(BIN)/python -m pytest -q -m 'not slow' -k 'any_ or whatever or every' --timeout 3600
 
-test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo
-	@$(BIN)/python -m pytest -q -m slow tests/test_readme.py tests/test_examples.py --timeout 3600
+test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo, every option
+	@$(BIN)/python -m pytest -q -n auto -m slow --timeout 3600 \
+		tests/test_readme.py tests/test_examples.py tests/test_options.py tests/bench/test_bench_options.py tests/test_cli_train.py
 
 check: $(STAMP)  ## format, lint and types
 	@$(BIN)/ruff format --check .

@@ -94,7 +94,9 @@ def test_all_beliefs_are_json_where_that_is_wanted(told):
 # ---------------------------------------------------------------- pictures
 
 
-@pytest.mark.parametrize("path", ["weight", "brand", "networks", "name", "os"])
+@pytest.mark.parametrize(
+    "path", ["weight", *(pytest.param(one, marks=pytest.mark.slow) for one in ("brand", "networks", "name", "os"))]
+)
 def test_a_belief_is_a_picture(told, tmp_path, path):
     file = tmp_path / "b.png"
     assert told("--path", path, "--plot", file)[0] == 0

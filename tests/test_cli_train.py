@@ -291,6 +291,7 @@ def test_a_signal_keeps_the_run_and_says_how_to_go_on(number, status, place, run
     assert "is another run's: train.steps was 5000 and is 4" in err
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_model_and_resume_makes_it(place, run):
     (place / "long.toml").write_text(RUN.format(steps=120).replace("evaluations = 2", "evaluations = 120"))
     process = begun("kb.jsonl", "--config", "long.toml")

@@ -201,6 +201,7 @@ ROWS: list[Row] = [
 @pytest.mark.parametrize(
     ("command", "option", "base", "more", "is_seen"), ROWS, ids=lambda one: one if isinstance(one, str) else ""
 )
+@pytest.mark.slow
 def test_an_option_does_what_it_says(command, option, base, more, is_seen, place, run):
     calls = Calls(run, command, base, more)
     assert is_seen(calls), calls.told

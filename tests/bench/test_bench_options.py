@@ -53,6 +53,7 @@ def place(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize(("option", "call", "is_seen"), ROWS, ids=[one[0] for one in ROWS])
+@pytest.mark.slow
 def test_an_option_does_what_it_says(option, call, is_seen, place, run):
     told = run("bench", *call)
     assert is_seen(told), told
