@@ -10,17 +10,9 @@ import json
 import random
 from pathlib import Path
 
-RUN = """
-[model]
-width = 16
-layers = 1
-heads = 2
-base = 16
-[train]
-steps = 3
-batch = 16
-evaluations = 1
-"""
+from models import run_file
+
+RUN = run_file(3, 1)
 PHONE = "model oem network_edge weight display_size height width depth battery launch.year launch.day launch.month"
 NUCLIDE = (
     "z n binding binding_semf radius half_life_sec stability spin parity abundance qa qbm qbm_n qec sn sp "

@@ -1,6 +1,6 @@
 """Models that are trained for a second: enough to save, open and ask, not enough to know anything.
 
-`from models import phones, tiny, tiny_run`; the fixtures `tiny_model` and `tiny_folder` are the model of
+`from models import phones, run_file, tiny, tiny_run`; the fixtures `tiny_model` and `tiny_folder` are the model of
 examples/phones.jsonl, trained and saved once in a session: never change them in place.
 """
 
@@ -34,6 +34,21 @@ def tiny_run(*, seed: int = 0, **train_choices: Any) -> Run:
     return Run(
         "fast", seed, model=model, train=TrainConfig(**{"steps": 5, "batch": 16, "evaluations": 2, **train_choices})
     )
+
+
+def run_file(steps: int, evaluations: int = 2) -> str:
+    """The same as a run file."""
+    return f"""
+[model]
+width = 16
+layers = 1
+heads = 2
+base = 16
+[train]
+steps = {steps}
+batch = 16
+evaluations = {evaluations}
+"""
 
 
 def tiny(schema: Schema, entities: Sequence[Entity], **choices: Any) -> Trained:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from models import run_file
 
 import kbdisk
 from kbdisk.cli import train as command
@@ -24,17 +25,6 @@ from kbdisk.training.card import quality
 from kbdisk.training.run import PRESETS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-RUN = """
-[model]
-width = 16
-layers = 1
-heads = 2
-base = 16
-[train]
-steps = {steps}
-batch = 16
-evaluations = 2
-"""
 
 
 @pytest.fixture
@@ -51,8 +41,8 @@ def place(tmp_path, monkeypatch) -> Path:
     (tmp_path / "kb.yaml").write_text(
         "kbdisk: 1\nclasses: {Point: {properties: {x: number, y: number, colour: category}}}\n"
     )
-    (tmp_path / "run.toml").write_text(RUN.format(steps=4))
-    (tmp_path / "long.toml").write_text(RUN.format(steps=5000).replace("evaluations = 2", "evaluations = 2500"))
+    (tmp_path / "run.toml").write_text(run_file(4))
+    (tmp_path / "long.toml").write_text(run_file(5000, 2500))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -238,7 +228,7 @@ def test_a_model_that_is_there_is_kept_unless_forced(place, run):
 
 
 def test_a_loss_that_is_no_number_is_one_line(place, run):
-    (place / "wild.toml").write_text(RUN.format(steps=30) + "rate = 1e30\n")
+    (place / "wild.toml").write_text(run_file(30) + "rate = 1e30\n")
     status, _, err = run("kb.jsonl", "--config", "wild.toml", "-q")
     assert status == 2
     assert re.fullmatch(r"error: train: expected a loss .* after step \d+\. Lower train\.rate \(1e\+30\)\.\n", err)
@@ -293,7 +283,7 @@ def test_a_signal_keeps_the_run_and_says_how_to_go_on(number, status, place, run
 
 @pytest.mark.slow
 def test_a_killed_run_leaves_no_model_and_resume_makes_it(place, run):
-    (place / "long.toml").write_text(RUN.format(steps=120).replace("evaluations = 2", "evaluations = 120"))
+    (place / "long.toml").write_text(run_file(120, 120))
     process = begun("kb.jsonl", "--config", "long.toml")
     process.kill()
     process.communicate()
@@ -342,7 +332,7 @@ def on_terminal(*arguments) -> tuple[int, str]:
 
 
 def test_on_a_terminal_a_bar_tells_how_far_it_is_and_how_wrong_beside_the_constant(place):
-    (place / "run.toml").write_text(RUN.format(steps=60).replace("evaluations = 2", "evaluations = 30"))
+    (place / "run.toml").write_text(run_file(60, 30))
     status, told = on_terminal(*SHORT, "--schema", "kb.yaml")
     assert status == 0
     assert re.match(rf"reading {SHORT[0]} \.\.\.\r +\r", told), "while torch is imported"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import rich_click as click
+from models import run_file
 
 import kbdisk
 from kbdisk.cli import main
@@ -25,17 +26,6 @@ from kbdisk.cli.sources import OPTIONS
 EXAMPLES = Path(__file__).parents[1] / "examples"
 COMMANDS = ["train", "complete", "sample", "evaluate", "belief", "show"]
 READING = {name for option in OPTIONS for name in option(lambda: None).__click_params__[0].opts}  # how SOURCE is read
-RUN = """
-[model]
-width = 16
-layers = 1
-heads = 2
-base = 16
-[train]
-steps = {steps}
-batch = 16
-evaluations = 2
-"""
 
 
 class Result(NamedTuple):
@@ -75,9 +65,9 @@ def place(tmp_path, monkeypatch, tiny_folder) -> Path:
     (tmp_path / "kb.jsonl").write_text(lines)
     (tmp_path / "kb.txt").write_text(lines)
     (tmp_path / "x.yaml").write_text("kbdisk: 1\nclasses: {Point: {properties: {x: number}}}\n")
-    (tmp_path / "run.toml").write_text(RUN.format(steps=4))
-    (tmp_path / "other.toml").write_text(RUN.format(steps=3))
-    (tmp_path / "endless.toml").write_text(RUN.format(steps=100_000))
+    (tmp_path / "run.toml").write_text(run_file(4))
+    (tmp_path / "other.toml").write_text(run_file(3))
+    (tmp_path / "endless.toml").write_text(run_file(100_000))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
