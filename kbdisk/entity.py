@@ -19,7 +19,7 @@ the node it was read from and "@type" its classes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -202,6 +202,11 @@ def at(tree: Tree, path: Path) -> Any:
             raise KeyError(show(path))
         value = value[key]
     return value
+
+
+def without_places(path: Iterable[str | int]) -> Path:
+    """A path without the places of lists, prizes.share for prizes[].share; itself where it goes through none."""
+    return tuple(key for key in path if not isinstance(key, int))
 
 
 def with_values(tree: Tree, values: Mapping[Path, Any]) -> Tree:

@@ -99,7 +99,7 @@ class Codec:
 
     def evidence(self, graph: Graph) -> Evidence:
         """What a graph brings to entities, as far as there are slots for it."""
-        return Evidence(self.schema, graph, self.config.evidence, self.index.wholes, self.index.over)
+        return Evidence(self.schema, graph, self.config.evidence, self.index.over)
 
     def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
         """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.

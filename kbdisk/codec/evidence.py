@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from kbdisk.codec.config import EvidenceConfig
-from kbdisk.codec.several import SAMPLE, Several, Telling, Told, Wholes
-from kbdisk.codec.slots import INCOMING, TOGETHER, Over, Source, path_key
+from kbdisk.codec.several import SAMPLE, Several, Telling, Told
+from kbdisk.codec.slots import INCOMING, TOGETHER, Over, Source, hashed, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.graph import Graph, pattern, targets
 from kbdisk.schemas.leaf import Link as LinkLeaf
@@ -39,13 +38,12 @@ class Evidence:
         schema: Schema,
         graph: Graph,
         config: EvidenceConfig,
-        wholes: Wholes | None = None,
         wanted: Collection[tuple[str, Over]] | None = None,
     ) -> None:
-        """Without `wholes`, be they none, several tell nothing together; else all, or what is wanted."""
+        """Several tell together what is wanted; where nothing is said of that, all that they can."""
         self.graph, self.config = graph, config
-        told = config.several and wholes is not None
-        self.several = Several(schema, graph, wholes or {}, wanted) if told else None
+        told = config.several and (wanted is None or any(over.told for _, over in wanted))
+        self.several = Several(schema, graph, wanted) if told else None
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
     def brought(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
@@ -80,7 +78,7 @@ class Evidence:
             if edge.source != id:
                 by_path.setdefault((edge.of, pattern(edge.path)), set()).add(edge.source)
         for of, path in sorted(by_path, key=lambda one: (one[0], path_key(one[1]))):
-            sources = sorted(by_path[of, path], key=lambda source: (crc32(source.encode(errors="replace")), source))
+            sources = sorted(by_path[of, path], key=lambda source: (hashed(source), source))
             for source in sources[: self.config.most]:
                 yield Brought(Over(of, path, (), True), (source,), Link(source))
 
@@ -101,7 +99,7 @@ def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, An
     entities = list(entities)
     shares = {of: SAMPLE / count for of, count in Counter(of for _, of, _ in entities).items()}
     for id, of, leaves in entities:
-        is_drawn = crc32(id.encode(errors="replace")) < shares[of] * 2**32
+        is_drawn = hashed(id) < shares[of] * 2**32
         met = set()
         for one in evidence.brought(id, of, leaves):
             met.add((of, one.over))

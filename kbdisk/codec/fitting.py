@@ -15,7 +15,6 @@ from kbdisk.codec.config import CodecConfig
 from kbdisk.codec.evidence import Evidence, Seen, chosen, incoming, path_over, seen
 from kbdisk.codec.patterns import Met, Patterns
 from kbdisk.codec.reading import read
-from kbdisk.codec.several import wholes
 from kbdisk.codec.slots import (
     BY_NAME,
     SHARING,
@@ -117,8 +116,7 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
             if graph is None:
                 whole.add(*receivers[-1])
     if told:
-        evidence = Evidence(schema, whole, config.evidence, wholes(schema, whole) if config.evidence.several else None)
-        gathered.evidence = seen(evidence, receivers)
+        gathered.evidence = seen(Evidence(schema, whole, config.evidence), receivers)
     return gathered
 
 

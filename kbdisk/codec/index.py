@@ -16,7 +16,6 @@ import torch
 from kbdisk.codec.asking import Table
 from kbdisk.codec.lists import Lists
 from kbdisk.codec.mending import Mending
-from kbdisk.codec.several import Wholes
 from kbdisk.codec.slots import Over, Slot, places_of
 from kbdisk.graph import linking
 from kbdisk.schemas.schema import Schema
@@ -70,12 +69,6 @@ class Index:
     def over(self) -> Mapping[tuple[str, Over], int]:
         """The slots of evidence, by class and link."""
         return {(slot.of, slot.over): number for number, slot in enumerate(self.slots) if slot.over is not None}
-
-    @cached_property
-    def wholes(self) -> Wholes | None:
-        """What numbers add up to; None where several never tell anything together."""
-        told = [over for _, over in self.over if over.told]
-        return {(one.of, one.link, one.read): one.whole for one in told if one.whole} if told else None
 
     @cached_property
     def links(self) -> frozenset[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kbdisk.codec.slots import Slot
-from kbdisk.entity import Path
+from kbdisk.entity import Path, without_places
 
 MOST = 4096  # entities whose patterns are kept
 
@@ -30,7 +30,7 @@ class Met:
     def add(self, of: str, paths: Iterable[Path]) -> None:
         """Another entity."""
         if self.count % self.stride == 0 or of not in self.first:
-            own = tuple(path for path in paths if not any(isinstance(key, int) for key in path))
+            own = tuple(path for path in paths if without_places(path) == path)
             self.first.setdefault(of, own)
             if self.count % self.stride == 0:
                 self.kept.append((of, own))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap
+from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, without_places
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import EACH, split_kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
@@ -60,7 +60,7 @@ def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
     place, *rest = within
     if kind.most is not None and isinstance(place, int) and place >= kind.most:
         return None
-    if COUNT[0] not in rest and not any(isinstance(key, int) for key in rest):
+    if COUNT[0] not in rest and without_places(tuple(rest)) == tuple(rest):
         return leaf
     inner = {path[1:]: one for path, one in kind.leaves().items() if path[:1] == (EACH,)}
     found = next((path for path in inner if tuple(rest[: len(path)]) == path), None)

@@ -15,12 +15,11 @@ import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
-from zlib import crc32
 
 import numpy as np
 
-from kbdisk.codec.slots import INCOMING, Over
-from kbdisk.entity import Path
+from kbdisk.codec.slots import INCOMING, Over, hashed
+from kbdisk.entity import Path, without_places
 from kbdisk.graph import Graph, pattern, targets
 from kbdisk.leaves.number.resolution import bounds_of
 from kbdisk.schemas.leaf import Link as LinkLeaf
@@ -63,13 +62,13 @@ class Told(NamedTuple):
 class Several:
     """What the entities of a graph tell together: all of it, or what is wanted."""
 
-    def __init__(
-        self, schema: Schema, graph: Graph, wholes: Wholes, wanted: Collection[tuple[str, Over]] | None = None
-    ) -> None:
-        self.graph, self.wholes = graph, wholes
+    def __init__(self, schema: Schema, graph: Graph, wanted: Collection[tuple[str, Over]] | None = None) -> None:
+        self.graph = graph
         leaves = {name: one.leaves() for name, one in schema.classes.items()}
         self.numbers = {
-            name: {path: leaf for path, leaf in own.items() if isinstance(leaf, Number) and pattern(path) == path}
+            name: {
+                path: leaf for path, leaf in own.items() if isinstance(leaf, Number) and without_places(path) == path
+            }
             for name, own in leaves.items()
         }
         self.single = {
@@ -82,6 +81,9 @@ class Several:
         self._groups: dict[Group, list[str]] = {}
         self._sets: dict[Group, frozenset[str]] = {}
         self._sums: dict[tuple[Group, Path], float] = {}
+        told = (over for _, over in wanted or () if over.told == "rest")
+        known = {(over.of, over.link, over.read): over.whole for over in told}
+        self.wholes: Wholes = self._wholes() if wanted is None else known
 
     def told(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Told]:
         """All that several entities tell one."""
@@ -143,7 +145,7 @@ class Several:
         members = self._members(group)
         if len(members) <= MOST + 1:
             return [one for one in members if one != id]
-        start = crc32(id.encode(errors="replace"))
+        start = hashed(id)
         step = 1 + start % 7919
         while math.gcd(step, len(members)) > 1:
             step += 1
@@ -153,14 +155,20 @@ class Several:
     def _sum(self, group: Group, path: Path) -> float:
         """What all members of a group have of a number."""
         if (group, path) not in self._sums:
-            self._sums[group, path] = math.fsum(self.all_of(group, path))
+            self._sums[group, path] = math.fsum(self._found(self._members(group), path))
         return self._sums[group, path]
 
-    def all_of(self, group: Group, path: Path) -> list[float]:
-        """A number of each member of a group that has it."""
-        return self._found(self._members(group), path)
+    def _wholes(self) -> Wholes:
+        """What the numbers of those that have the same link add up to, where they do."""
+        found: dict[tuple[str, Path, Path], float] = {}
+        for (of, link), groups in self._grouped().items():
+            for path in self.numbers[of]:
+                told = [one for one in (self._found(self._members(group), path) for group in groups) if len(one) > 1]
+                if len(told) >= GROUPS and _adds_up(told):
+                    found[of, link, path] = statistics.quantiles(map(math.fsum, told), n=4)[UPPER]
+        return found
 
-    def groups(self) -> Iterator[tuple[str, Path, set[Group]]]:
+    def _grouped(self) -> Mapping[tuple[str, Path], set[Group]]:
         """All groups of siblings that have one link in common, by their class and the link."""
         found: dict[tuple[str, Path], set[Group]] = defaultdict(set)
         for id in self.graph.entities():
@@ -168,14 +176,14 @@ class Several:
             for link in self.single[of] if self.numbers[of] else ():
                 if link in leaves:
                     found[of, link].add(Group(targets(leaves[link])[0], of, link))
-        return ((of, link, groups) for (of, link), groups in found.items())
+        return found
 
     # ------------------------------------------------------------ the other ways
 
     def _medians(self, id: str, of: str, several: Sequence[str], over: Over) -> Iterator[Told]:
         """The medians of the numbers that some entities have, class by class."""
         by_class: dict[str, list[str]] = defaultdict(list)
-        for one in sorted(several, key=lambda one: crc32(one.encode(errors="replace")))[: 2 * MOST]:
+        for one in sorted(several, key=hashed)[: 2 * MOST]:
             there = self.graph.of(one)
             if there is not None:
                 by_class[there].append(one)
@@ -199,18 +207,6 @@ class Several:
 
 
 # ---------------------------------------------------------------- what is worth it, of training entities
-
-
-def wholes(schema: Schema, graph: Graph) -> Wholes:
-    """What the numbers of those that have the same link add up to, where they do."""
-    several = Several(schema, graph, {})
-    found: dict[tuple[str, Path, Path], float] = {}
-    for of, link, groups in several.groups():
-        for path in several.numbers[of]:
-            told = [one for one in (several.all_of(group, path) for group in groups) if len(one) > 1]
-            if len(told) >= GROUPS and _adds_up(told):
-                found[of, link, path] = statistics.quantiles(map(math.fsum, told), n=4)[UPPER]
-    return found
 
 
 def _adds_up(groups: Sequence[Sequence[float]]) -> bool:

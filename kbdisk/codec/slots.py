@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
 from kbdisk.entity import Path
 from kbdisk.leaves import KINDS
@@ -133,6 +134,11 @@ def counts_of(path: Path) -> tuple[tuple[Path, int], ...]:
 def path_key(path: Path) -> tuple[tuple[int, int, str], ...]:
     """To sort paths by: places before names."""
     return tuple((0, key, "") if isinstance(key, int) else (1, 0, key) for key in path)
+
+
+def hashed(id: str) -> int:
+    """32 bits of an entity's id: to draw some of several, whichever, but always the same."""
+    return crc32(id.encode(errors="replace"))
 
 
 # ---------------------------------------------------------------- which slots share weights

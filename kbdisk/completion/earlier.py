@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from kbdisk.entity import Entity, Path, Tree, at, read_path, walk, with_values
+from kbdisk.entity import Entity, Path, Tree, at, read_path, walk, with_values, without_places
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
@@ -79,17 +79,15 @@ def _corrected(entity: Entity, rows: list[tuple[Path, Any]]) -> Entity:
     given = {
         path: leaf
         for path, leaf in (entity.made or {}).items()
-        if path in told and not any(_alike(leaf, one) for at, one in told.items() if _plain(at) == _plain(path))
+        if path in told
+        and not any(
+            _alike(leaf, one) for at, one in told.items() if without_places(at) == without_places(path)
+        )  # a value that was taken out of a block changes the places of the others
     }
     if not given:
         return entity
     rest = {path: leaf for path, leaf in (entity.made or {}).items() if path not in given}
     return replace(entity, tree=with_values(entity.tree, given), made=rest or None)
-
-
-def _plain(path: Path) -> Path:
-    """A path without places in lists: a value that was taken out of a block changes those of the others."""
-    return tuple(key for key in path if not isinstance(key, int))
 
 
 def _alike(value: Any, told: Any) -> bool:

@@ -6,15 +6,15 @@ asked for by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kbdisk.codec import Codec
 from kbdisk.codec.slots import Place, Slot, Source, counts_of, places_of
 from kbdisk.completion.choices import Choices
-from kbdisk.entity import Path, show
+from kbdisk.entity import Path, show, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.graph import pattern
 from kbdisk.schemas.composites import Composite, Kind
@@ -227,13 +227,8 @@ def _is_count(kind: Kind, within: Path) -> bool:
     return within[-len(COUNT) :] == COUNT and isinstance(kind_at(kind, within[: -len(COUNT)]), Listed | Mapped)
 
 
-def plain(path: Iterable[Any]) -> Path:
-    """A path without the places of lists: prizes.share stands for prizes[].share."""
-    return tuple(key for key in path if not isinstance(key, int))
-
-
 def meets(told: Path, path: Path) -> bool:
     """Whether a path that a user told leads to this one, or further into it."""
-    one, other = plain(told), plain(path)
+    one, other = without_places(told), without_places(path)
     least = min(len(one), len(other))
     return one[:least] == other[:least]

@@ -20,7 +20,7 @@ from torch import Tensor
 from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.completion.trusting import Trusting
-from kbdisk.entity import Link, Path
+from kbdisk.entity import Link, Path, without_places
 from kbdisk.network.beliefs import Beliefs
 
 LABELS = ("category", "link")
@@ -125,7 +125,11 @@ def _gone(taken: Taken, slot: int, beside: Iterable[tuple[int, int]], id: str) -
 def _coded(codec: Codec, entities: Iterable[Known]) -> Iterator[tuple[Table, Table]]:
     """Class by class what is given of each slot of labels, and what was filled in; of classes that have several."""
     wanted = {
-        of: {path: slot for path, slot in table.slot.items() if codec.slots[slot].kind in LABELS and _is_single(path)}
+        of: {
+            path: slot
+            for path, slot in table.slot.items()
+            if codec.slots[slot].kind in LABELS and without_places(path) == path
+        }
         for of, table in codec.index.tables.items()
     }
     found: dict[str, list[Known]] = defaultdict(list)
@@ -147,10 +151,6 @@ def _codes(codec: Codec, slot: int, values: Sequence[Any]) -> Codes:
     if known:
         codes[known] = codec.slots[slot].codec.encode([values[place] for place in known]).numpy()
     return codes
-
-
-def _is_single(path: Path) -> bool:
-    return not any(isinstance(key, int) for key in path)
 
 
 def _pairs(table: Table) -> Iterator[tuple[int, int]]:

@@ -17,7 +17,7 @@ from kbdisk.codec import Codec
 from kbdisk.codec.reading import Reading, read
 from kbdisk.constants import Constants
 from kbdisk.diffusion import beliefs
-from kbdisk.entity import Entity, Path
+from kbdisk.entity import Entity, Path, without_places
 from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
 from kbdisk.graph import Graph
 from kbdisk.marginals import Marginals
@@ -134,5 +134,5 @@ def _misfits(codec: Codec, entity: Entity, reading: Reading) -> Iterator[int]:
             pass
         table = codec.index.tables[reading.of]
         for one in misfits:
-            paths = (path for path in table.under.get(one.path, ()) if not any(isinstance(key, int) for key in path))
+            paths = (path for path in table.under.get(one.path, ()) if without_places(path) == path)
             yield from (table.slot[path] for path in paths)
