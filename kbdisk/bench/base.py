@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,9 +17,11 @@ from kbdisk.bench.results import Result
 from kbdisk.errors import LoadError
 
 if TYPE_CHECKING:
+    from kbdisk.training import Trained
     from kbdisk.training.loop import Watch
 
 Told = Callable[[int, int], None]  # how many are done, of how many
+FACTS = ("device", "parameters", "best_step")  # of a model that are kept with its results
 BESIDE = Path("../shared/data")  # where the data may be, seen from a checkout
 
 
@@ -77,6 +79,20 @@ class Teller:
 
     def say(self, line: str) -> None:
         """A line in between."""
+
+
+def of_model(result: Result, trained: Trained, options: Options) -> Result:
+    """The same, with which model it is a result of, and how long that has learnt."""
+    facts = trained.record.facts
+    return replace(
+        result,
+        preset=options.preset,
+        told=options.told,
+        run=trained.run.to_json(),
+        steps=facts["steps"],
+        seconds=facts["seconds"],
+        facts={name: facts[name] for name in FACTS if name in facts},
+    )
 
 
 class Bench(Protocol):

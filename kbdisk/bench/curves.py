@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.bench import gsm, nuclear
-from kbdisk.bench.base import Options, Table, Teller
+from kbdisk.bench.base import Options, Table, Teller, of_model
 from kbdisk.bench.properties import Task, trained
 from kbdisk.bench.results import OURS, Result, Row, latest
 from kbdisk.bench.tables import Measure, compared
@@ -55,8 +55,7 @@ def _measured(name: str, options: Options, seed: int, teller: Teller) -> Result:
     curve, rows = falling(model, task.scored, teller)
     if name == "gsm":
         rows += together(model, task, seed, teller)
-    facts = model.record.facts
-    return Result(
+    result = Result(
         "curves",
         OURS,
         rows,
@@ -64,14 +63,9 @@ def _measured(name: str, options: Options, seed: int, teller: Teller) -> Result:
         split=options.split,
         part=options.part,
         setting=name,
-        preset=options.preset,
-        told=options.told,
-        run=model.trained.run.to_json(),
-        steps=facts["steps"],
-        seconds=facts["seconds"],
         details={"curve": curve.to_json()},
-        facts={"device": facts["device"]},
     )
+    return of_model(result, model.trained, options)
 
 
 def _task(name: str, options: Options, seed: int) -> Task:

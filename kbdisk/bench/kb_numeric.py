@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.bench.base import Options, Table, Teller, data_file
+from kbdisk.bench.base import Options, Table, Teller, data_file, of_model
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.results import OURS, Result, Row
 from kbdisk.bench.splits import SHARE, drawn
@@ -176,18 +176,7 @@ def _ours(task: Task, options: Options, seed: int, teller: Teller) -> Result:
         for case in exam.cases(told=told):
             if model.trained.codec.slots[case.slot].path == (task.numbers[case.entity][1],):
                 answers[case.entity] = case.said
-    facts = model.record.facts
-    return Result(
-        "kb-numeric",
-        OURS,
-        scores(task.numbers, answers),
-        preset=options.preset,
-        told=options.told,
-        run=model.trained.run.to_json(),
-        steps=facts["steps"],
-        seconds=facts["seconds"],
-        facts={name: facts[name] for name in ("device", "parameters", "best_step")},
-    )
+    return of_model(Result("kb-numeric", OURS, scores(task.numbers, answers)), model.trained, options)
 
 
 def _others(task: Task, options: Options, seed: int, teller: Teller) -> Iterator[Result]:

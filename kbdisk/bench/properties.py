@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from kbdisk.bench.base import Options, Teller, Told
+from kbdisk.bench.base import Options, Teller, Told, of_model
 from kbdisk.bench.results import OURS, Result, Row
 from kbdisk.entity import Entity, Path
 from kbdisk.schemas.leaf import kind_of
@@ -66,24 +66,12 @@ def trained(task: Task, options: Options, seed: int, teller: Teller) -> Model:
 
 def ours(model: Model, task: Task, options: Options, seed: int, teller: Teller) -> Result:
     """What a model comes to; beside its errors the mean -log p of what was asked for."""
-    facts = dict(model.record.facts)
     nats: dict[Path, list[float]] = {}
     with teller.counting(f"{task.bench}: asking") as told:
         rows = scores(task, said(model, task, told, nats))
     means = {one.name: math.fsum(own) / len(own) for one in task.asked if (own := nats.get(one.path))}
-    return Result(
-        **_of(task),
-        method=OURS,
-        rows=rows,
-        seed=seed,
-        preset=options.preset,
-        told=options.told,
-        run=model.trained.run.to_json(),
-        steps=facts["steps"],
-        seconds=facts["seconds"],
-        details={"nats": means},
-        facts={name: facts[name] for name in ("device", "parameters", "best_step")},
-    )
+    result = Result(**_of(task), method=OURS, rows=rows, seed=seed, details={"nats": means})
+    return of_model(result, model.trained, options)
 
 
 def said(model: Model, task: Task, told: Told | None = None, nats: dict[Path, list[float]] | None = None) -> Said:

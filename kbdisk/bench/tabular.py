@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.bench.arrays import Rows, TabularSet, read_set, sets
-from kbdisk.bench.base import Options, Table, Teller
+from kbdisk.bench.base import Options, Table, Teller, of_model
 from kbdisk.bench.judge import Judging, parameters, scores
 from kbdisk.bench.results import OURS, Result, Row
 from kbdisk.bench.synthetic import REAL, drawn_picture, table_of
@@ -48,21 +48,8 @@ def _ours(table: TabularSet, tuned: Judging, options: Options, seed: int, teller
     rows = [_drawn(trained, table, count, seed, turn, teller) for turn in range(options.draws)]
     drawing = time.monotonic() - begun
     found = _judged(table, rows, tuned, options, teller, f"seed {seed}")
-    facts = trained.record.facts
-    return _result(
-        table,
-        options,
-        OURS,
-        found,
-        {"samples": count, "per_second": round(count * len(rows) / drawing, 1)},
-        seed=seed,
-        preset=options.preset,
-        told=options.told,
-        run=trained.run.to_json(),
-        steps=facts["steps"],
-        seconds=facts["seconds"],
-        facts={name: facts[name] for name in ("parameters", "best_step")},
-    )
+    more = {"samples": count, "per_second": round(count * len(rows) / drawing, 1)}
+    return of_model(_result(table, options, OURS, found, more, seed=seed), trained, options)
 
 
 def _trained(table: TabularSet, options: Options, seed: int, teller: Teller) -> Trained:

@@ -20,7 +20,7 @@ from kbdisk.completion.derived import computed
 from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties
-from kbdisk.completion.keys import Keys, Known
+from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path
@@ -128,11 +128,13 @@ class Completing(Iterator[Completion]):
         return self.codec.evidence(Graph.read(self.schema, self.entities))
 
     def _labels(self) -> Iterator[Known]:
-        """What keys are learnt from: every entity."""
-        for entity in self.entities:
+        """What keys are learnt from; no entity is read where there can be none."""
+        wanted = labels_of(self.codec)
+        for entity in self.entities if wanted else ():
             of = self.schema.class_of(entity)
-            if of is not None:
-                yield Known(self.schema.id_of(entity), of.name, self.schema.leaves(entity), entity.made or {})
+            if of is not None and of.name in wanted:
+                labels = {path: leaf for path, leaf in self.schema.leaves(entity).items() if path in wanted[of.name]}
+                yield Known(self.schema.id_of(entity), of.name, labels, entity.made or {})
 
     def _gaps(self, entity: Entity, reading: Reading) -> list[Gap]:
         fields = self.fields[reading.of]

@@ -36,11 +36,11 @@ Taken: TypeAlias = dict[
 
 
 class Known(NamedTuple):
-    """What is known of an entity."""
+    """What is known of an entity of a class that `labels_of` has."""
 
     id: str
-    of: str  # its class
-    leaves: Mapping[Path, Any]
+    of: str  # the class
+    leaves: Mapping[Path, Any]  # its labels
     made: Mapping[Path, Any]  # what was filled in earlier
 
 
@@ -55,7 +55,7 @@ class Keys:
     """The keys of some entities, and what is taken. Each key stands in both directions."""
 
     def __init__(self, codec: Codec, entities: Iterable[Known]) -> None:
-        """Learn from entities, each given as its id, its class, its leaves, and what was filled in earlier."""
+        """Learn from entities."""
         self.partners: dict[int, list[int]] = defaultdict(list)  # slots by slot
         self.taken: Taken = defaultdict(dict)  # by what is given
         self.said: Taken = defaultdict(dict)  # by what was filled in
@@ -77,19 +77,11 @@ class Keys:
         Beside it how sure that is by what is given, by token: 0 where all that there is is given.
         """
         settled = {kind: codes.clone() for kind, codes in said.items()}
-        kinds = [kind for kind in LABELS if kind in beliefs.kinds and len(self.partners)]
-        codes = _known(batch, self.partners) if kinds else {}
-        order: list[tuple[float, str, int, int, int]] = []
-        for kind in kinds:
-            one = beliefs.kinds[kind]
-            chances = one.belief.log_prob(said[kind]).exp().tolist()
-            places = zip(batch.entity[one.tokens].tolist(), batch.slot[one.tokens].tolist(), strict=True)
-            for row, (entity, slot) in enumerate(places):
-                if slot in self.partners:
-                    order.append((-chances[row], kind, row, entity, slot))
-                    codes[entity, slot] = int(said[kind][row])
+        order = sorted(self._asked(batch, beliefs, said)) if self.partners else []
+        codes = _known(batch, self.partners) if order else {}
+        codes |= {(entity, slot): int(said[kind][row]) for _, kind, row, entity, slot in order}
         sure: dict[int, float] = {}
-        for _, kind, row, entity, slot in sorted(order):
+        for _, kind, row, entity, slot in order:
             one = beliefs.kinds[kind]
             beside = [(other, codes[entity, other]) for other in self.partners[slot] if (entity, other) in codes]
             given, filled = (_gone(by, slot, beside, ids[entity]) for by in (self.taken, self.said))
@@ -103,6 +95,19 @@ class Keys:
             for other, partner in beside:
                 _take(self.said, slot, other, codes[entity, slot], partner, ids[entity])
         return settled, sure
+
+    def _asked(
+        self, batch: Batch, beliefs: Beliefs, said: Mapping[str, Tensor]
+    ) -> Iterator[tuple[float, str, int, int, int]]:
+        """What is asked of keys: how sure it is, the surest least, its kind and row, its entity and slot."""
+        for kind in LABELS:
+            if kind in beliefs.kinds:
+                one = beliefs.kinds[kind]
+                chances = one.belief.log_prob(said[kind]).exp().tolist()
+                places = zip(batch.entity[one.tokens].tolist(), batch.slot[one.tokens].tolist(), strict=True)
+                for row, (entity, slot) in enumerate(places):
+                    if slot in self.partners:
+                        yield -chances[row], kind, row, entity, slot
 
 
 def _take(taken: Taken, slot: int, other: int, label: int, partner: int, id: str) -> None:
@@ -122,9 +127,9 @@ def _gone(taken: Taken, slot: int, beside: Iterable[tuple[int, int]], id: str) -
     return {label for each in beside for label, whose in taken.get((slot, *each), {}).items() if whose != id}
 
 
-def _coded(codec: Codec, entities: Iterable[Known]) -> Iterator[tuple[Table, Table]]:
-    """Class by class what is given of each slot of labels, and what was filled in; of classes that have several."""
-    wanted = {
+def labels_of(codec: Codec) -> dict[str, dict[Path, int]]:
+    """The slots of labels by their paths, of each class that has several: no other has a key."""
+    slots = {
         of: {
             path: slot
             for path, slot in table.slot.items()
@@ -132,10 +137,15 @@ def _coded(codec: Codec, entities: Iterable[Known]) -> Iterator[tuple[Table, Tab
         }
         for of, table in codec.index.tables.items()
     }
+    return {of: own for of, own in slots.items() if len(own) > 1}
+
+
+def _coded(codec: Codec, entities: Iterable[Known]) -> Iterator[tuple[Table, Table]]:
+    """Class by class what is given of each slot of labels, and what was filled in."""
+    wanted = labels_of(codec)
     found: dict[str, list[Known]] = defaultdict(list)
     for one in entities:
-        if len(wanted[one.of]) > 1:
-            found[one.of].append(one)
+        found[one.of].append(one)
     for of, several in found.items():
         ids = [one.id for one in several]
         given = {
