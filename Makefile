@@ -3,9 +3,9 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.kbdisk-installed
-# The first Python on the PATH that is 3.11 or newer; say PYTHON=... to choose another.
+# The first Python on the PATH that is 3.11.5 or newer; say PYTHON=... to choose another.
 PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 python3.11; do \
-	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$one && break; done)
+	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' >/dev/null 2>&1 && echo $$one && break; done)
 
 .PHONY: help install demo test test-slow test-first check format bench-io bench-infer bench-train clean
 
@@ -15,7 +15,7 @@ help:  ## this list
 install: $(STAMP)  ## .venv with everything that work on kbdisk needs
 
 $(STAMP): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "kbdisk needs Python 3.11 or newer: put one on the PATH, or say make PYTHON=..."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "kbdisk needs Python 3.11.5 or newer: put one on the PATH, or say make PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV): this takes some minutes, once"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' 'torch>=2.6,<2.14' -e '.[test]'
