@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from kbdisk.randomness import source
+
 
 def stacked(groups: int, out: int, fan_in: int) -> nn.Parameter:
     """The weights of one linear map per group (G, out, in), each drawn as torch draws its own."""
@@ -135,6 +137,6 @@ class Dropout(nn.Module):
         """As it came, or thinned and scaled up."""
         if not self.training or self.cut == 0:
             return x
-        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),), device=x.device)
+        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),), generator=source(), device=x.device)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.cut
         return x * kept * (256 / (256 - self.cut))

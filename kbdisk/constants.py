@@ -94,11 +94,11 @@ def _of_labels(values: Sequence[Any]) -> Constant:
 
 def _of_sets(values: Sequence[Any]) -> Constant:
     names = {label(one): one for value in values for one in value}
-    return Constant([names[one] for one in _nearest([members(value) for value in values])])
+    return Constant([names[one] for one in nearest([members(value) for value in values])])
 
 
 def _of_texts(values: Sequence[Any]) -> Constant:
-    return Constant(" ".join(_nearest([words(value) for value in values])))
+    return Constant(" ".join(nearest([words(value) for value in values])))
 
 
 CONSTANTS: Mapping[str, Callable[[Sequence[Any]], Constant]] = {
@@ -110,8 +110,8 @@ CONSTANTS: Mapping[str, Callable[[Sequence[Any]], Constant]] = {
 }
 
 
-def _nearest(sets: Sequence[frozenset[Any]]) -> list[Any]:
-    """The set with the least 1 - IoU on average, among the commonest one and those of the k commonest members."""
+def nearest(sets: Sequence[frozenset[Any]]) -> list[Any]:
+    """The members of the set with the least 1 - IoU on average, among the commonest one and those of the k commonest members."""
     counts = Counter(one for each in sets for one in each)
     order = sorted(counts, key=lambda one: (-counts[one], str(one)))
     whole = Counter(sets).most_common(1)[0][0]

@@ -80,6 +80,16 @@ def _count(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor
     return M, D / M.clamp(min=1)
 
 
+def _few(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:
+    """M in 1..D, as often as 1 / M, stratified; weighed as if all were as often, so that what is nearly whole counts most."""
+    most = int(D.max()) if len(D) else 0
+    below = (1 / torch.arange(1, most + 1, device=D.device)).cumsum(0)  # (most,) the harmonic numbers
+    dealt = torch.randperm(len(D), generator=generator, device=D.device)
+    part = (dealt + torch.rand(len(D), generator=generator, device=D.device)) / max(len(D), 1)
+    M = (1 + torch.searchsorted(below, part * below[(D - 1).clamp(min=0)])).minimum(D) if most else D
+    return M, D / M.clamp(min=1)
+
+
 def _paper(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:
     """Mask at a rate pi ~ U(0, 1), and one more."""
     pi = torch.rand(len(D), generator=generator, device=D.device)
@@ -111,6 +121,7 @@ def _at_rate(D: Tensor, rate: Tensor, generator: Generator | None) -> tuple[Tens
 RATES: dict[str, Callable[[Tensor, float, Generator | None], tuple[Tensor, Tensor]]] = {
     "count": _count,  # M uniform in 1..D: the bound
     "paper": _paper,  # the paper's literal draw: the same bound, but of endless variance
+    "few": _few,  # mostly few
     "fixed": _fixed,
     "batch": _batch,
 }

@@ -25,19 +25,20 @@ from torch import Tensor
 from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.codec.slots import Slot
-from kbdisk.constants import Constant, Constants
+from kbdisk.constants import Constant, Constants, nearest
 from kbdisk.entity import Path
 from kbdisk.estimates import LEVEL, decoded
 from kbdisk.graph import pattern
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.text.belief import TextBelief
 from kbdisk.marginals import Marginals
-from kbdisk.metrics import METRICS, error
+from kbdisk.metrics import METRICS, error, words
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.leaf import kind_of
 from kbdisk.trust import of_labels, of_numbers
 
+DRAWS = 32  # texts from which it is told which words overlap most
 SLACK = 1e-6  # of a number's step: how far outside of an interval floats may put what is inside
 
 # ---------------------------------------------------------------- cases
@@ -58,7 +59,7 @@ class Case:
 
 
 def cases(codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs) -> list[Case]:
-    """What was said of every asked token of a batch whose values are known; texts greedily, token by token."""
+    """What was said of every asked token of a batch whose values are known."""
     return [
         case
         for kind, one in beliefs.kinds.items()
@@ -74,16 +75,16 @@ def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: A
     means: Sequence[Any] = [None] * len(slots)
     intervals: Sequence[Any] = means
     if isinstance(belief, NumberBelief):
-        said = belief.codes(belief.median())
+        said = decoded(codec, slots, belief.codes(belief.median()))
         means = belief.mean().tolist()
         intervals = list(zip(*(end.tolist() for end in belief.interval(LEVEL)), strict=True))
     else:
-        said = belief.greedy().codes if isinstance(belief, TextBelief) else belief.mode()
+        said = overlapping(belief) if isinstance(belief, TextBelief) else decoded(codec, slots, belief.mode())
     each = zip(
         batch.entity[asked.tokens].tolist(),
         slots.tolist(),
         decoded(codec, slots, codes),
-        decoded(codec, slots, said),
+        said,
         means,
         intervals,
         (-belief.log_prob(codes)).tolist(),
@@ -91,6 +92,12 @@ def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: A
         strict=True,
     )
     return [Case(*one) for one in each]
+
+
+def overlapping(belief: TextBelief) -> list[str]:
+    """The words that overlap most with what each text may be, that is with some draws of it."""
+    drawn = zip(*belief.several(DRAWS), strict=True)
+    return [" ".join(nearest([words(text) for text in texts])) for texts in drawn]
 
 
 def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[float]:

@@ -17,6 +17,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["loaders"],
     ["inspection"],
     ["checking", "shapes"],
+    ["randomness"],
     ["blocks", "batch", "graph"],
     ["leaves", "tokens"],
     ["codec"],

@@ -26,6 +26,7 @@ from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.ordinal import CumulativeScores
 from kbdisk.leaves.reading import LearntLabels, TextLabels
 from kbdisk.leaves.scoring import LearntScores, TextScores, named
+from kbdisk.randomness import source
 from kbdisk.schemas.leaf import Boolean, Category, Label
 
 READINGS: dict[str, type[LearntLabels | TextLabels]] = {"learnt": LearntLabels, "text": TextLabels}
@@ -176,7 +177,9 @@ class CategoryEncoder(nn.Module):
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)"""
         if self.training and self.unread:
-            codes = codes.masked_fill(torch.rand(codes.shape, device=codes.device) < self.unread, OTHER)
+            codes = codes.masked_fill(
+                torch.rand(codes.shape, generator=source(), device=codes.device) < self.unread, OTHER
+            )
         x: Tensor = self.labels(codes, self.columns(rows.slot)) + rows.path  # (n, D)
         for block in self.blocks:
             x = block(x, rows.counts)

@@ -25,6 +25,7 @@ from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.pointer import DRAWS, Entities, Pointers
 from kbdisk.leaves.scoring import LearntScores, named
+from kbdisk.randomness import source
 from kbdisk.schemas.leaf import Link
 
 
@@ -105,7 +106,9 @@ class LinkEncoder(nn.Module):
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)"""
         if self.training and self.unread:
-            codes = codes.masked_fill(torch.rand(codes.shape, device=codes.device) < self.unread, OTHER)
+            codes = codes.masked_fill(
+                torch.rand(codes.shape, generator=source(), device=codes.device) < self.unread, OTHER
+            )
         known = (codes >= 0).nonzero()[:, 0]
         column = self.columns(rows.slot)
         x = F.embedding(column, self.unknown)  # (n, D)

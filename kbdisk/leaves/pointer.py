@@ -24,6 +24,7 @@ from kbdisk.leaves.category import ranks, unsure
 from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.reading import TextVectors, starts
 from kbdisk.leaves.scoring import marginal, present
+from kbdisk.randomness import source
 
 ROOM = 1 << 24  # scores at once
 
@@ -91,12 +92,12 @@ class PointerBelief:
         return self._by_rows(score, codes)
 
     def _sampled(self, codes: Tensor) -> Tensor:
-        chance = self.targets.chance
-        drawn = (torch.rand(chance.shape, device=chance.device) < chance).nonzero()[:, 0]
+        often = self.targets.chance
+        drawn = (torch.rand(often.shape, generator=source(), device=often.device) < often).nonzero()[:, 0]
         which, place = torch.cat([drawn, codes]).unique(return_inverse=True)  # (m,)
         scores = F.linear(self.query, self.targets.vectors(which), self.targets.bias[which]).float()  # (n, m)
         weight = torch.full_like(scores[:1], -torch.inf)  # those here as another row's target only do not count
-        weight[0, place[: len(drawn)]] = -chance[drawn].log()
+        weight[0, place[: len(drawn)]] = -often[drawn].log()
         own = place[len(drawn) :, None]  # (n, 1)
         target = scores.gather(1, own)
         return target[:, 0] - (scores + weight).scatter(1, own, target).logsumexp(1)

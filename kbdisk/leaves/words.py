@@ -79,7 +79,7 @@ class Words:
 
     def __len__(self) -> int:
         """How many tokens there are, padding included."""
-        return len(self._bytes)
+        return len(self.spelling)
 
     def encode(self, texts: Sequence[str], most: int | None = None) -> Tensor:
         """Token ids (n, L), padded with 0; of a text of more than `most` tokens the first `most`, without an end."""
@@ -93,7 +93,7 @@ class Words:
 
     def decode(self, ids: Tensor) -> list[str]:
         """The strings of ids (n, L), each to its end; bytes that make no character are dropped."""
-        spelt = self._bytes
+        spelt = self.spelling
         texts = []
         for row in ids.tolist():
             end = row.index(EOS) if EOS in row else len(row)
@@ -104,12 +104,12 @@ class Words:
     @cached_property
     def lengths(self) -> Tensor:
         """How many characters each token adds to a text: (V,)."""
-        return torch.tensor([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self._bytes])
+        return torch.tensor([sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self.spelling])
 
     @cached_property
     def begins(self) -> Tensor:
         """Which tokens begin with the space that is dropped where a text begins with it: (V,)."""
-        return torch.tensor([piece[:1] == b" " for piece in self._bytes])
+        return torch.tensor([piece[:1] == b" " for piece in self.spelling])
 
     def _plain(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts that sentencepiece spells as they are, without their ends."""
@@ -135,7 +135,7 @@ class Words:
         return sentencepiece.SentencePieceProcessor(model_proto=self.model)
 
     @cached_property
-    def _bytes(self) -> list[bytes]:
+    def spelling(self) -> list[bytes]:
         """What each token spells."""
         size = self._processor.vocab_size() if self.model else PIECES
         pieces = [self._processor.id_to_piece(token).replace(_SPACE, " ").encode() for token in range(PIECES, size)]

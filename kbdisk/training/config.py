@@ -16,6 +16,7 @@ class TrainConfig:
     """How a network is trained. Without steps and seconds: until it is no longer getting better."""
 
     batch: int = 512  # entities in a step, each maybe several times, differently hidden; 0: as fits the data
+    parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
     rate: float = 2e-3  # the highest learning rate, at the network's base width
     decay: float = 0.02  # AdamW's weight decay
     warmup: int = 100  # steps in which the rate rises, of short runs a fifth of all
@@ -40,7 +41,7 @@ class TrainConfig:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if self.batch > LARGEST:
             raise ValueError(f"batch: expected at most {LARGEST:,}, got {self.batch:,}")
-        for name in ("timed", "evaluations", "patience"):
+        for name in ("parts", "timed", "evaluations", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
         for name in ("batch", "warmup", "absent", "decay", "presence"):

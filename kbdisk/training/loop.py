@@ -17,14 +17,16 @@ from torch import Tensor
 
 from kbdisk.codec import Codec
 from kbdisk.constants import Constants
-from kbdisk.diffusion import loss
+from kbdisk.diffusion import Loss, loss
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
+from kbdisk.randomness import drawing_from
 from kbdisk.tokens import Tokens
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
 from kbdisk.training.looking import Look, constant_nats, look, measured
+from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
@@ -85,6 +87,7 @@ class Trainer:
         groups = mup.parameter_groups(self.network, grown, 1.0, self.config.decay)
         self.shares = [group["lr"] for group in groups]
         self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
+        self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1)
         self.average = Average(self.network, self.config.smoothing)
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]
         self.balance = self._balance() if self.config.balance else None
@@ -105,12 +108,27 @@ class Trainer:
     def advance(self) -> float:
         """One step; the loss in nats per entity. Where that is no number no step is taken, and the weights stay."""
         state, config = self.state, self.config
-        generator = torch.Generator(self.device).manual_seed(_mixed(self.run.seed, state.step))
-        torch.manual_seed(_mixed(self.run.seed, ~state.step))  # of dropout
-        batch = self.tokens.batch(self._chosen(state.step), config.absent, generator)
         self.network.train()
-        with computing(config.precision, self.device, self.run.model.width):
-            found = loss(
+        found = self.parts.gradients(self._chosen(state.step), self._cost)
+        length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+        if not math.isfinite(found.total + float(length)):
+            return math.nan
+        rate = config.rate * schedule.share(state.step, self.ahead, config.warmup)
+        for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
+            group["lr"] = rate * share
+        self.optimizer.step()
+        state.step += 1
+        self.average.update(state.step)
+        return found.nats
+
+    def _cost(self, entities: Tensor, part: int) -> Loss:
+        """What some entities of a step cost, some of their properties hidden."""
+        config, step = self.config, self.state.step * self.config.parts + part
+        generator = torch.Generator(self.device).manual_seed(_mixed(self.run.seed, step))
+        dropped = torch.Generator(self.device).manual_seed(_mixed(self.run.seed, ~step))
+        batch = self.tokens.batch(entities, config.absent, generator)
+        with computing(config.precision, self.device, self.run.model.width), drawing_from(dropped):
+            return loss(
                 self.network,
                 batch,
                 self.run.hiding,
@@ -119,18 +137,6 @@ class Trainer:
                 presence=config.presence,
                 generator=generator,
             )
-        self.optimizer.zero_grad()
-        found.total.backward()
-        length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
-        if not math.isfinite(float(found.total.detach() + length)):
-            return math.nan
-        rate = config.rate * schedule.share(state.step, self.ahead, config.warmup)
-        for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
-            group["lr"] = rate * share
-        self.optimizer.step()
-        state.step += 1
-        self.average.update(state.step)
-        return float(found.nats)
 
     def _chosen(self, step: int) -> Tensor:
         """The entities of a step: every one once before any comes again, in an order drawn anew each time."""

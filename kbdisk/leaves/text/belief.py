@@ -6,14 +6,14 @@ n rows   k beams   L tokens of a text at most   D width
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from kbdisk.leaves.text.config import TextConfig
-from kbdisk.leaves.text.decoding import Beams, Said, Shortest, drawing, greedy, say
+from kbdisk.leaves.text.decoding import Beams, Choose, Said, Shortest, at_levels, drawing, greedy, say
 from kbdisk.leaves.text.writer import Writer
 from kbdisk.leaves.words import Words
 
@@ -46,6 +46,13 @@ class TextBelief:
     def draw(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Said:
         """A draw each, with its log-probability."""
         return self._say(drawing(temperature * self.config.temperature, generator))
+
+    def several(self, count: int) -> Iterator[list[str]]:
+        """Draws of the text of each, the same each time, whatever other rows there are."""
+        generator = torch.Generator(self.h.device).manual_seed(0)
+        for _ in range(count):
+            levels = torch.rand(self.config.most, generator=generator, device=self.h.device)
+            yield self.words.decode(self._say(at_levels(levels)).codes)
 
     def greedy(self) -> Said:
         """The text of the likeliest token each time, with its log-probability."""
@@ -95,7 +102,7 @@ class TextBelief:
         return torch.cat(codes), torch.cat(log_prob)
 
     @torch.no_grad()
-    def _say(self, choose: Callable[[Tensor], Tensor]) -> Said:
+    def _say(self, choose: Choose) -> Said:
         parts = [
             say(self.writer.begin(h), len(h), self.config.most, choose, shortest, h.device)
             for h, shortest in self._chunks(TOGETHER)

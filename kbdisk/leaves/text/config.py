@@ -17,6 +17,7 @@ class TextConfig:
     heads: int = 4
     hidden: int = 4  # times the width: of a layer's two maps
     vocabulary: int = 2048  # tokens at most: the writer's work grows with them
+    grams: int = 2**14  # vectors for what the reader meets in the spelling: runs of characters, and words; 0: none
     most: int = 48  # tokens of a text; what is longer is cut
     decoding: str = "beam"  # how the likeliest text is sought: beam or greedy
     beams: int = 4
@@ -29,6 +30,8 @@ class TextConfig:
             raise ValueError(f"expected one of {', '.join(DECODINGS)} for decoding, got {self.decoding!r}")
         if self.vocabulary < SMALLEST:
             raise ValueError(f"expected at least {SMALLEST} for vocabulary, got {self.vocabulary}")
+        if self.grams < 0:
+            raise ValueError(f"expected at least 0 for grams, got {self.grams}")
         if not self.temperature > 0:
             raise ValueError(f"expected a temperature above 0, got {self.temperature}")
         for name in ("layers", "heads", "hidden", "most", "beams", "draws"):

@@ -56,27 +56,40 @@ class Shortest:
         return Shortest(self.lacking[rows] - gone, self.lengths, self.begins)
 
 
-def greedy(log_p: Tensor) -> Tensor:
+Choose = Callable[[Tensor, int], Tensor]  # (m, V) and the place in the text -> (m,)
+
+
+def greedy(log_p: Tensor, place: int) -> Tensor:
     """The likeliest token of each: (m, V) -> (m,)."""
     return log_p.argmax(1)
 
 
-def drawing(temperature: float, generator: torch.Generator | None) -> Callable[[Tensor], Tensor]:
+def drawing(temperature: float, generator: torch.Generator | None) -> Choose:
     """One token of each, drawn: (m, V) -> (m,)."""
 
-    def draw(log_p: Tensor) -> Tensor:
-        below = (log_p / temperature).softmax(1).cumsum(1)  # (m, V)
-        where = torch.rand(len(log_p), 1, generator=generator, device=log_p.device) * below[:, -1:]
-        return torch.searchsorted(below, where, right=True)[:, 0].clamp(max=log_p.shape[1] - 1)
+    def draw(log_p: Tensor, place: int) -> Tensor:
+        level = torch.rand(len(log_p), 1, generator=generator, device=log_p.device)
+        return _at(level, log_p / temperature)
 
     return draw
+
+
+def at_levels(levels: Tensor) -> Choose:
+    """The token at a level (L,) of each place's distribution, the same for all: a draw that hangs on nothing beside it."""
+    return lambda log_p, place: _at(levels[place].expand(len(log_p), 1), log_p)
+
+
+def _at(level: Tensor, log_p: Tensor) -> Tensor:
+    """The token (m,) at a level (m, 1), 0 to 1, of the cumulated probabilities."""
+    below = log_p.softmax(1).cumsum(1)  # (m, V)
+    return torch.searchsorted(below, level * below[:, -1:], right=True)[:, 0].clamp(max=log_p.shape[1] - 1)
 
 
 def say(
     texts: Beginnings,
     n: int,
     most: int,
-    choose: Callable[[Tensor], Tensor],
+    choose: Choose,
     shortest: Shortest | None,
     device: torch.device,
 ) -> Said:
@@ -89,7 +102,7 @@ def say(
         if len(rows) == 0:
             break
         log_p = texts.next(last)  # (m, V)
-        last = choose(shortest.bound(log_p) if shortest else log_p)
+        last = choose(shortest.bound(log_p) if shortest else log_p, place)
         codes[rows, place] = last
         log_prob[rows] += log_p.gather(1, last[:, None])[:, 0]
         entropy[rows] += torch.special.entr(log_p.exp()).sum(1)

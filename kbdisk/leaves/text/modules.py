@@ -15,6 +15,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.text.belief import TextBelief
 from kbdisk.leaves.text.codec import TextCodec
 from kbdisk.leaves.text.config import TextConfig
+from kbdisk.leaves.text.grams import Grams
 from kbdisk.leaves.text.reader import Reader
 from kbdisk.leaves.text.sentences import SentenceEncoder, SentenceReader, load_sentence_encoder
 from kbdisk.leaves.text.writer import Writer
@@ -29,7 +30,8 @@ def build_reader(setting: Setting, encoder: SentenceEncoder | None = None) -> nn
         encoder = load_sentence_encoder(config.sentence_encoder)
     if encoder is not None:
         return SentenceReader(encoder, words, setting.width)
-    return Reader(len(words), setting.width, config, setting.base, setting.dropout)
+    grams = Grams(words.spelling, setting.width, config.grams, setting.dropout) if config.grams else None
+    return Reader(len(words), setting.width, config, setting.base, setting.dropout, grams)
 
 
 class TextEncoder(nn.Module):

@@ -1,4 +1,4 @@
-"""Reader: texts in, one vector for each out: what a transformer makes of the token that each text begins with.
+"""Reader: texts in, one vector for each out: what a transformer makes of the token that each text begins with, and grams.
 
 One reader serves all text of a knowledge base, its labels, too; the network owns it.
 
@@ -18,10 +18,21 @@ from kbdisk.leaves.words import BOS, PAD
 
 
 class Reader(nn.Module):
-    """A transformer encoder over token ids."""
+    """A transformer encoder over token ids, beside what their spelling tells."""
 
-    def __init__(self, vocabulary: int, width: int, config: TextConfig, base: int = 64, dropout: float = 0.0) -> None:
+    # DIFF(paper): the grams. Makers of phones are told from names ten times as early, and from names of no known word.
+
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int,
+        config: TextConfig,
+        base: int = 64,
+        dropout: float = 0.0,
+        grams: nn.Module | None = None,
+    ) -> None:
         super().__init__()
+        self.grams = grams
         self.tokens = Tokens(vocabulary, width, dropout)
         self.transformer = Transformer(width, config, base)
 
@@ -31,4 +42,5 @@ class Reader(nn.Module):
         packing = packed((whole != PAD).sum(1))
         x = self.tokens(packing.take(whole), packing)  # (T, D)
         read: Tensor = self.transformer(x, packing, first=True)  # (n, D), in order of length
-        return torch.empty_like(read).index_copy(0, packing.order, read)
+        whole_text = torch.empty_like(read).index_copy(0, packing.order, read)
+        return whole_text if self.grams is None else whole_text + self.grams(ids)

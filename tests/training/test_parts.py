@@ -1,0 +1,92 @@
+"""A step in parts: the gradient is that of the whole, and the same however many cores there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from models import phones, tiny_run
+from torch import nn
+
+from kbdisk.randomness import drawing_from, source
+from kbdisk.training.data import Data
+from kbdisk.training.loop import Trainer
+from kbdisk.training.parts import LEAST, Parts
+
+
+@pytest.fixture
+def threads():
+    """Sets how many threads torch has, until the test is over."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+class Line(nn.Module):
+    """x ** 2 * slope, and a weight that nothing needs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope, self.idle = nn.Parameter(torch.tensor(3.0)), nn.Parameter(torch.tensor(1.0))
+
+    def cost(self, entities, part):
+        squares = (entities.double() ** 2).mean()
+        return SimpleNamespace(total=self.slope * squares, nats=(self.slope * squares).detach())
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+@pytest.mark.parametrize("count", [10, 2 * LEAST, 3 * LEAST + 7])
+def test_the_gradient_is_that_of_all_entities(cores, count, threads):
+    threads(cores)
+    line, entities = Line(), torch.arange(count)
+    found = Parts(line, 3).gradients(entities, line.cost)
+    mean = float((entities.double() ** 2).mean())
+    assert float(line.slope.grad) == pytest.approx(mean)
+    assert (found.total, found.nats) == pytest.approx((3 * mean, 3 * mean))
+    assert line.idle.grad is None
+
+
+@pytest.mark.parametrize(("count", "parts"), [(LEAST, 1), (2 * LEAST - 1, 1), (2 * LEAST, 2), (100 * LEAST, 3)])
+def test_no_part_is_small_and_there_are_no_more_than_wanted(count, parts):
+    line, met = Line(), []
+
+    def cost(entities, part):
+        met.append(part)
+        return line.cost(entities, part)
+
+    Parts(line, 3).gradients(torch.arange(count), cost)
+    assert sorted(met) == list(range(parts))
+
+
+def test_it_leaves_as_many_threads_as_there_were(threads):
+    threads(2)
+    line = Line()
+    Parts(line, 2).gradients(torch.arange(2 * LEAST), line.cost)
+    assert torch.get_num_threads() == 2
+
+
+def test_weights_do_not_hang_on_how_many_cores_there_are(threads):
+    schema, entities = phones()
+    entities = [replace(one, id=f"{one.id}-{turn}") for turn in range(8) for one in entities]
+    run = tiny_run(batch=2 * LEAST, steps=3)
+    run = replace(run, model=replace(run.model, dropout=0.2))
+    found = []
+    for cores in (1, 2):
+        threads(cores)
+        trainer = Trainer(Data.prepare(schema, entities, run), run, torch.device("cpu"))
+        assert len(trainer.training) >= 2 * LEAST
+        list(trainer.steps())
+        found.append([one.detach().clone() for one in trainer.network.parameters()])
+    assert all(map(torch.equal, *found))
+
+
+def test_what_is_dropped_is_drawn_from_the_generator_of_the_thread():
+    assert source() is None
+    first, second = torch.Generator(), torch.Generator()
+    with drawing_from(first):
+        with drawing_from(second):
+            assert source() is second
+        assert source() is first
+    assert source() is None
