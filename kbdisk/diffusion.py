@@ -82,7 +82,7 @@ def score(
     beliefs = model(batch, hidden.visible, hidden.asked)
     nats = -beliefs.log_prob(batch).where(hidden.asked, 0)  # (T,)
     share = OBJECTIVES[objective](batch, hidden)  # (T,) of each token in the total
-    costs = nats if balance is None else nats / balance[batch.slot]
+    costs = (nats if balance is None else nats / balance[batch.slot]) + beliefs.aside(batch)
     recorded = _presence(batch, beliefs)
     return Loss(
         total=(share * costs).sum() + presence * recorded,

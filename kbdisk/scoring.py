@@ -76,7 +76,7 @@ def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: A
     intervals: Sequence[Any] = means
     if isinstance(belief, NumberBelief):
         said = decoded(codec, slots, belief.codes(belief.median()))
-        means = belief.mean().tolist()
+        means = belief.expected().tolist()
         intervals = list(zip(*(end.tolist() for end in belief.interval(LEVEL)), strict=True))
     else:
         said = overlapping(belief) if isinstance(belief, TextBelief) else decoded(codec, slots, belief.mode())

@@ -98,17 +98,18 @@ class NumberReader(nn.Module):
 
 
 class NumberBeliever(nn.Module):
-    """The residual block, a head for the curve and one for the atoms."""
+    """The residual block, a head for the curve, one for the atoms, and one for what has the least squared error."""
 
     def __init__(self, config: Any, outputs: int, atoms: int, width: int, dropout: float) -> None:
         super().__init__()
         self.block = Block(width, dropout)
         self.curve = nn.Linear(width, outputs)
         self.atoms = nn.Linear(width, 1 + atoms) if atoms else None
+        self.point, self.weight = nn.Linear(width, 1), config.point
         self.density = {"mixture": self.mixture, "binned": self.binned}[config.belief]
 
     def forward(self, h: Tensor, codes: Tensor, path: Tensor, codec: Any, hidden: Tensor) -> Tensor:
-        """(B, D), (B, 4), (D,) -> -log of the mass of a step (B,), 0 where not hidden"""
+        """(B, D), (B, 4), (D,) -> -log of the mass of a step, and what is off (B,); 0 where not hidden"""
         h = self.block(h + path)
         mass = (1 - 1e-6) * self.density(self.curve(h), codes, codec) + 1e-6 * self.far_out(codes, codec)
         if self.atoms is not None:
@@ -118,7 +119,15 @@ class NumberBeliever(nn.Module):
             atom = codes[:, 3:].long()
             met = shares.gather(1, (atom + 1).clamp(max=len(prior) - 1)) * (atom >= 0)
             mass = shares[:, 0] * mass + met[:, 0]
-        return -torch.where(hidden, mass.clamp(min=1e-30), 1).log()
+        off = torch.where(hidden, self.off(h, codes, codec), 0)
+        return self.weight * off - torch.where(hidden, mass.clamp(min=1e-30), 1).log()
+
+    def off(self, h: Tensor, codes: Tensor, codec: Any) -> Tensor:
+        """Half the squared error in deviations, its slope no more than 3."""
+        mean, deviation = codec.moments
+        numbers = torch.tensor([float(one) for one in codec.decode(codes)], dtype=h.dtype)
+        error = (self.point(h)[:, 0] - (numbers - mean) / deviation).abs()
+        return torch.where(error < 3, error**2 / 2, 3 * (error - 1.5))
 
     def far_out(self, codes: Tensor, codec: Any) -> Tensor:
         """Student's distribution with two degrees of freedom, about the middle of the training values."""
@@ -301,7 +310,9 @@ def _block(block: Block, prefix: str, group: int) -> Iterator[tuple[nn.Parameter
 
 def _number(module: Any, prefix: str, group: int) -> Iterator[tuple[nn.Parameter, str, Any]]:
     reads = isinstance(module, NumberReader)
-    linear = {"linear": "embedding.linear"} if reads else {"curve": "curve.linear", "atoms": "atoms.linear"}
+    linear = (
+        {"linear": "embedding.linear"} if reads else {name: f"{name}.linear" for name in ("curve", "atoms", "point")}
+    )
     for own, name in linear.items():
         if getattr(module, own) is not None:
             yield getattr(module, own).weight, f"{prefix}.{name}.weight", group

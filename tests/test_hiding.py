@@ -62,6 +62,23 @@ def test_our_weights_equal_those_of_the_paper(D):
         assert mean == pytest.approx(1 / m, rel=1e-6)
 
 
+@pytest.mark.parametrize("D", range(1, 13))
+def test_few_hides_m_of_them_as_often_as_one_in_m(D):
+    draws = 20_000
+    M, weight = RATES["few"](torch.full((draws,), D), 0.5, None)
+    whole = sum(1 / m for m in range(1, D + 1))
+    for m in range(1, D + 1):
+        assert (m == M).double().mean().item() == pytest.approx(1 / m / whole, abs=2 / draws)  # draws are stratified
+    assert torch.allclose(weight, D / M)
+
+
+def test_few_hides_as_many_as_there_are_of_entities_of_any_size():
+    M, _ = RATES["few"](torch.tensor([0, 1, 2, 40] * 500), 0.5, None)
+    assert M.view(-1, 4).amax(0).tolist()[:3] == [0, 1, 2]
+    assert bool((M.view(-1, 4)[:, 3] >= 1).all())
+    assert int(M.max()) <= 40
+
+
 def test_the_papers_literal_draw_has_the_same_mean_weights():
     D, draws = 4, 400_000
     M, weight = RATES["paper"](torch.full((draws,), D), 0.5, None)
@@ -262,7 +279,7 @@ def test_places_are_a_random_order_of_each_entitys_own():
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"rate": "some"}, "expected one of count, paper, fixed, batch for rate, got 'some'"),
+        ({"rate": "some"}, "expected one of count, paper, few, fixed, batch for rate, got 'some'"),
         ({"share": 1.5}, "expected 0 to 1 for share, got 1.5"),
         ({"patterns": -1}, "expected 0 to 1 for patterns, got -1"),
     ],

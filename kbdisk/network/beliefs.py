@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -15,6 +16,14 @@ from kbdisk.batch import Batch
 from kbdisk.leaves.base import Belief
 
 Memo = dict[str, Tensor]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes
+
+
+@runtime_checkable
+class Aside(Protocol):
+    """A belief beside which something else is learnt."""
+
+    def aside(self, codes: Tensor) -> Tensor:
+        """(q,) what that costs, in the loss."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,14 @@ class Beliefs:
         """(T,) of the batch's values, in nats; 0 where a token was not asked."""
         parts = {kind: one.belief.log_prob(batch.values[kind][one.rows]) for kind, one in self.kinds.items()}
         return self._spread(parts)
+
+    def aside(self, batch: Batch) -> Tensor:
+        """(T,) what is learnt beside -log p of the batch's values; 0 where there is no such."""
+        kinds = ((kind, one, one.belief) for kind, one in self.kinds.items())
+        parts = {
+            kind: belief.aside(batch.values[kind][one.rows]) for kind, one, belief in kinds if isinstance(belief, Aside)
+        }
+        return self._spread(parts) if parts else torch.zeros(self.length, device=batch.entity.device)
 
     def entropy(self) -> Tensor:
         """(T,) in nats; 0 where a token was not asked."""

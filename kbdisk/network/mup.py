@@ -12,7 +12,7 @@ So one learning rate serves every width (Yang and others, Tensor Programs V, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,10 +57,29 @@ def shrink_readouts(model: nn.Module, grown: dict[str, Growth]) -> None:
             parameter.div_(grown[name].fan_in ** 0.5)
 
 
-def parameter_groups(model: nn.Module, grown: dict[str, Growth], rate: float, decay: float) -> list[dict[str, Any]]:
-    """What AdamW takes: maps learn slower the wider their input, and decay as fast at any width; nothing else decays."""
+def inner(model: nn.Module, other: nn.Module) -> frozenset[str]:
+    """The maps between two widths, told by a model of another width."""
+    linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    shapes = {name: parameter.shape for name, parameter in other.named_parameters()}
+    return frozenset(
+        name
+        for name, parameter in model.named_parameters()
+        if (parameter.dim() == 3 or name in linear)
+        and all(one != two for one, two in zip(parameter.shape[-2:], shapes[name][-2:], strict=True))
+    )
+
+
+def parameter_groups(
+    model: nn.Module, grown: Mapping[str, Growth], rate: float, decay: float, apart: frozenset[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """What AdamW takes: maps learn slower the wider their input, and decay as fast at any width; nothing else decays.
+
+    What is learnt `apart` is in none of the groups.
+    """
     groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
+        if name in apart:
+            continue
         is_map = parameter.dim() > 1 and not name.endswith(("bias", "gain", "shift"))
         fan_in = grown[name].fan_in
         groups.setdefault((rate / fan_in, decay * fan_in if is_map else 0.0), []).append(parameter)

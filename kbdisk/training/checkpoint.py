@@ -36,7 +36,7 @@ from kbdisk.training.loop import Progress, State, Trainer, finite
 FORMAT = 1
 STATE, METRICS = "state.json", "metrics.jsonl"
 SPAN = 30.0  # seconds between two times that a run is kept, at most
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's
+MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum")  # of AdamW, of Muon
 FILE = re.compile(r"(last|best)-[0-9]+\.safetensors")
 ANEW = "Say force=True to begin the run anew."
 SHOWN = 3  # differences named in an error

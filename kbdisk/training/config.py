@@ -9,6 +9,7 @@ from kbdisk.diffusion import OBJECTIVES
 
 LARGEST = 1 << 20  # entities in a step
 PRECISIONS = ("auto", "float32", "bfloat16")
+OPTIMIZERS = ("muon", "adamw")
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class TrainConfig:
     batch: int = 512  # entities in a step, each maybe several times, differently hidden; 0: as fits the data
     parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
     rate: float = 2e-3  # the highest learning rate, at the network's base width
-    decay: float = 0.02  # AdamW's weight decay
+    optimizer: str = "muon"  # for what maps a width to a width, AdamW for all else; or "adamw" for all
+    decay: float = 0.02  # weight decay
     warmup: int = 100  # steps in which the rate rises, of short runs a fifth of all
     steps: int | None = None  # at most
     seconds: float | None = None  # at most: becomes a number of steps once, after `timed` of them
@@ -31,12 +33,14 @@ class TrainConfig:
     absent: int = 2  # absent properties drawn of each entity, to learn presence by
     presence: float = 0.2  # what the belief in presence weighs in the loss
     objective: str = "bound"  # a row of OBJECTIVES
-    balance: bool = False  # each property's loss over its marginal entropy
+    balance: bool = True  # each property's loss over its marginal entropy
     precision: str = "auto"  # bfloat16 where that is native
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective: expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer: expected one of {', '.join(OPTIMIZERS)}, got {self.optimizer!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if self.batch > LARGEST:

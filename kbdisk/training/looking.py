@@ -45,11 +45,11 @@ class Look:
 
 
 @torch.no_grad()
-def look(model: Model, tokens: Tokens, slots: int, seed: int, step: int) -> Look:
-    """Score the held-out entities, hidden as the bound wants, always in the same way."""
+def look(model: Model, tokens: Tokens, hiding: Hiding, slots: int, seed: int, step: int) -> Look:
+    """Score the held-out entities, hidden as those of training are, always in the same way."""
     total, sums, counts = 0.0, torch.zeros(slots), torch.zeros(slots)
     seen = 0
-    for batch, hidden in _questions(tokens, seed):
+    for batch, hidden in _questions(tokens, hiding, seed):
         one = score(model, batch, hidden, presence=0.0)
         total += float(one.nats) * batch.size
         seen += batch.size
@@ -60,10 +60,10 @@ def look(model: Model, tokens: Tokens, slots: int, seed: int, step: int) -> Look
     return Look(step, total / max(seen, 1), by_slot)
 
 
-def constant_nats(codec: Codec, tokens: Tokens, seed: int) -> dict[int, float]:
+def constant_nats(codec: Codec, tokens: Tokens, hiding: Hiding, seed: int) -> dict[int, float]:
     """slot -> mean -log p by the constant belief, of what a look asks for."""
     marginals, nats = Marginals(codec), defaultdict[int, list[Tensor]](list)
-    for batch, hidden in _questions(tokens, seed):
+    for batch, hidden in _questions(tokens, hiding, seed):
         for kind, (start, end) in batch.spans.items():
             asked, slots = hidden.asked[start:end], batch.slot[start:end]
             for slot in slots[asked].unique().tolist():
@@ -71,7 +71,7 @@ def constant_nats(codec: Codec, tokens: Tokens, seed: int) -> dict[int, float]:
     return {slot: float(torch.cat(several).mean()) for slot, several in nats.items()}
 
 
-def _questions(tokens: Tokens, seed: int) -> Iterator[tuple[Batch, Hidden]]:
+def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, Hidden]]:
     """What is hidden of the held-out entities, or the first of them: the same at each look."""
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
     seen = 0
@@ -79,7 +79,7 @@ def _questions(tokens: Tokens, seed: int) -> Iterator[tuple[Batch, Hidden]]:
         if seen >= MOST:
             break
         seen += len(numbers)
-        yield batch, hide(batch, Hiding(), generator)
+        yield batch, hide(batch, hiding, generator)
 
 
 @torch.no_grad()

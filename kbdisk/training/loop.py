@@ -26,6 +26,7 @@ from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
 from kbdisk.training.looking import Look, constant_nats, look, measured
+from kbdisk.training.optimizer import optimizer
 from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
@@ -84,9 +85,8 @@ class Trainer:
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
         network, grown = build(data.codec, run)
         self.network = network.to(device)
-        groups = mup.parameter_groups(self.network, grown, 1.0, self.config.decay)
-        self.shares = [group["lr"] for group in groups]
-        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
+        self.optimizer = optimizer(self.network, data.codec, run, grown)
+        self.shares = [group["lr"] for group in self.optimizer.param_groups]
         self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1)
         self.average = Average(self.network, self.config.smoothing)
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]
@@ -215,7 +215,7 @@ class Trainer:
     def _looked(self, tokens: Tokens) -> Look:
         self.network.eval()
         with self.average.applied(), computing(self.config.precision, self.device, self.run.model.width):
-            return look(self.network, tokens, len(self.codec.slots), self.run.seed, self.state.step)
+            return look(self.network, tokens, self.run.hiding, len(self.codec.slots), self.run.seed, self.state.step)
 
     def measure(self) -> list[dict[str, Any]]:
         """How wrong the averaged weights' answers are on some of the held-out part, beside the constants."""
@@ -226,7 +226,7 @@ class Trainer:
     @cached_property
     def constant_nats(self) -> dict[int, float]:
         """What each property's values cost in a look where nothing but the property is known."""
-        return constant_nats(self.codec, self.held_out, self.run.seed)
+        return constant_nats(self.codec, self.held_out, self.run.hiding, self.run.seed)
 
     @cached_property
     def constants(self) -> Constants:

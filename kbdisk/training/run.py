@@ -42,7 +42,7 @@ class Run:
     seed: int = 0
     codec: CodecConfig = field(default_factory=CodecConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
-    hiding: Hiding = field(default_factory=lambda: Hiding(nothing=0.1))
+    hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
@@ -139,7 +139,9 @@ PRESETS: dict[str, dict[str, Any]] = {
             sharing="disjoint",
             evidence=EvidenceConfig(outgoing=False, incoming=False, several=False),
             kinds=_kinds(
-                number=NumberConfig(code="minmax", embedding="dice", belief="mixture", components=50, atoms=0),
+                number=NumberConfig(
+                    code="minmax", embedding="dice", belief="mixture", components=50, atoms=0, point=0.0
+                ),
                 category=CategoryConfig(unread=0.0),
                 link=LinkConfig(unread=0.0),
                 set=SetConfig(unread=0.0),
@@ -151,6 +153,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "train": TrainConfig(
             batch=1024,
             parts=1,
+            optimizer="adamw",
             rate=1e-3,
             decay=0.0,
             warmup=0,
@@ -159,6 +162,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             patience=1000,
             absent=0,
             presence=0.0,
+            balance=False,
             objective="field-mean",
             precision="float32",
         ),

@@ -111,7 +111,7 @@ def test_it_finds_what_asking_for_one_value_at_a_time_finds(which, every, reques
         assert case.said == (pytest.approx(said, rel=1e-4) if kind == "number" else said)
         assert case.nats == pytest.approx(nats, rel=1e-3, abs=1e-3)
         if kind == "number":
-            assert case.mean == pytest.approx(float(belief.mean()), rel=1e-3)
+            assert case.mean == pytest.approx(float(belief.expected()), rel=1e-3)
             assert case.interval == pytest.approx([float(end) for end in belief.interval(0.9)], rel=1e-3, abs=1e-3)
         seen += 1
     assert seen > 0.8 * len(found) / every

@@ -89,7 +89,8 @@ def test_all_parameters_learn():
     for belief, embedding in zip(BELIEFS, EMBEDDINGS, strict=True):
         _, encoder, decoder = parts(setting(replace(SMALL, belief=belief, embedding=embedding)))
         own, codes = rows(SLOTS), encoded(parts(setting())[0], SLOTS)
-        decoder(encoder(codes, own), own).log_prob(codes).sum().backward()
+        belief = decoder(encoder(codes, own), own)
+        (belief.log_prob(codes) + belief.aside(codes)).sum().backward()
         assert all(each.grad is not None for each in [*encoder.parameters(), *decoder.parameters()])
 
 

@@ -64,7 +64,7 @@ def test_a_run_file_changes_what_it_names_and_nothing_else(read):
         ("[train]\nbatch = 99999999999", "train: batch: expected at most 1,048,576, got 99,999,999,999."),
         ("[model]\nwidth = 30", "model: expected a width that 4 heads divide, got 30."),
         ("[model]\ndropout = 1.0", "model: expected 0 to below 1 for dropout, got 1.0."),
-        ('[hiding]\nrate = "all"', "hiding: expected one of count, paper, fixed, batch for rate, got 'all'."),
+        ('[hiding]\nrate = "all"', "hiding: expected one of count, paper, few, fixed, batch for rate, got 'all'."),
         ("[codec.evidence]\nvalues = -1", "codec.evidence: expected at least 0 for values, got -1."),
         ("seed = -1", "seed: expected a whole number from 0 to 2 ** 63 - 1, got -1."),
         ('preset = "best"', "preset: is chosen beside the run file: say --preset."),

@@ -16,6 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from kbdisk.leaves.number.point import Points
 from kbdisk.leaves.number.tables import Tables
 
 HALVINGS = 56  # of a quantile's bracket
@@ -69,6 +70,7 @@ class NumberBelief:
     shares: Tensor  # (n, 1 + A) float32, the log mass of the curve and of each atom
     slot: Tensor  # (n,)
     tables: Tables
+    points: Points | None = None  # what has the least squared error, where that is learnt
 
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,) the log mass of the step of the resolution around each number: 0 at most, and never infinite."""
@@ -78,6 +80,12 @@ class NumberBelief:
             atom = self.shares.gather(1, (index + 1).clamp(min=1)[:, None]).squeeze(1)
             curve = torch.where(index < 0, curve, torch.logaddexp(curve, atom))
         return curve.clamp(max=0)
+
+    def aside(self, codes: Tensor) -> Tensor:
+        """(n,) what is learnt beside the belief: the error of the points."""
+        if self.points is None:
+            return torch.zeros(len(codes), device=codes.device)
+        return self.points.cost(self.values(codes))
 
     def cdf(self, values: Tensor) -> Tensor:
         """The probability of this number or less: of numbers (n,) or (n, m)."""
@@ -134,6 +142,13 @@ class NumberBelief:
         mean = tables.inverse(slot, knots[:, -1:]) + steep[:, -1:] * top - (steep[:, :-1] * areas).sum(1, keepdim=True)
         atoms = (self._numbers() * self.atoms[1]).sum(1, keepdim=True)
         return tables.bounded(slot, self._curve_mass() * mean + atoms).squeeze(1)
+
+    def expected(self) -> Tensor:
+        """(n,) what has the least squared error: half-way between the belief's mean and what was learnt as such."""
+        if self.points is None:
+            return self.mean()
+        points = self.tables.bounded(self.slot, self.points.numbers()[:, None])[:, 0]
+        return (self.mean() + points) / 2
 
     def _excess(self, z: Tensor) -> Tensor:
         """E[max(Z - z, 0)] (n, 1)."""
@@ -246,7 +261,8 @@ class NumberBelief:
 
     def pick(self, rows: Tensor) -> NumberBelief:
         """The beliefs about some of the rows, by index."""
-        return NumberBelief(self.curve.pick(rows), self.shares[rows], self.slot[rows], self.tables)
+        points = None if self.points is None else self.points.pick(rows)
+        return NumberBelief(self.curve.pick(rows), self.shares[rows], self.slot[rows], self.tables, points)
 
     def _each(self, values: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of numbers (n, m), for (n,) too."""

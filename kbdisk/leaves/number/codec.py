@@ -83,6 +83,18 @@ class NumberCodec:
         low, high = np.searchsorted(masses, np.array([0.1, 0.9]) * masses[-1]).clip(max=len(order) - 1)
         return float(numbers[order[low]]), float(numbers[order[high]])
 
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """The mean of the training values and their standard deviation, about: as bins and atoms have them."""
+        ends = self.map.inverse(np.array(self.edges))
+        numbers = np.concatenate([(ends[1:] + ends[:-1]) / 2, np.array(self.atoms)])
+        masses = np.concatenate([np.array(self.weights) * (1 - sum(self.shares)), np.array(self.shares)])
+        masses = masses / masses.sum()
+        scale = np.abs(numbers).max() or 1.0  # squares of 1e300 overflow
+        mean = (numbers / scale * masses).sum()
+        deviation = float(np.sqrt(((numbers / scale - mean) ** 2 * masses).sum()) * scale)
+        return float(mean * scale), max(deviation, self.step)
+
     def encode(self, values: Sequence[Any]) -> Tensor:
         """Numbers to codes (n, 4)."""
         x = _floats(self.leaf, values)

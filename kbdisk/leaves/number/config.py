@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 CODES = ("auto", "quantile", "standard", "minmax", "log")
@@ -20,6 +21,7 @@ class NumberConfig:
     frequency_scale: float = 0.3  # their standard deviation at the start, in turns per unit of code
     shared: bool = False  # one embedding for all properties, else one per group
     belief: str = "mixture"
+    point: float = 0.3  # what the squared error of a point estimate weighs in the loss; 0: there is none
     components: int = 50  # K, of the mixture
     bins: int = 64  # B, of the binned density
     knots: int = 128  # of a code's map, at most
@@ -31,6 +33,8 @@ class NumberConfig:
         for name, known in (("code", CODES), ("embedding", EMBEDDINGS), ("belief", BELIEFS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
+        if not 0 <= self.point < math.inf:
+            raise ValueError(f"point: expected at least 0, got {self.point!r}")
         for name, least in (("frequencies", 1), ("components", 1), ("bins", 1), ("knots", 2), ("atoms", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)!r}")

@@ -15,6 +15,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.number.codec import NumberCodec
 from kbdisk.leaves.number.heads import HEADS
+from kbdisk.leaves.number.point import PointHead
 from kbdisk.leaves.number.tables import Tables, padded
 
 NEVER = -1e30
@@ -52,10 +53,12 @@ class NumberDecoder(nn.Module):
         )
         self.curve = HEADS[setting.config.belief](codecs, setting)
         self.atoms = AtomHead(codecs, setting)
+        self.point = PointHead(codecs, setting) if setting.config.point else None
 
     def forward(self, h: Tensor, rows: Rows) -> NumberBelief:
         """(n, D) -> what is believed of each row."""
         h = h + rows.path
         for block in self.blocks:
             h = block(h, rows.counts)
-        return NumberBelief(self.curve(h, rows), self.atoms(h, rows), rows.slot, self.tables)
+        points = self.point(h, rows) if self.point is not None else None
+        return NumberBelief(self.curve(h, rows), self.atoms(h, rows), rows.slot, self.tables, points)

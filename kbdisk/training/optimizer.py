@@ -1,0 +1,27 @@
+"""What moves a network's weights: Muon where two widths meet and AdamW elsewhere, or AdamW alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+
+from kbdisk.codec import Codec
+from kbdisk.network import mup
+from kbdisk.network.disk import DiSK
+from kbdisk.training.muon import STRENGTH, TURNED, Muon
+from kbdisk.training.run import Run
+
+BETAS = (0.9, 0.98)
+
+
+def optimizer(network: DiSK, codec: Codec, run: Run, grown: Mapping[str, mup.Growth]) -> torch.optim.Optimizer:
+    """For a network as `grown`; the rate of each group is its share of the run's."""
+    decay, width = run.train.decay, run.model.width
+    if run.train.optimizer == "adamw":
+        return torch.optim.AdamW(mup.parameter_groups(network, grown, 1.0, decay), betas=BETAS, fused=True)
+    inner = mup.inner(network, DiSK(codec, replace(run.model, width=2 * width)))
+    groups = mup.parameter_groups(network, grown, 1.0, decay, apart=inner)
+    turned = [parameter for name, parameter in network.named_parameters() if name in inner]
+    return Muon([*groups, {"params": turned, "lr": STRENGTH, "weight_decay": decay, TURNED: True}], width, BETAS)
