@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +31,13 @@ class Found:
     nats: float
 
 
+@dataclass(frozen=True)
+class Part(Found):
+    """Some of that, and some of its gradient."""
+
+    gradients: Sequence[Tensor | None]
+
+
 class Parts:
     """Works out gradients in up to `most` parts at once."""
 
@@ -45,27 +54,25 @@ class Parts:
         parts = entities.chunk(max(min(self.most, len(entities) // LEAST), 1))
         shares = [len(part) / len(entities) for part in parts]
         if self.pool is None or len(parts) == 1:
-            found = [self._one(*one, cost) for one in zip(parts, shares, range(len(parts)), strict=True)]
+            found = list(map(partial(self._one, cost), parts, shares, count()))
         else:
-            one = lambda *given: self._threaded(*given, cost)  # noqa: E731
-            found = list(self.pool.map(one, parts, shares, range(len(parts))))
+            found = list(self.pool.map(partial(self._threaded, cost), parts, shares, count()))
             torch.set_num_threads(self.threads)  # for threads to come: the workers' own number is theirs
-        for parameter, several in zip(self.parameters, zip(*(own for _, own in found), strict=True), strict=True):
+        for parameter, several in zip(
+            self.parameters, zip(*(one.gradients for one in found), strict=True), strict=True
+        ):
             parameter.grad = _sum(several)
-        return Found(*(sum(values) for values in zip(*(told for told, _ in found), strict=True)))
+        return Found(sum(one.total for one in found), sum(one.nats for one in found))
 
-    def _threaded(self, *given: object) -> tuple[tuple[float, float], Sequence[Tensor | None]]:
+    def _threaded(self, cost: Cost, entities: Tensor, share: float, number: int) -> Part:
         if torch.get_num_threads() != self.each:
             torch.set_num_threads(self.each)
-        return self._one(*given)  # type: ignore[arg-type]
+        return self._one(cost, entities, share, number)
 
-    def _one(
-        self, entities: Tensor, share: float, number: int, cost: Cost
-    ) -> tuple[tuple[float, float], Sequence[Tensor | None]]:
-        """A part's costs and gradients, times its share of the entities."""
+    def _one(self, cost: Cost, entities: Tensor, share: float, number: int) -> Part:
         loss = cost(entities, number)
-        told = (float(loss.total.detach()) * share, float(loss.nats) * share)
-        return told, torch.autograd.grad(loss.total * share, self.parameters, allow_unused=True)
+        gradients = torch.autograd.grad(loss.total * share, self.parameters, allow_unused=True)
+        return Part(float(loss.total.detach()) * share, float(loss.nats) * share, gradients)
 
 
 def _sum(gradients: Sequence[Tensor | None]) -> Tensor | None:
