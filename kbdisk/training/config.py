@@ -20,7 +20,7 @@ class TrainConfig:
     parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
     rate: float = 2e-3  # the highest learning rate, at the network's base width
     optimizer: str = "muon"  # for what maps a width to a width, AdamW for all else; or "adamw" for all
-    decay: float = 0.02  # weight decay
+    decay: float = 0.2  # weight decay
     warmup: int = 100  # steps in which the rate rises, of short runs a fifth of all
     steps: int | None = None  # at most
     seconds: float | None = None  # at most: becomes a number of steps once, after `timed` of them

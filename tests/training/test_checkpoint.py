@@ -290,7 +290,7 @@ def without(path: str):
         ({"given": without("x")}, "is another run's: the schema has changed. Resume"),
         ({"rate": 0.5}, "is another run's: train.rate was 0.002 and is 0.5."),
         ({"seed": 3}, "is another run's: seed was 0 and is 3. Resume"),
-        ({"steps": 9, "batch": 8, "clip": 2.0, "decay": 0.0}, "train.batch was 16 and is 8, train.decay was 0.02 and is 0.0, train.steps was 6 and is 9, and 1 more."),
+        ({"steps": 9, "batch": 8, "clip": 2.0, "decay": 0.0}, "train.batch was 16 and is 8, train.decay was 0.2 and is 0.0, train.steps was 6 and is 9, and 1 more."),
     ],
 )  # fmt: skip
 def test_another_run_is_refused_by_what_differs(more, complaint, stopped, unbroken):
