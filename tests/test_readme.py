@@ -4,7 +4,7 @@ In a `console` block the lines after `$ command` are what the command prints, on
 `...` alone stands for any number of lines. A `python` block is run, and prints the `text` block after it.
 
 What a model says is never twice the same: in `trained` blocks any number stands for any other, a row of a table for
-its first cell, the bars of a chart for any bars. What is trained is trained for a second.
+its first cell, the bars of a chart for any bars. What is trained is trained for some seconds.
 
 All is run in one folder, from the first block to the last, as a reader would: what takes no training often, all of it
 where there is time.
@@ -28,7 +28,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)( trained)?\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 KBDISK = """#!/bin/sh
 case "$*" in
-    train*|complete*) case "$*" in *--model*) ;; *) set -- "$@" --preset fast --budget 1s ;; esac ;;
+    train*|complete*) case "$*" in *--model*) ;; *) set -- "$@" --preset fast --budget 4s ;; esac ;;
 esac
 exec {python} -m kbdisk "$@"
 """
@@ -36,7 +36,7 @@ exec {python} -m kbdisk "$@"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
-    """A folder with the examples, where `kbdisk` is this one, and trains for a second."""
+    """A folder with the examples, where `kbdisk` is this one, and trains for some seconds."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("*.kbdisk*"))
     bin = tmp_path / "bin"
     bin.mkdir()

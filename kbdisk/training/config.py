@@ -31,7 +31,7 @@ class TrainConfig:
     patience: int = 6  # looks without getting better before it stops
     validation: float = 0.1  # share of the entities that are held out
     absent: int = 2  # absent properties drawn of each entity, to learn presence by
-    presence: float = 0.2  # what the belief in presence weighs in the loss
+    presence: float = 0.05  # what the belief in presence weighs in the loss
     objective: str = "bound"  # a row of OBJECTIVES
     balance: bool = True  # each property's loss over its marginal entropy
     precision: str = "auto"  # bfloat16 where that is native
