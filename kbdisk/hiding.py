@@ -73,10 +73,8 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None) -> Hi
 
 
 def _count(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:
-    """M uniform in 1..D, stratified: each entity draws from a B-th of its own, dealt out at random."""
-    dealt = torch.randperm(len(D), generator=generator, device=D.device)
-    part = (dealt + torch.rand(len(D), generator=generator, device=D.device)) / max(len(D), 1)
-    M = (1 + (part * D).long()).clamp(max=D)  # at most D where `part` was rounded up to 1, or D is 0
+    """M uniform in 1..D, stratified."""
+    M = (1 + (_parts(D, generator) * D).long()).clamp(max=D)  # at most D where a part was rounded up to 1, or D is 0
     return M, D / M.clamp(min=1)
 
 
@@ -84,10 +82,14 @@ def _few(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, 
     """M in 1..D, as often as 1 / M, stratified; weighed as if all were as often, so that what is nearly whole counts most."""
     most = int(D.max()) if len(D) else 0
     below = (1 / torch.arange(1, most + 1, device=D.device)).cumsum(0)  # (most,) the harmonic numbers
-    dealt = torch.randperm(len(D), generator=generator, device=D.device)
-    part = (dealt + torch.rand(len(D), generator=generator, device=D.device)) / max(len(D), 1)
-    M = (1 + torch.searchsorted(below, part * below[(D - 1).clamp(min=0)])).minimum(D) if most else D
+    M = (1 + torch.searchsorted(below, _parts(D, generator) * below[(D - 1).clamp(min=0)])).minimum(D) if most else D
     return M, D / M.clamp(min=1)
+
+
+def _parts(D: Tensor, generator: Generator | None) -> Tensor:
+    """(B,) evenly spread from 0 to 1: each entity draws from a B-th of its own, dealt out at random."""
+    dealt = torch.randperm(len(D), generator=generator, device=D.device)
+    return (dealt + torch.rand(len(D), generator=generator, device=D.device)) / max(len(D), 1)
 
 
 def _paper(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,7 @@
-"""What is dropped while training is drawn from the generator of its thread, so that threads do not draw from each other's.
+"""Where random numbers come from: a seed for each number of a run's, and a generator for each thread.
 
-Where none is set, from torch's own.
+What is dropped while training is drawn from that of its thread, so that threads do not draw from each other's; where none
+is set, from torch's own.
 """
 
 from __future__ import annotations
@@ -32,3 +33,9 @@ def drawing_from(generator: Generator) -> Iterator[None]:
         yield
     finally:
         _own.generator = before
+
+
+def mixed(seed: int, number: int, salt: int = 0) -> int:
+    """A seed for each number of a run's; another salt for what must not be drawn alike."""
+    whole = (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + salt) & (1 << 63) - 1
+    return whole ^ whole >> 31

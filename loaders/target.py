@@ -11,14 +11,13 @@ import contextlib
 import filecmp
 import gzip
 import io
-import itertools
 import os
 import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -53,7 +52,7 @@ def writing(target: str | os.PathLike[str], *, replace: bool = True) -> Iterator
 
 def keep_before(target: str) -> str:
     """Keep a file that is about to be changed as it is, beside it; returns the name. What was kept earlier stays."""
-    numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
+    numbers = chain([""], map("-{}".format, count(2)))
     names = (f"{target}{BEFORE}{number}" for number in numbers)
     with _faults(f"{target}{BEFORE}"):
         name = next(one for one in names if not os.path.lexists(one) or _alike(one, target))

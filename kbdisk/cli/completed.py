@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.cli.tables import counted, short_names, table_of
+from kbdisk.cli.tables import GAP, counted, short_names, table_of
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.loaders.tagged import decode
 from kbdisk.schemas.composites import show_pattern
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kbdisk.completion.summary import Row, Summary
 
 WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
-LEAST, GAP = 12, 2  # columns for the names of properties, and between columns
+LEAST = 12  # columns for the names of properties
 
 
 def as_json(told: Mapping[str, Any], summary: Summary, values: Sequence[Mapping[str, Any]] | None) -> bytes:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kbdisk.training.files import Files
 
 FIRST_TO_GO = ("kind", "known", "n", "metric")  # of a table's columns, where the terminal has no room for all
-GAP = 2  # columns between columns
 
 
 @click.command()
@@ -132,7 +131,7 @@ def show_quality(console: Console, rows: list[Row]) -> None:
     """The table of quality: on a narrow terminal fewer columns, so that paths stay whole; the figures stay."""
     from rich.text import Text
 
-    from kbdisk.cli.tables import table_of
+    from kbdisk.cli.tables import GAP, table_of
 
     names: dict[str, str] = {"property": "property", "kind": "kind", "known": ">trained on", "n": ">n"}
     names |= {"metric": "metric", "constant": ">constant", "ours": ">ours", "better": ">better"}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kbdisk.inspection import ClassFacts, Edge, Inspection, PathFacts
 
 CLASSES, PATHS, EDGES, GRAPHS = 12, 40, 20, 10  # rows shown without --all
+GAP = 2  # columns of a terminal between those of a table
 UNNAMED, OUTSIDE = "(no class)", "(not in the source)"
 
 
@@ -154,7 +155,7 @@ def _rest(console: Console, more: int, what: str, everything: bool) -> None:
 
 def table_of(*columns: str) -> Table:
     """A table without lines; a column whose name begins with > is aligned right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
     for name in columns:
         right = name[0] == ">"
         table.add_column(name.lstrip(">"), justify="right" if right else "left", overflow="fold", no_wrap=right)

@@ -24,12 +24,14 @@ from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
 from kbdisk.graph import pattern
 from kbdisk.network.beliefs import Beliefs
+from kbdisk.randomness import mixed
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.training.trained import Trained
 
+SALT = 1  # of the seeds: none is one of training's
 HALF = 0.5  # of the share of its class that has it: as likely as that, a property is taken to be recorded
 UNLIKELY = "unlikely to be recorded"
 HOPELESS = "no better than a constant, where it was held out"  # a wrong value is worse than none
@@ -69,7 +71,7 @@ class Filler:
     @torch.no_grad()
     def fill(self, batch: Batch, ids: Sequence[str], gaps: Sequence[Sequence[Gap]], number: int) -> list[list[Filling]]:
         """The gaps of each entity of a batch, which asks for all of their slots; batches are counted for their draws."""
-        generator = Generator(batch.slot.device).manual_seed(_mixed(self.choices.seed, number))
+        generator = Generator(batch.slot.device).manual_seed(mixed(self.choices.seed, number, SALT))
         token = {
             (entity, slot): place
             for place, (entity, slot, asked) in enumerate(
@@ -290,8 +292,3 @@ def _places(path: Path) -> list[int]:
 
 def _at(token: Mapping[tuple[int, int], int], entity: int, slot: int) -> int | None:
     return token.get((entity, slot))
-
-
-def _mixed(seed: int, number: int) -> int:
-    mixed = (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + 1) & (1 << 63) - 1
-    return mixed ^ mixed >> 31

@@ -34,6 +34,11 @@ class Growth:
         """Whether it maps a width that grows to something that does not."""
         return self.fan_in != 1 and self.fan_out == 1
 
+    @property
+    def hidden(self) -> bool:
+        """Whether it maps a width that grows to one that grows."""
+        return self.fan_in != 1 and self.fan_out != 1
+
 
 def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
     """How each parameter of a model grew from a model that differs in width alone."""
@@ -55,18 +60,6 @@ def shrink_readouts(model: nn.Module, grown: dict[str, Growth]) -> None:
     for name, parameter in model.named_parameters():
         if grown[name].readout:
             parameter.div_(grown[name].fan_in ** 0.5)
-
-
-def inner(model: nn.Module, other: nn.Module) -> frozenset[str]:
-    """The maps between two widths, told by a model of another width."""
-    linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    shapes = {name: parameter.shape for name, parameter in other.named_parameters()}
-    return frozenset(
-        name
-        for name, parameter in model.named_parameters()
-        if (parameter.dim() == 3 or name in linear)
-        and all(one != two for one, two in zip(parameter.shape[-2:], shapes[name][-2:], strict=True))
-    )
 
 
 def parameter_groups(

@@ -20,7 +20,7 @@ from kbdisk.constants import Constants
 from kbdisk.diffusion import Loss, loss
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
-from kbdisk.randomness import drawing_from
+from kbdisk.randomness import drawing_from, mixed
 from kbdisk.tokens import Tokens
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
@@ -124,8 +124,8 @@ class Trainer:
     def _cost(self, entities: Tensor, part: int) -> Loss:
         """What some entities of a step cost, some of their properties hidden."""
         config, step = self.config, self.state.step * self.config.parts + part
-        generator = torch.Generator(self.device).manual_seed(_mixed(self.run.seed, step))
-        dropped = torch.Generator(self.device).manual_seed(_mixed(self.run.seed, ~step))
+        generator = torch.Generator(self.device).manual_seed(mixed(self.run.seed, step))
+        dropped = torch.Generator(self.device).manual_seed(mixed(self.run.seed, ~step))
         batch = self.tokens.batch(entities, config.absent, generator)
         with computing(config.precision, self.device, self.run.model.width), drawing_from(dropped):
             return loss(
@@ -143,7 +143,7 @@ class Trainer:
         N, size = len(self.tokens), self.config.batch
         first, last = step * size // N, ((step + 1) * size - 1) // N
         rounds = [
-            torch.randperm(N, generator=torch.Generator().manual_seed(_mixed(self.run.seed, 1 << 40 | turn)))
+            torch.randperm(N, generator=torch.Generator().manual_seed(mixed(self.run.seed, 1 << 40 | turn)))
             for turn in range(first, last + 1)
         ]
         start = step * size - first * N
@@ -272,9 +272,3 @@ class Trainer:
 def finite(number: float) -> float | None:
     """A number as JSON has it: None for those that it lacks."""
     return number if math.isfinite(number) else None
-
-
-def _mixed(seed: int, number: int) -> int:
-    """A seed for each number of a run's."""
-    mixed = (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9) & (1 << 63) - 1
-    return mixed ^ mixed >> 31

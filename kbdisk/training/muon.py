@@ -1,8 +1,8 @@
 """Muon: AdamW, but for the maps between two widths, which are moved by what is nearest to their momentum and orthogonal.
 
 So every direction of a map learns as fast as those that its gradient is full of (Jordan and others, 2024: Muon). To turn a
-matrix takes five small products, which bfloat16 is exact enough for. Large maps are turned a piece at a time: as good,
-and a piece of one width stays in the cache.
+matrix takes five small products, which bfloat16 is exact enough for. Large maps are turned a piece at a time:
+a piece of one width stays in the cache.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ def optimizer(network: DiSK, codec: Codec, run: Run, grown: Mapping[str, mup.Gro
     decay, width = run.train.decay, run.model.width
     if run.train.optimizer == "adamw":
         return torch.optim.AdamW(mup.parameter_groups(network, grown, 1.0, decay), betas=BETAS, fused=True)
-    inner = mup.inner(network, DiSK(codec, replace(run.model, width=2 * width)))
-    groups = mup.parameter_groups(network, grown, 1.0, decay, apart=inner)
-    turned = [parameter for name, parameter in network.named_parameters() if name in inner]
+    wider = mup.growths(DiSK(codec, replace(run.model, width=2 * width)), network)
+    hidden = frozenset(name for name, growth in wider.items() if growth.hidden)
+    groups = mup.parameter_groups(network, grown, 1.0, decay, apart=hidden)
+    turned = [parameter for name, parameter in network.named_parameters() if name in hidden]
     return Muon([*groups, {"params": turned, "lr": STRENGTH, "weight_decay": decay, TURNED: True}], width, BETAS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from models import phones, tiny_run
@@ -117,6 +115,6 @@ def test_adamw_alone_turns_nothing():
     run = tiny_run(optimizer="adamw")
     data = Data.prepare(*phones(), run)
     network, grown = build(data.codec, run)
-    found = optimizer(network, data.codec, replace(run), grown)
+    found = optimizer(network, data.codec, run, grown)
     assert type(found) is torch.optim.AdamW
     assert not any(group.get(TURNED) for group in found.param_groups)

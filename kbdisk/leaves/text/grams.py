@@ -42,8 +42,7 @@ class Grams(nn.Module):
         self._keep("spelling", torch.tensor(rows, dtype=torch.long).view(len(spelt), longest))
         self._keep("length", torch.tensor([len(piece) for piece in spelt], dtype=torch.long))
         self._keep("drawings", torch.tensor([[draw(byte) for byte in range(256)] for draw in DRAWINGS]))
-        powers = [pow(ODD, place + 1, 1 << 64) for place in range(READ)]
-        self._keep("power", torch.tensor([_signed(one) for one in powers]))
+        self._keep("power", torch.full((READ,), ODD).cumprod(0))
         self.dropout = dropout
 
     def _keep(self, name: str, tensor: Tensor) -> None:
@@ -75,8 +74,8 @@ class Grams(nn.Module):
         """(c,) each: whose, which, and where in its text."""
         length = self.length[ids]  # (n, L)
         there = torch.arange(self.spelling.shape[1], device=ids.device) < length[:, :, None]  # (n, L, longest)
-        row, _, _ = there.nonzero().unbind(1)
-        character = self.spelling[ids][there]
+        row, column, within = there.nonzero().unbind(1)
+        character = self.spelling[ids[row, column], within]
         count = length.sum(1)
         place = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
         near = place < READ
@@ -120,11 +119,6 @@ def _cased(byte: int) -> int:
 
 
 DRAWINGS = (_plain, _numbered, _cased)
-
-
-def _signed(number: int) -> int:
-    """A number of 64 bits as torch has it."""
-    return number - (1 << 64) if number >> 63 else number
 
 
 def _mixed(key: Tensor) -> Tensor:
