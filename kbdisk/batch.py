@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+NOBODY = -1  # the number of an entity without an id
 PADDING = {"text": 0, "set": -1}  # the kinds whose codes (n, L) are of any length, and what fills up the shorter ones
 
 
@@ -35,6 +36,7 @@ class Batch:
     needs: Tensor  # (E, 2) a token, and one without which it is not seen: the link that its value came over
     absent: Tensor  # (T,) drawn from what the entity does not have, to learn presence by
     rarity: Tensor  # (T,) how many absent properties each drawn one stands for
+    who: Tensor  # (B,) a number of each entity's id, by which it is told from others; -1 where it has none
 
     @property
     def size(self) -> int:
@@ -101,4 +103,5 @@ def plain(classes: Tensor, entity: Tensor, slot: Tensor, known: Tensor, values: 
         needs=entity.new_zeros(0, 2),
         absent=torch.zeros_like(known),
         rarity=torch.ones(len(entity)),
+        who=torch.full_like(classes, NOBODY),
     )

@@ -15,7 +15,8 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.graph import Graph
-from kbdisk.training.trained import Trained, batches
+from kbdisk.tokens import batches
+from kbdisk.training.trained import Trained
 
 
 @torch.no_grad()

@@ -22,11 +22,12 @@ from kbdisk.estimates import answers
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.leaf import Boolean, Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.tokens import batches
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train
-from kbdisk.training.trained import Trained, batches
+from kbdisk.training.trained import Trained
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -143,7 +144,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         filled = {}
         tokens = self.model_.encode(lacking, "gaps")
         for numbers, batch in batches(tokens):
-            told = answers(codec, batch, beliefs(self.model_.network, batch), self.estimate)
+            told = answers(codec, batch, beliefs(self.model_.believer, batch), self.estimate)
             for one in told:
                 column = int(str(codec.slots[one.slot].path[0])[1:])
                 filled[int(lacking[numbers[one.entity]].id), column] = one.value

@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 
 from kbdisk.batch import Batch
 
+CHUNK = 4096  # tokens in a batch of a pass that asks and does not learn
 WINDOW = 64  # batches whose entities are sorted by length among themselves
 Of = TypeVar("Of", bound="Layout | Codes | RaggedCodes | Tokens")
 
@@ -68,6 +69,7 @@ class Tokens:
 
     layout: Layout
     ids: tuple[str, ...]  # that links find the entities by
+    who: Tensor  # (N,) a number of each id
     classes: Tensor  # (N,)
     offsets: Tensor  # (N + 1,)
     slot: Tensor  # (T,)
@@ -115,6 +117,7 @@ class Tokens:
             needs=place[self.needs[need] + first[owner][:, None]],
             absent=order >= t,
             rarity=torch.cat([rarity.new_ones(t), rarity])[order],
+            who=self.who[indices],
         )
 
     def to(self, device: torch.device | str) -> Tokens:
@@ -165,6 +168,18 @@ def shuffled(sizes: Tensor, batch: int, generator: Generator | None = None, *, a
     batches = [one for window in windows for one in torch.split(window, batch)]
     for place in torch.randperm(len(batches), generator=generator).tolist():
         yield batches[place]
+
+
+def batches(tokens: Tokens, size: int = CHUNK) -> Iterator[tuple[range, Batch]]:
+    """All entities in order, in batches of some `size` tokens, each with the numbers of its entities."""
+    ends = tokens.offsets.tolist()
+    start = 0
+    while start < len(tokens):
+        end = start + 1
+        while end < len(tokens) and ends[end + 1] - ends[start] <= size:
+            end += 1
+        yield range(start, end), tokens.batch(torch.arange(start, end))
+        start = end
 
 
 def _within(offsets: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:

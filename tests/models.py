@@ -14,6 +14,7 @@ import torch
 
 import kbdisk
 from kbdisk.entity import Entity
+from kbdisk.memory import MemoryConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import Run, Trained
@@ -30,10 +31,9 @@ def phones() -> tuple[Schema, list[Entity]]:
 
 def tiny_run(*, seed: int = 0, **train_choices: Any) -> Run:
     """A run of 5 steps of a network of width 16."""
-    model = ModelConfig(width=16, layers=1, heads=2, base=16)
-    return Run(
-        "fast", seed, model=model, train=TrainConfig(**{"steps": 5, "batch": 16, "evaluations": 2, **train_choices})
-    )
+    model, memory = ModelConfig(width=16, layers=1, heads=2, base=16), MemoryConfig(nearest=8, rounds=1)
+    choices = {"steps": 5, "batch": 16, "evaluations": 2, **train_choices}
+    return Run("fast", seed, model=model, memory=memory, train=TrainConfig(**choices))
 
 
 def run_file(steps: int, evaluations: int = 2) -> str:
@@ -48,6 +48,9 @@ base = 16
 steps = {steps}
 batch = 16
 evaluations = {evaluations}
+[memory]
+nearest = 8
+rounds = 1
 """
 
 

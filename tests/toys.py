@@ -67,7 +67,7 @@ def beliefs_of(batch: Batch, asked: Tensor, logits: Tensor) -> Beliefs:
     """What the logits (B, S, V) say of the asked tokens."""
     rows = asked.nonzero()[:, 0]
     belief = CategoryBelief(logits[batch.entity[rows], batch.slot[rows]])
-    return Beliefs({"category": Asked(rows, 0, belief)}, len(batch))
+    return Beliefs({"category": Asked(rows, 0, torch.zeros(len(rows), 1), belief)}, len(batch))
 
 
 class Table:
@@ -118,4 +118,4 @@ class Wrong(Table):
             sets[:, None] * 3.7 + batch.slot[exact.rows, None] * 1.3 + torch.arange(max(self.world.sizes))
         )
         belief = CategoryBelief(exact.belief.logits + noise)
-        return Beliefs({"category": Asked(exact.rows, 0, belief)}, len(batch))
+        return Beliefs({"category": Asked(exact.rows, 0, exact.vectors, belief)}, len(batch))

@@ -26,7 +26,8 @@ from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.suggest import unknown_to
-from kbdisk.training.trained import CHUNK, Trained, batches
+from kbdisk.tokens import CHUNK, batches
+from kbdisk.training.trained import Trained
 
 
 def log_probs(
@@ -108,7 +109,7 @@ def _asked(trained: Trained, batch: Batch, slots: list[Slot], wanted: list[int])
         for case, token in enumerate(some):
             visible[_hidden_with(slots, token), case] = False
             asked[token, case] = True
-        told = beliefs(trained.network, many, asked.flatten(), visible.flatten())
+        told = beliefs(trained.believer, many, asked.flatten(), visible.flatten())
         for case, token in enumerate(some):
             place = torch.arange(len(many)) == token * len(some) + case
             yield token, _alone(told, place)

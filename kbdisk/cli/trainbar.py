@@ -58,7 +58,11 @@ class _Bar:
             self.held_out = f"held out {nats:,.2f} nats" + (f", best {self.best:,.2f}" if nats > self.best else "")
         if progress.measure is not None:
             self.table = _table(progress.measure)
-        doing = "measuring what was held out" if progress.ended else "training"
+        if progress.remembered is not None:
+            done, of = progress.remembered
+            self.bar.update(self.task, completed=done, total=of, description="remembering")
+            return
+        doing = "looking back" if progress.ended else "training"
         self.bar.update(
             self.task, completed=progress.step, total=progress.total, description=doing, held_out=self.held_out
         )

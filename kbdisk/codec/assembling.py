@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ class Flat:
     kept: Ints  # (k, 2) an entity, and a slot that it neither has nor lacks
 
 
+def number_of(id: str) -> int:
+    """A number that no other id has, but for a chance of 2 ** -63."""
+    return int.from_bytes(blake2b(id.encode(errors="surrogatepass"), digest_size=8).digest()) >> 1
+
+
 def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns: Sequence[Sequence[Any]]) -> Tokens:
     """A data set. What cannot be coded is left out, and what came over such a link, too; `unread` tells of it."""
     codes, rows, problems = _coded(index, columns)
@@ -56,6 +62,7 @@ def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns:
         layout=index.layout,
         ids=ids,
         **_tensors(
+            who=np.array([number_of(one) for one in ids], np.int64),
             classes=of,
             offsets=offsets,
             slot=slot,

@@ -28,7 +28,8 @@ from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.suggest import no_class
 from kbdisk.shapes import Shapes
-from kbdisk.training.trained import CHUNK, Trained, batches
+from kbdisk.tokens import CHUNK, batches
+from kbdisk.training.trained import Trained
 
 ENTITIES = 500  # in memory at once
 GUESS = 0.05  # how sure a value, or any part of one such as the day of a date, is to be where nothing asks for it

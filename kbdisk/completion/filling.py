@@ -57,7 +57,7 @@ class Filler:
     """A model that fills gaps as was chosen."""
 
     def __init__(self, trained: Trained, choices: Choices, most: int, keys: Keys) -> None:
-        self.codec, self.network, self.choices = trained.codec, trained.network, choices
+        self.codec, self.model, self.choices = trained.codec, trained.believer, choices
         self.trusting, self.keys = Trusting(trained), keys
         self.hopeless = {
             (row["class"], row["path"])
@@ -79,7 +79,7 @@ class Filler:
             )
             if asked
         }
-        given = beliefs(self.network, batch)
+        given = beliefs(self.model, batch)
         present = _presence(batch, given)
         found = [[Filling(gap) for gap in several] for several in gaps]
         for entity, several in enumerate(found):
@@ -176,7 +176,7 @@ class Filler:
         kept, places = narrowed(batch, chosen)
         say = partial(self._estimated, kept, generator)
         turns = revealing(
-            self.network, kept, order=self.choices.order, leap=self.leap, scale=self.scale, generator=generator, say=say
+            self.model, kept, order=self.choices.order, leap=self.leap, scale=self.scale, generator=generator, say=say
         )
         done = reduce(lambda _, last: last, turns, kept)
         picked = given.pick(chosen)
@@ -228,7 +228,7 @@ class Filler:
         times = self.choices.draws
         if not times:
             return [[] for _ in range(batch.size)]
-        drawn = reveal(self.network, batch.repeat(times), order="random", leap=self.leap, generator=generator)
+        drawn = reveal(self.model, batch.repeat(times), order="random", leap=self.leap, generator=generator)
         leaves = self.codec.leaves(drawn, asked.repeat_interleave(times))
         return [leaves[entity * times : (entity + 1) * times] for entity in range(batch.size)]
 

@@ -28,17 +28,20 @@ from kbdisk.entity import Completion, Path, show
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
+from kbdisk.training.remembered import to_bytes
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
 
 
 def fingerprint(trained: Trained) -> str:
-    """A short hash of a model's weights."""
+    """A short hash of a model's weights, and of what it remembers."""
     digest = hashlib.sha256()
     for name, one in sorted(trained.network.state_dict().items()):
         digest.update(name.encode())
         digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    if trained.memory is not None:
+        digest.update(to_bytes(trained.memory))
     return digest.hexdigest()[:SHORT]
 
 

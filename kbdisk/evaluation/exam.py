@@ -24,8 +24,8 @@ from kbdisk.marginals import Marginals
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
 from kbdisk.scoring import Case, cases, score_rows
-from kbdisk.tokens import Tokens
-from kbdisk.training.trained import CHUNK, Trained
+from kbdisk.tokens import CHUNK, Tokens
+from kbdisk.training.trained import Trained
 
 ROOM = 16  # times as many tokens in a pass where there is an accelerator
 
@@ -89,11 +89,11 @@ class Exam:
     @torch.no_grad()
     def cases(self, given: float | None = None, told: Told | None = None) -> Iterator[Case]:
         """What is said of every value, given all others or a share of them."""
-        codec, network, marginals = self.trained.codec, self.trained.network, Marginals(self.trained.codec)
-        network.eval()
+        codec, model, marginals = self.trained.codec, self.trained.believer, Marginals(self.trained.codec)
+        self.trained.network.eval()
         done = 0
         for one, visible in self.turns(given):
-            found = cases(codec, marginals, one.batch, beliefs(network, one.batch, one.asked, visible))
+            found = cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible))
             yield from (self._true(one, case) for case in found)
             done += len(one.questions)
             if told is not None:

@@ -25,8 +25,7 @@ from kbdisk.hiding import shuffled
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.scoring import property_of
-from kbdisk.tokens import Tokens
-from kbdisk.training.trained import CHUNK
+from kbdisk.tokens import CHUNK, Tokens
 
 Value = tuple[int, int]  # the number of an entity, and a slot
 Property = tuple[str, Path]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -84,6 +84,18 @@ class Belief(Protocol):
 
     def pick(self, rows: Tensor) -> Belief:
         """The beliefs about some of the rows, by index."""
+
+
+@runtime_checkable
+class Recalling(Belief, Protocol):
+    """A belief that can give some of its mass to values that others have."""
+
+    @property
+    def kernels(self) -> int:
+        """P: in how many ways a value may be like another's, the first of which is to be the same."""
+
+    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> Belief:
+        """Of each row so much (n, P, K) of the mass to each of K values, codes (n, K, ...); the rest stays."""
 
 
 class LeafKind(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ from kbdisk.schemas.leaf import Boolean, Category, Label
 
 READINGS: dict[str, type[LearntLabels | TextLabels]] = {"learnt": LearntLabels, "text": TextLabels}
 SCORINGS: dict[str, type[LearntScores | TextScores]] = {"learnt": LearntScores, "text": TextScores}
+LEAST = 1e-30  # of a chance, whose log is taken
 ORDERS = ("softmax", "cumulative")
 
 
@@ -98,6 +99,7 @@ class CategoryBelief:
 
     logits: Tensor  # (n, V), -inf where a row's slot has fewer labels
     unseen: Tensor | None = None  # (n,) the mass kept for labels never met, code -1
+    kernels: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if self.logits.dtype in (torch.bfloat16, torch.float16):
@@ -141,6 +143,17 @@ class CategoryBelief:
     def ranks(self, codes: Tensor) -> Tensor:
         """(n,) the place of each label among all of its slot, 1 the best"""
         return ranks(self.logits, codes)
+
+    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> CategoryBelief:
+        """Itself with some of its mass for the labels that others have: codes (n, K), weights (n, 1, K)."""
+        weights = weights[:, 0].float()
+        left = 1 - weights.sum(1)  # (n,)
+        known = self.probs * left[:, None]
+        known = known.scatter_add(1, codes.clamp(min=0), weights.where(codes >= 0, 0))
+        logits = known.clamp(min=LEAST).log().masked_fill(self.logits == -torch.inf, -torch.inf)
+        if self.unseen is None:
+            return CategoryBelief(logits)
+        return CategoryBelief(logits, self.unseen * left + weights.where(codes < 0, 0).sum(1))
 
     def pick(self, rows: Tensor) -> CategoryBelief:
         """Those of some rows."""

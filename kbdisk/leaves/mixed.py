@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kbdisk.leaves.base import Belief
+from kbdisk.leaves.base import Belief, Recalling
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,19 @@ class Mixed:
         picked = [(place, belief.pick(own[place])) for place, belief in zip(places, self.parts, strict=True)]
         some: Belief = mixed([(place, belief) for place, belief in picked if len(place)] or picked[:1])
         return some
+
+    @property
+    def kernels(self) -> int:
+        """As many as the part has that has most."""
+        return max((belief.kernels for belief in self.parts if isinstance(belief, Recalling)), default=0)
+
+    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> Mixed:
+        """Each with some of its mass for the values that others have, where it can."""
+        parts = [
+            belief.recalled(codes[place], weights[place]) if isinstance(belief, Recalling) else belief
+            for belief, place in zip(self.parts, self.places, strict=True)
+        ]
+        return Mixed(self.places, parts)
 
     def each(self, ask: Callable[[Any, Tensor], Tensor], blank: float = -1) -> Tensor:
         """What every belief answers, in the order of the rows."""

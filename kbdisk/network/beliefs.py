@@ -32,6 +32,7 @@ class Asked:
 
     rows: Tensor  # (q,) which of the kind's tokens in the batch
     start: int  # where the kind's tokens begin
+    vectors: Tensor  # (q, D) what the network made of what is visible, for each
     belief: Belief
 
     @property
@@ -69,8 +70,9 @@ class Beliefs:
         """The beliefs about those of the asked tokens that are wanted (T,)."""
         chosen = {kind: wanted[one.tokens].nonzero()[:, 0] for kind, one in self.kinds.items()}
         kinds = {
-            kind: Asked(one.rows[chosen[kind]], one.start, one.belief.pick(chosen[kind]))
-            for kind, one in self.kinds.items()
+            kind: Asked(one.rows[rows], one.start, one.vectors[rows], one.belief.pick(rows))
+            for kind, rows in chosen.items()
+            for one in (self.kinds[kind],)
         }
         return Beliefs(kinds, self.length, self.presence)
 

@@ -45,6 +45,20 @@ class DiSK(nn.Module):
 
     def forward(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,); `memo` serves passes over one batch."""
+        queries, h, path = self._queried(batch, visible, asked, memo)
+        decoded = asked[queries]  # an absent property has no value to believe anything of
+        beliefs = self.kinds.believe(batch, queries[decoded], h[decoded], path[decoded])
+        return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": self.presence(h).float()[:, 0]})
+
+    def vectors(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
+        """(q, D) what the network makes of what is visible (T,), for each of the asked tokens (T,), in their order."""
+        queries, h, _ = self._queried(batch, visible, asked, None)
+        return h[asked[queries]]
+
+    def _queried(
+        self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(Q,) the tokens that are asked for or absent, (Q, D) what is made of them, (Q, D) their paths."""
         seen, queries = visible.nonzero()[:, 0], (asked | batch.absent).nonzero()[:, 0]  # (V,), (Q,)
         entity, path, place = self._paths(batch)  # (B, D), (U, D), (T,)
         values = self._values(batch, seen, path[place[seen]], memo)  # (V, D)
@@ -52,11 +66,7 @@ class DiSK(nn.Module):
         of = torch.cat([torch.arange(batch.size, device=seen.device), batch.entity[seen], batch.entity[queries]])
         known = batch.size + len(seen)
         whole, last = arrange(of, of[:known], batch.size), arrange(of[known:], of[:known], batch.size)
-        h = self.entity_encoder(x, known, whole, last)  # (Q, D)
-
-        decoded = asked[queries]  # an absent property has no value to believe anything of
-        beliefs = self.kinds.believe(batch, queries[decoded], h[decoded], path[place[queries[decoded]]])
-        return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": self.presence(h).float()[:, 0]})
+        return queries, self.entity_encoder(x, known, whole, last), path[place[queries]]
 
     def embed(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, D) a vector for each entity: the mean of what there is to look at of it, its class among that."""

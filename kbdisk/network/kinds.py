@@ -64,7 +64,8 @@ class KindModules(nn.Module):
         """(n,) asked tokens, (n, D) what the network makes of them, (n, D) their paths -> beliefs by kind."""
         beliefs, begin = {}, 0
         for kind, start, own, rows in self._rows(batch, tokens, path):
-            beliefs[kind] = Asked(own - start, start, self.decoders[kind](h[begin : begin + len(own)], rows))
+            vectors = h[begin : begin + len(own)]
+            beliefs[kind] = Asked(own - start, start, vectors, self.decoders[kind](vectors, rows))
             begin += len(own)
         return beliefs
 

@@ -58,6 +58,7 @@ def trained_how(config: Told) -> dict[str, str]:
         seconds=number(facts.get("seconds")),
         stopped=facts.get("stopped"),
         parameters=number(counts.get("parameters")),
+        remembered=number(counts.get("remembered") or None),
         device=facts.get("device"),
         machine=facts.get("machine"),
         versions=", ".join(

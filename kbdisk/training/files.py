@@ -6,6 +6,7 @@
     codec.json          what was fitted to the training entities
     tokenizer.model     the tokenizer of their text, where there is any
     habits.json         how their values are written, where that is known
+    memory.safetensors  what is remembered of their values, where that is worth it
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -30,9 +31,9 @@ from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, pr
 FORMAT = 1
 WEIGHTS, SCHEMA, CODEC, WORDS = "model.safetensors", "schema.yaml", "codec.json", "tokenizer.model"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
-HABITS = "habits.json"
+HABITS, MEMORY = "habits.json", "memory.safetensors"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
-OPTIONAL = (WORDS, HABITS)  # needed where config.json lists them
+OPTIONAL = (WORDS, HABITS, MEMORY)  # needed where config.json lists them
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.

@@ -19,10 +19,11 @@ import torch
 from kbdisk.codec import Codec
 from kbdisk.errors import CheckpointError, SchemaError
 from kbdisk.leaves.words import Words
+from kbdisk.memory import Memory
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
-from kbdisk.training import swapping, weights
+from kbdisk.training import remembered, swapping, weights
 from kbdisk.training.card import markdown
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum
 from kbdisk.training.files import (
@@ -30,6 +31,7 @@ from kbdisk.training.files import (
     CODEC,
     FORMAT,
     HABITS,
+    MEMORY,
     METRICS,
     SCHEMA,
     SPLIT,
@@ -77,7 +79,8 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         constants=metrics["constants"],
         facts=files.config["facts"],
     )
-    return Trained(codec, network.to(device).eval(), run, record, _shapes(files, codec))
+    memory = _memory(files, codec, device)
+    return Trained(codec, network.to(device).eval(), run, record, _shapes(files, codec), memory)
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -103,6 +106,8 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
         files[WORDS] = codec.words.to_bytes()
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
+    if trained.memory is not None:
+        files[MEMORY] = remembered.to_bytes(trained.memory)
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
     config["checksum"] = checksum(config)
     return {**files, CONFIG: _json(config), CARD: markdown(config, metrics, name).encode()}
@@ -123,6 +128,7 @@ def _config(trained: Trained) -> Told:
         "parameters": sum(one.numel() for one in trained.network.parameters()),
         "training": len(record.training),
         "validation": len(record.validation),
+        "remembered": len(trained.memory or ()),
     }
     told = {
         "kbdisk": version("kbdisk"),
@@ -178,6 +184,13 @@ def _shapes(files: Files, codec: Codec) -> Shapes | None:
     told = files.json(HABITS)
     with files.understood(HABITS):
         return Shapes.from_json(codec.schema, told)
+
+
+def _memory(files: Files, codec: Codec, device: torch.device) -> Memory | None:
+    if not files.has(MEMORY):
+        return None
+    with files.understood(MEMORY):
+        return remembered.read(files.sound(MEMORY), codec, device)
 
 
 def _network(files: Files, codec: Codec, run: Run) -> DiSK:

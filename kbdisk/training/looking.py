@@ -18,8 +18,7 @@ from kbdisk.diffusion import Model, beliefs, score
 from kbdisk.hiding import Hidden, Hiding, hide
 from kbdisk.marginals import Marginals
 from kbdisk.scoring import cases, score_rows
-from kbdisk.tokens import Tokens
-from kbdisk.training.trained import batches
+from kbdisk.tokens import Tokens, batches
 
 MOST = 2000  # held-out entities in a look
 FEW = 200  # of which answers are measured: finding them takes longer than finding what they cost

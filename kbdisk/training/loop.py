@@ -18,6 +18,8 @@ from torch import Tensor
 from kbdisk.codec import Codec
 from kbdisk.constants import Constants
 from kbdisk.diffusion import Loss, loss
+from kbdisk.memory import Memory, remember
+from kbdisk.memory.learning import seconds as remembering
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.randomness import drawing_from, mixed
@@ -31,6 +33,7 @@ from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
+REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
 UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
 
@@ -42,6 +45,7 @@ class State:
     total: int | None = None  # None until a time budget has become a number of steps
     evaluations: int = 0  # how often the held-out part is looked at: fewer where looks are slow beside a budget
     seconds: float = 0.0  # spent in steps and looks, and on keeping them
+    values: int | None = None  # that are remembered at most; None until a budget has told how many
     best: float = math.inf  # the least that a held-out value cost
     best_step: int = 0
     worse: int = 0  # looks since then
@@ -61,6 +65,7 @@ class Progress:
     look: Look | None = None  # where there was one
     ended: bool = False  # whether it was the last
     measure: Callable[[], list[dict[str, Any]]] | None = None  # how wrong answers are by now, for whoever wants to know
+    remembered: tuple[int, int] | None = None  # entities of how many, once what they have is looked up
 
 
 Watch = Callable[[Progress], None]
@@ -91,7 +96,8 @@ class Trainer:
         self.average = Average(self.network, self.config.smoothing)
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]
         self.balance = self._balance() if self.config.balance else None
-        self.state = State(total=self._steps(), evaluations=self.config.evaluations)
+        values = run.memory.values if self.config.seconds is None else None
+        self.state = State(total=self._steps(), evaluations=self.config.evaluations, values=values)
 
     def _steps(self) -> int | None:
         """How many steps there will be, where that is known before the first."""
@@ -197,9 +203,19 @@ class Trainer:
         state.evaluations = schedule.affordable(config.seconds, taken, config.evaluations)
         spent = state.seconds + seconds + taken
         step = schedule.typical(state.timing)
-        total = schedule.bought(config.seconds, spent, state.step, step, taken, state.evaluations)
+        kept = self._reserved(config.seconds)
+        total = schedule.bought(config.seconds - kept, spent, state.step, step, taken, state.evaluations)
         most = config.steps or (total if len(self.held_out) else UNWATCHED)
         state.total = max(min(total, most), state.step)
+
+    def _reserved(self, budget: float) -> float:
+        """The seconds that remembering takes of the budget; of what would take too many less is remembered."""
+        memory = self.run.memory
+        if not memory.nearest or not len(self.held_out):
+            return 0.0
+        each = remembering(self.network, self.tokens)
+        self.state.values = min(memory.values, int(REMEMBERING * budget / max(each, 1e-9)))
+        return each * min(self.state.values, len(self.tokens.slot))
 
     def _seen(self) -> Look | None:
         """What the held-out part costs, where it is to be looked at after this step."""
@@ -267,6 +283,19 @@ class Trainer:
             self._prefer(self.state.best)
         self.average.put(self.best)
         self.network.eval()
+
+    def remembered(self, watch: Watch) -> Memory | None:
+        """What the finished network remembers of what it has learnt from."""
+        state, begun = self.state, time.monotonic()
+        config = self.run.memory if state.values is None else replace(self.run.memory, values=state.values)
+
+        def told(done: int, of: int) -> None:
+            spent = state.seconds + time.monotonic() - begun
+            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, remembered=(done, of)))
+
+        memory = remember(self.network, self.tokens, self.held_out, config, self.run.seed, told)
+        state.seconds += time.monotonic() - begun
+        return memory
 
 
 def finite(number: float) -> float | None:

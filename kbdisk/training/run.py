@@ -29,6 +29,7 @@ from kbdisk.leaves.link import LinkConfig
 from kbdisk.leaves.number import NumberConfig
 from kbdisk.leaves.sets import SetConfig
 from kbdisk.leaves.text.config import TextConfig
+from kbdisk.memory.config import MemoryConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training.config import TrainConfig
@@ -44,6 +45,7 @@ class Run:
     model: ModelConfig = field(default_factory=ModelConfig)
     hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
@@ -80,7 +82,7 @@ class Run:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
-        tables = {"model": ModelConfig, "hiding": Hiding, "train": TrainConfig}
+        tables = {"model": ModelConfig, "hiding": Hiding, "train": TrainConfig, "memory": MemoryConfig}
         made = {name: kind(**data[name]) for name, kind in tables.items()}
         return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **made)
 
@@ -129,6 +131,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "model": ModelConfig(width=64, dropout=0.05),
         "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
+        "memory": MemoryConfig(values=1 << 15),
     },
     "default": {"model": ModelConfig(width=0), "train": TrainConfig(batch=0, rate=3e-3, seconds=900)},
     "best": {"model": ModelConfig(width=256, layers=3), "train": TrainConfig(seconds=3600, smoothing=0.999)},
@@ -150,6 +153,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         ),
         "model": ModelConfig(width=512, layers=2, heads=2, hidden=2, blocks=2, dropout=0.1, base=8),
         "hiding": Hiding(rate="batch", together=0.0, nothing=0.0),
+        "memory": MemoryConfig(nearest=0),
         "train": TrainConfig(
             batch=1024,
             parts=1,

@@ -50,9 +50,9 @@ def train(
         else:
             _go_kept(trainer, watch, _opened(checkpoint, data, trainer, source or {}, resume, force))
     trainer.finish()
-    return Trained(
-        data.codec, trainer.network, run, _record(trainer, data, source or {}), Shapes.learn(schema, entities)
-    )
+    memory = trainer.remembered(watch)
+    record = _record(trainer, data, source or {})
+    return Trained(data.codec, trainer.network, run, record, Shapes.learn(schema, entities), memory)
 
 
 def _opened(

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from kbdisk.batch import Batch
 from kbdisk.codec import Codec
+from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
 from kbdisk.graph import Graph
+from kbdisk.memory import Memory, Remembering
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
 from kbdisk.tokens import Tokens
 from kbdisk.training.run import Run
-
-CHUNK = 4096  # tokens in a batch of a pass that asks and does not learn
 
 
 @dataclass
@@ -43,11 +42,20 @@ class Trained:
     run: Run
     record: Record
     shapes: Shapes | None = None  # how the values that it was trained on are written
+    memory: Memory | None = None  # what it remembers of what it was trained on
 
     @property
     def schema(self) -> Schema:
         """What kind of value stands where."""
         return self.codec.schema
+
+    @property
+    def believer(self) -> Model:
+        """What is asked for beliefs about entities that there are: the network, and what it remembers.
+
+        The network alone is asked about those that there are not, which are not to be copies.
+        """
+        return self.network if self.memory is None else Remembering(self.network, self.memory)
 
     @property
     def device(self) -> torch.device:
@@ -59,15 +67,3 @@ class Trained:
     ) -> Tokens:
         """Entities as tokens on the network's device."""
         return self.codec.encode(entities, ask, graph).to(self.device)
-
-
-def batches(tokens: Tokens, size: int = CHUNK) -> Iterator[tuple[range, Batch]]:
-    """All entities in order, in batches of some `size` tokens, each with the numbers of its entities."""
-    ends = tokens.offsets.tolist()
-    start = 0
-    while start < len(tokens):
-        end = start + 1
-        while end < len(tokens) and ends[end + 1] - ends[start] <= size:
-            end += 1
-        yield range(start, end), tokens.batch(torch.arange(start, end))
-        start = end

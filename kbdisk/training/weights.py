@@ -39,7 +39,7 @@ def to_bytes(network: nn.Module, where: str) -> bytes:
 
 def shapes(file: Path) -> dict[str, Shape]:
     """The tensors of a file by their names; none of them is read yet."""
-    with _stored(file) as stored:
+    with opened(file) as stored:
         return {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
 
 
@@ -48,7 +48,7 @@ def put(network: nn.Module, file: Path) -> None:
     own, found = tensors_of(network), shapes(file)
     _refuse(file, "missing", own.keys() - found.keys())
     _refuse(file, "unknown", found.keys() - own.keys())
-    with _stored(file) as stored, torch.no_grad():
+    with opened(file) as stored, torch.no_grad():
         for name, one in own.items():
             tensor = stored.get_tensor(name) if found[name] == tuple(one.shape) else None
             if tensor is None or tensor.dtype != one.dtype:
@@ -61,7 +61,7 @@ def put(network: nn.Module, file: Path) -> None:
 
 
 @contextmanager
-def _stored(file: Path) -> Iterator[Any]:
+def opened(file: Path) -> Iterator[Any]:
     """A file's tensors, read when they are asked for; CheckpointError where there are none."""
     try:
         with safe_open(file, "pt") as stored:

@@ -17,7 +17,7 @@ def distrusted(model: Trained, weight: float) -> Trained:
     rows = [{**row, "trust": weight} for row in model.record.quality] or [
         {"class": slot.of, "path": ".".join(map(str, slot.path)), "trust": weight} for slot in model.codec.slots
     ]
-    return Trained(model.codec, model.network, model.run, replace(model.record, quality=rows))
+    return replace(model, record=replace(model.record, quality=rows))
 
 
 def said(model: Trained, things: list, path: str, **choices) -> object:
@@ -53,7 +53,7 @@ def test_what_was_told_no_better_than_by_a_constant_is_left_alone_unless_it_is_a
         del things[3]["size"]
     of = model.codec.slots[0].of
     bad = {"class": of, "path": "size", "n": 9, "better": -0.1, "trust": 1.0, "metric": "MAE", "ours": 1.1}
-    other = Trained(model.codec, model.network, model.run, replace(model.record, quality=[bad]))
+    other = replace(model, record=replace(model.record, quality=[bad]))
     completing = complete(other, entities(*things), fill=fill)
     assert (("size",) in list(completing)[3].filled) is found
     held = {row.path: dict(row.held) for row in completing.summary.shown()}["size",]

@@ -24,7 +24,7 @@ from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.looking import Look
-from kbdisk.training.loop import Trainer
+from kbdisk.training.loop import Progress, Trainer
 from kbdisk.training.signals import Interrupted
 from kbdisk.training.train import train
 
@@ -150,7 +150,7 @@ sys.path.insert(0, {tests!r})
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
-from kbdisk.training.loop import Trainer
+from kbdisk.training.loop import Progress, Trainer
 from training.test_checkpoint import go
 checkpoint.SPAN = 0.0  # kept after every step
 go(Path(sys.argv[1]), resume=True, steps={steps})
@@ -245,7 +245,12 @@ def test_what_a_kill_left_half_written_is_no_harm_and_goes(stopped, unbroken):
 def test_it_is_kept_every_so_often_between_looks(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SPAN", 0.0)
     folder, seen = tmp_path / "m.training", []
-    train(*points(), tiny_run(evaluations=1), CPU, lambda one: seen.append(step_of(folder)), checkpoint=folder)
+
+    def watch(progress: Progress) -> None:
+        if progress.remembered is None:
+            seen.append(step_of(folder))
+
+    train(*points(), tiny_run(evaluations=1), CPU, watch, checkpoint=folder)
     assert seen == [0, 1, 2, 3, 4]
 
 

@@ -374,7 +374,7 @@ def test_config_json_is_checked_too(saved, folder):
         assert refusal(folder).startswith("config.json: expected JSON, got what is none: ")
     (folder / "config.json").unlink()
     assert (
-        ": expected a model folder, got one with README.md, codec.json, habits.json and 5 more and no config.json"
+        ": expected a model folder, got one with README.md, codec.json, habits.json and 6 more and no config.json"
         in (refusal(folder))
     )
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from kbdisk.leaves.number.blended import TINY, Blended
+from kbdisk.leaves.number.curve import Curve
+from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.point import Points
 from kbdisk.leaves.number.tables import Tables
 
@@ -23,43 +26,8 @@ HALVINGS = 56  # of a quantile's bracket
 NODES = 64  # values that stand for a belief when its entropy is estimated
 TOP = 8  # candidates whose mass is found exactly for the mode
 CELLS = 2**12  # rows x nodes at once: what fits the cache is fastest
-
-
-class Curve(Protocol):
-    """A distribution over codes for each of n rows; all but log_mass in float64."""
-
-    def log_mass(self, codes: Tensor) -> Tensor:
-        """(n,) of the step that each code (n, 4) has around it; gradients flow."""
-
-    def cdf(self, z: Tensor) -> Tensor:
-        """The mass below each z (n, m)."""
-
-    def density(self, z: Tensor) -> Tensor:
-        """At each z (n, m)."""
-
-    def shortfall(self, z: Tensor) -> Tensor:
-        """E[max(z - Z, 0)] for each z (n, m): the integral of the cdf."""
-
-    def mean_code(self) -> Tensor:
-        """E[Z] (n,)."""
-
-    def span(self) -> tuple[Tensor, Tensor]:
-        """Between which codes (n,) all mass is."""
-
-    def sharpened(self, temperature: float) -> Curve:
-        """Itself to the power 1 / temperature, or something like it."""
-
-    def draw(self, generator: torch.Generator | None) -> Tensor:
-        """(n,) one z each."""
-
-    def nodes(self, count: int) -> Tensor:
-        """(n, count) z that stand for the distribution."""
-
-    def peaks(self, knots: Tensor) -> Tensor:
-        """(n, m) z where the density may be highest in original units, the map having its knots there (n, P)."""
-
-    def pick(self, rows: Tensor) -> Curve:
-        """Some of the rows."""
+NEAR = (0.05, 0.2)  # in code: how far values are from those of others that they are like
+FINE = (1e-5, 1e-2)  # in code: no value of others is more, or less, exactly believed
 
 
 @dataclass(frozen=True)
@@ -71,6 +39,8 @@ class NumberBelief:
     slot: Tensor  # (n,)
     tables: Tables
     points: Points | None = None  # what has the least squared error, where that is learnt
+    answer: Tensor | None = None  # (n,) float64, the same where it was learnt how others' values count in it
+    kernels: ClassVar[int] = 1 + len(NEAR)
 
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,) the log mass of the step of the resolution around each number: 0 at most, and never infinite."""
@@ -145,6 +115,8 @@ class NumberBelief:
 
     def expected(self) -> Tensor:
         """(n,) what has the least squared error: half-way between the belief's mean and what was learnt as such."""
+        if self.answer is not None:
+            return self.answer
         if self.points is None:
             return self.mean()
         points = self.tables.bounded(self.slot, self.points.numbers()[:, None])[:, 0]
@@ -262,7 +234,41 @@ class NumberBelief:
     def pick(self, rows: Tensor) -> NumberBelief:
         """The beliefs about some of the rows, by index."""
         points = None if self.points is None else self.points.pick(rows)
-        return NumberBelief(self.curve.pick(rows), self.shares[rows], self.slot[rows], self.tables, points)
+        answer = None if self.answer is None else self.answer[rows]
+        return NumberBelief(self.curve.pick(rows), self.shares[rows], self.slot[rows], self.tables, points, answer)
+
+    def answers(self) -> Tensor:
+        """(n, 2) float64, what the belief's mean is and what was learnt beside it; the mean again where nothing was."""
+        mean = self.mean()
+        points = mean if self.points is None else self.tables.bounded(self.slot, self.points.numbers()[:, None])[:, 0]
+        return torch.stack([mean, points], 1)
+
+    def numbers(self, codes: Tensor) -> Tensor:
+        """(n, K) float64, the numbers that codes (n, K, 4) stand for."""
+        return self.tables.snapped(self.slot, self.tables.inverse(self.slot, codes[:, :, 0].double()))
+
+    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> NumberBelief:
+        """Itself with some of its mass for values that others have: codes (n, K, 4), weights (n, 1 + len(NEAR), K).
+
+        The first weight is of the value itself, the others of what is near to it, further each time.
+        """
+        shares = self.shares.double().exp() * (1 - weights.sum((1, 2)))[:, None]
+        atom = codes[:, :, 3].long()  # (n, K), -1: none
+        shares = shares.scatter_add(1, (atom + 1).clamp(min=0), weights[:, 0].where(atom >= 0, 0))
+        same = weights[:, :1].masked_fill(atom[:, None] >= 0, 0)
+        weights = torch.cat([same, weights[:, 1:]], 1).flatten(1)  # (n, P K)
+        fine = (codes[:, :, 1] + codes[:, :, 2]).div(4).clamp(*FINE)  # (n, K) a quarter of a step
+        std = torch.cat([fine, *(torch.full_like(fine, far) for far in NEAR)], 1)
+        mean = codes[:, :, 0].repeat(1, 1 + len(NEAR))
+        others = Mixture(weights.clamp(min=TINY).log().float(), mean, std)
+        mass = weights.sum(1)
+        total = shares[:, 0] + mass
+        shares = torch.cat([total[:, None], shares[:, 1:]], 1)
+        curve = Blended(others, self.curve, mass / total.clamp(min=TINY))
+        answer = None
+        if said is not None:
+            answer = (torch.cat([self.answers(), self.numbers(codes)], 1) * said).sum(1)
+        return NumberBelief(curve, shares.clamp(min=TINY).log().float(), self.slot, self.tables, None, answer)
 
     def _each(self, values: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of numbers (n, m), for (n,) too."""

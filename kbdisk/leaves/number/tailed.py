@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from kbdisk.leaves.number.belief import Curve
 from kbdisk.leaves.number.codec import NumberCodec
+from kbdisk.leaves.number.curve import Curve
 
 SHARE = 1e-6
 SPAN = 3e5  # in scales: beyond is less of SHARE than float64 tells from nothing

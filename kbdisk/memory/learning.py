@@ -1,0 +1,226 @@
+"""How a memory is made: values of known entities are hidden and looked up; held-out ones tell what that is worth.
+
+Each value is hidden alone, as it is in an entity that lacks it, and so is each composite; then some rounds hide many at
+once. A held-out value is believed by several experts: the network, and its neighbours within each reach by each kernel.
+Slots with few held-out values go by what all of their kind have in common.
+
+T tokens   n hidden values of one slot   E experts, the network first   R reaches   P kernels
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Generator, Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.hiding import Hidden, Hiding, hide, shuffled
+from kbdisk.leaves.base import Recalling
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.memory.config import MemoryConfig
+from kbdisk.memory.memory import ENOUGH, LESS, Memory, Place, by_place
+from kbdisk.memory.shelf import OWN, Shelf, Values
+from kbdisk.memory.weighing import least, masses, squares
+from kbdisk.network.disk import DiSK
+from kbdisk.tokens import CHUNK, Tokens
+
+KINDS = ("number", "category", "link")  # whose beliefs can recall
+FEW = 50  # held-out values of a kind: of fewer nothing is learnt
+USUAL = 0.1  # of the times that a value of a class is hidden alone, less is visible than is usual
+WORTH = 0.02  # of the mass, or of an answer: what neighbours are worth at least, or a slot is not remembered
+BESIDES = 3.0  # times what the network takes for the values
+LOWEST = -1e4  # nats below the best expert
+
+Told = Callable[[int, int], None]  # how many entities were looked at, of how many
+Heap = dict[Place, list[Values]]
+
+
+@dataclass
+class Heard:
+    """Held-out values of one shelf, and what the network said of them."""
+
+    values: list[Values] = field(default_factory=list)
+    logs: list[Tensor] = field(default_factory=list)  # (n,) -log p
+    answers: list[Tensor] = field(default_factory=list)  # (n, OWN) of numbers
+    beliefs: list[Recalling] = field(default_factory=list)
+
+
+@torch.no_grad()
+def remember(
+    network: DiSK, tokens: Tokens, held_out: Tokens, config: MemoryConfig, seed: int, told: Told | None = None
+) -> Memory | None:
+    """What is worth remembering of all these, judged by how well `tokens` tell what is held out; None if nothing is."""
+    if not config.nearest or not len(held_out):
+        return None
+    network.eval()
+    generator = Generator(tokens.slot.device).manual_seed(seed)
+    enough, sides = usual(tokens), [some(one, config.values, generator) for one in (tokens, held_out)]
+    done, total = 0, sum(map(len, sides))
+    heap: Heap = defaultdict(list)
+    heard: dict[tuple[str, int], dict[Place, Heard]] = defaultdict(lambda: defaultdict(Heard))
+    for part in parts(tokens, sides[0]):
+        for batch, hidden, level in questions(tokens.batch(part), config.rounds, generator):
+            _look(network, batch, hidden, level, heap)
+        done += len(part)
+        if told is not None:
+            told(done, total)
+    shelves = {place: Shelf.of(Values.joined(several).shuffled(generator)) for place, several in heap.items()}
+    heap.clear()
+    for part in parts(held_out, sides[1]):
+        for batch, hidden, level in questions(held_out.batch(part), config.rounds, generator):
+            _listen(network, batch, hidden, level, heard)
+        done += len(part)
+        if told is not None:
+            told(done, total)
+    kept: dict[Place, Shelf] = {}
+    for own in heard.values():
+        kept |= _weighed(shelves, own, config)
+    return Memory(kept, enough, held_out.who.sort().values, config.nearest) if kept else None
+
+
+@torch.no_grad()
+def seconds(network: DiSK, tokens: Tokens) -> float:
+    """How long it takes to look one value up, about, with all that remembering it takes besides."""
+    network.eval()
+    batch = tokens.batch(next(parts(tokens, torch.arange(len(tokens), device=tokens.slot.device))))
+    first = batch.known & (batch.entity.diff(prepend=batch.entity[:1] - 1) != 0)
+    begun = time.monotonic()
+    network.vectors(batch, batch.known & ~first, first)
+    return BESIDES * (time.monotonic() - begun) / batch.size
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def usual(tokens: Tokens) -> Tensor:
+    """(C,) how many values of an entity of each class are visible where one is hidden alone, but for where few are."""
+    owner = torch.arange(len(tokens), device=tokens.slot.device).repeat_interleave(tokens.sizes)
+    sizes = torch.zeros_like(tokens.classes).index_add_(0, owner, tokens.known.long())  # (N,)
+    found = torch.zeros(len(tokens.layout.offsets) - 1, dtype=torch.long, device=sizes.device)
+    for one in tokens.classes.unique().tolist():
+        own = sizes[tokens.classes == one].sort().values
+        found[one] = own[int(USUAL * len(own))] - 1
+    return found
+
+
+def some(tokens: Tokens, most: int, generator: Generator) -> Tensor:
+    """Entities that have about so many values at most, drawn; the smallest first."""
+    order = torch.randperm(len(tokens), generator=generator, device=tokens.slot.device)
+    drawn = order[tokens.sizes[order].cumsum(0) <= most]
+    return drawn[tokens.sizes[drawn].argsort(stable=True)]
+
+
+def parts(tokens: Tokens, chosen: Tensor) -> Iterator[Tensor]:
+    """Entities in parts of some `CHUNK` tokens."""
+    part = tokens.sizes[chosen].cumsum(0) // CHUNK
+    yield from chosen.split(part.unique_consecutive(return_counts=True)[1].tolist())
+
+
+def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[tuple[Batch, Hidden, Tensor]]:
+    """Every value of some entities hidden alone, every composite hidden as a whole, and so many rounds of many at once."""
+    free = batch.known & ~batch.fixed
+    unit, count = batch.unit.unique(return_inverse=True)[1], batch.unit.new_zeros(len(batch))
+    shared = count.index_add(0, unit, free.long())[unit] > 1
+    for among, whole in ((free, torch.arange(len(batch), device=free.device)), (free & shared, batch.unit)):
+        place, size = shuffled(batch, among, generator, whole)
+        for turn in range(int(size.max()) if len(size) else 0):
+            asked = among & (place == turn)
+            hidden = Hidden(batch.seen(batch.known & ~asked), asked, asked.float())
+            yield batch, hidden, torch.full_like(batch.classes, ENOUGH)
+    for _ in range(rounds):
+        yield batch, hide(batch, Hiding(rate="count"), generator), torch.full_like(batch.classes, LESS)
+
+
+# ---------------------------------------------------------------- what is heard
+
+
+def _look(network: DiSK, batch: Batch, hidden: Hidden, level: Tensor, heap: Heap) -> None:
+    """Hidden values, found by what the network makes of the rest."""
+    asked = hidden.asked.nonzero()[:, 0]
+    vectors = network.vectors(batch, hidden.visible, hidden.asked)
+    for kind in batch.spans.keys() & set(KINDS):
+        start, end = batch.spans[kind]
+        own = ((asked >= start) & (asked < end)).nonzero()[:, 0]
+        for place, values, _ in _placed(batch, kind, asked[own], vectors[own], level):
+            heap[place].append(values)
+
+
+def _listen(
+    network: DiSK,
+    batch: Batch,
+    hidden: Hidden,
+    level: Tensor,
+    heard: Mapping[tuple[str, int], Mapping[Place, Heard]],
+) -> None:
+    """Held-out values, what they are found by, and what the network says of them."""
+    for kind, one in network(batch, hidden.visible, hidden.asked).kinds.items():
+        if kind not in KINDS:
+            continue
+        for place, values, rows in _placed(batch, kind, one.tokens, one.vectors, level):
+            belief = one.belief.pick(rows)
+            if isinstance(belief, Recalling):
+                own = heard[kind, place[1]][place]
+                own.values.append(values)
+                own.logs.append(belief.log_prob(values.codes))
+                own.beliefs.append(belief)
+                if isinstance(belief, NumberBelief):
+                    own.answers.append(belief.answers())
+
+
+def _placed(
+    batch: Batch, kind: str, tokens: Tensor, vectors: Tensor, level: Tensor
+) -> Iterator[tuple[Place, Values, Tensor]]:
+    """Asked tokens of one kind by where they belong, and which of them these are."""
+    entity = batch.entity[tokens]
+    codes, who = batch.values[kind][tokens - batch.spans[kind][0]], batch.who[entity]
+    for place, rows in by_place(batch.slot[tokens], level[entity]):
+        yield place, Values(vectors[rows], codes[rows], who[rows]), rows
+
+
+# ---------------------------------------------------------------- what it is worth
+
+
+def _weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config: MemoryConfig) -> dict[Place, Shelf]:
+    """The shelves of one kind that are worth it, with what they are worth; the held-out values are put there, too."""
+    both = {place: (shelves[place], one) for place, one in heard.items() if place in shelves}
+    told = {place: _experts(shelf, one, config.nearest) for place, (shelf, one) in both.items()}
+    if sum(len(chances) for chances, _ in told.values()) < FEW:
+        return {}
+    every = torch.cat([chances for chances, _ in told.values()])
+    common = masses(every, torch.ones_like(every[0]))
+    forms = {place: squares(errors) for place, (_, errors) in told.items() if errors is not None}
+    mean = torch.stack(list(forms.values())).mean(0) if forms else None
+    kept = {}
+    for place, (chances, _) in told.items():
+        shelf, one = both[place]
+        mass = masses(chances, config.prior * common)[1:]
+        said = shelf.said if mean is None else least(len(chances) * forms[place] + config.prior * mean)
+        if mass.sum() > WORTH or said[OWN:].sum() > WORTH:
+            shelf = replace(shelf, mass=mass.view(len(shelf.mass), -1), said=said)
+            kept[place] = shelf.with_values(Values.joined(one.values), held=True)
+    return kept
+
+
+def _experts(shelf: Shelf, heard: Heard, nearest: int) -> tuple[Tensor, Tensor | None]:
+    """(n, E) the chance that each expert gave to each value, in parts of the best; (n, OWN + R) how wrong, of numbers."""
+    values, n = Values.joined(heard.values), sum(map(len, heard.logs))
+    near = shelf.nearest(values.vectors, values.who, torch.zeros_like(values.who, dtype=torch.bool), nearest)
+    belief = heard.beliefs[0].pick(values.who.new_zeros(n))  # of anybody: nothing of it is left where others have all
+    logs = [torch.cat(heard.logs)]
+    assert isinstance(belief, Recalling)
+    for reach in near.counts.unbind(1):  # (n, K)
+        for kernel in range(belief.kernels):
+            mass = reach.new_zeros(n, belief.kernels, reach.shape[1])
+            mass[:, kernel] = reach
+            logs.append(belief.recalled(near.codes, mass).log_prob(values.codes))
+    told = torch.stack(logs, 1).double()
+    chances = (told - told.amax(1, keepdim=True)).clamp(min=LOWEST).nan_to_num().exp()
+    if not isinstance(belief, NumberBelief):
+        return chances, None
+    others = torch.einsum("nrk,nk->nr", near.counts, belief.numbers(near.codes))
+    truth = belief.numbers(values.codes[:, None])
+    return chances, torch.cat([torch.cat(heard.answers), others], 1) - truth

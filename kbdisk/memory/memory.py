@@ -1,0 +1,95 @@
+"""Values of known entities, found again by what the network made of all else that was visible of them.
+
+Asked for a property, the network makes a vector of what it sees. Entities of which it makes nearly the same have nearly
+the same value, often the very same: so a belief gives some of its mass to the values of the nearest. How much, was
+learnt for each slot from what is held out (kbdisk.memory.learning). Nobody's own value is recalled for him, and what was
+held out is not recalled for what was: so what is said of the held-out part stays an honest test.
+
+Slots have two shelves: one for entities of which as much is visible as usually is, one for those of which less is.
+
+q asked rows of one kind   m of them of one slot   K nearest   R reaches   P kernels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from kbdisk.batch import Batch
+from kbdisk.leaves.base import Recalling
+from kbdisk.memory.shelf import OWN, Shelf
+from kbdisk.network.beliefs import Asked, Beliefs, Memo
+from kbdisk.network.disk import DiSK
+
+ENOUGH, LESS = 0, 1  # which shelf: by how much is visible
+Place = tuple[int, int]  # a slot, and which of its shelves
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is remembered."""
+
+    shelves: Mapping[Place, Shelf]
+    enough: Tensor  # (C,) how many values of an entity of each class are visible where it is as many as usual
+    held: Tensor  # ascending, who was held out in training
+    nearest: int
+
+    def __len__(self) -> int:
+        return sum(map(len, self.shelves.values()))
+
+    def recall(self, told: Beliefs, batch: Batch, visible: Tensor) -> Beliefs:
+        """Beliefs, given what is visible (T,), with what is remembered in them."""
+        level = levels(batch, visible, self.enough)
+        kinds = {kind: self._recalled(batch, kind, one, level) for kind, one in told.kinds.items()}
+        return replace(told, kinds=kinds)
+
+    def _recalled(self, batch: Batch, kind: str, asked: Asked, level: Tensor) -> Asked:
+        entity, slots = batch.entity[asked.tokens], batch.slot[asked.tokens]
+        known = [(rows, shelf) for place, rows in by_place(slots, level[entity]) if (shelf := self.shelves.get(place))]
+        if not known or not isinstance(asked.belief, Recalling):
+            return asked
+        who = batch.who[entity]
+        held = torch.isin(who, self.held)
+        codes, reaches, P = batch.values[kind], *known[0][1].mass.shape
+        others = codes.new_zeros(len(slots), self.nearest, *codes.shape[1:])
+        mass = torch.zeros(len(slots), P, self.nearest, dtype=torch.float64, device=slots.device)
+        said = torch.zeros(len(slots), OWN + self.nearest, dtype=torch.float64, device=slots.device)
+        said[:, :OWN] = 1 / OWN
+        for rows, shelf in known:
+            near = shelf.nearest(asked.vectors[rows], who[rows], held[rows], self.nearest)
+            K = near.counts.shape[2]
+            others[rows, :K] = near.codes
+            mass[rows, :, :K] = torch.einsum("rp,mrk->mpk", shelf.mass, near.counts)
+            if len(shelf.said) == OWN + reaches:
+                said[rows, :OWN] = shelf.said[:OWN]
+                said[rows, OWN : OWN + K] = torch.einsum("r,mrk->mk", shelf.said[OWN:], near.counts)
+        return replace(asked, belief=asked.belief.recalled(others, mass, said / said.sum(1, keepdim=True)))
+
+
+class Remembering:
+    """A network, and what it remembers: a model."""
+
+    def __init__(self, network: DiSK, memory: Memory) -> None:
+        self.network, self.memory = network, memory
+
+    def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
+        """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
+        return self.memory.recall(self.network(batch, visible, asked, memo), batch, visible)
+
+
+def levels(batch: Batch, visible: Tensor, enough: Tensor) -> Tensor:
+    """(B,) ENOUGH or LESS, by how much of each entity is visible (T,)"""
+    counts = torch.zeros_like(batch.classes).index_add_(0, batch.entity, visible.long())
+    return (counts < enough[batch.classes]).long()
+
+
+def by_place(slots: Tensor, level: Tensor) -> Iterator[tuple[Place, Tensor]]:
+    """Rows, by their slots (q,) and their entities' levels (q,)."""
+    place = 2 * slots + level
+    order = place.argsort(stable=True)
+    found, counts = place[order].unique_consecutive(return_counts=True)
+    for one, rows in zip(found.tolist(), order.split(counts.tolist()), strict=True):
+        yield (one // 2, one % 2), rows

@@ -1,0 +1,107 @@
+"""Remembered values of one slot, found by vectors that are near to theirs.
+
+m rows   M remembered values   K nearest   D width   R reaches   P kernels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+SCALE = 8  # reaches are in parts of the squared distance to this neighbour
+REACHES = (0.1, 0.4, 1.6, 6.4)
+ROOM = 1 << 22  # distances at once
+LEAST = 1e-3  # of a deviation
+SAME = 1e-6  # of a squared distance, in each dimension
+OWN = 2  # answers that a belief in a number has by itself
+
+
+class Values(NamedTuple):
+    """Hidden values of one slot: what the network made of what was visible, what they are, and whose."""
+
+    vectors: Tensor  # (n, D)
+    codes: Tensor  # (n, ...)
+    who: Tensor  # (n,)
+
+    @classmethod
+    def joined(cls, several: Sequence[Values]) -> Values:
+        """All of them."""
+        return cls(*(torch.cat(parts) for parts in zip(*several, strict=True)))
+
+    def shuffled(self, generator: torch.Generator) -> Values:
+        """In any order: so none is preferred to others that are as near."""
+        order = torch.randperm(len(self.who), generator=generator, device=self.who.device)
+        return Values(*(one[order] for one in self))
+
+
+class Near(NamedTuple):
+    """The nearest values of each of m rows."""
+
+    codes: Tensor  # (m, K, ...)
+    counts: Tensor  # (m, R, K) float64, what each counts within each reach: they add up to 1, or 0 where there is none
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """What is remembered of one slot, and what it is worth."""
+
+    keys: Tensor  # (M, D) float16, in deviations from the mean
+    mean: Tensor  # (D,)
+    deviation: Tensor  # (D,)
+    codes: Tensor  # (M, ...)
+    who: Tensor  # (M,) whose each value is
+    held: Tensor  # (M,) whether that was held out in training
+    mass: Tensor  # (R, P) float64, of a belief's mass: for neighbours within a reach, by a kernel
+    said: Tensor  # (OWN + R,) float64, of a number's answer: for the belief's own, and for neighbours within a reach
+
+    @classmethod
+    def of(cls, values: Values) -> Shelf:
+        """Values of training entities, of which nobody knows yet what they are worth."""
+        vectors = values.vectors.float()
+        mean, deviation = vectors.mean(0), vectors.std(0, correction=0).clamp(min=LEAST)
+        nothing = vectors.new_zeros(len(REACHES), 0, dtype=torch.float64)
+        codes, who = values.codes[:0], values.who[:0]
+        empty = cls(vectors[:0].half(), mean, deviation, codes, who, who > 0, nothing, nothing[0])
+        return empty.with_values(values, held=False)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def with_values(self, values: Values, *, held: bool) -> Shelf:
+        """Itself with more values."""
+        keys = ((values.vectors.float() - self.mean) / self.deviation).half()
+        return replace(
+            self,
+            keys=torch.cat([self.keys, keys]),
+            codes=torch.cat([self.codes, values.codes]),
+            who=torch.cat([self.who, values.who]),
+            held=torch.cat([self.held, torch.full_like(values.who, held, dtype=torch.bool)]),
+        )
+
+    def nearest(self, vectors: Tensor, who: Tensor, held: Tensor, most: int) -> Near:
+        """Of rows of these vectors (m, D): no value of who (m,) they are of; none that was held out where they were (m,)."""
+        at = (vectors.float() - self.mean) / self.deviation
+        keys = self.keys.float()
+        lengths = keys.square().sum(1)
+        parts = [one.split(max(ROOM // len(self), 1)) for one in (at, who, held)]
+        found = []
+        for some, whose, kept_out in zip(*parts, strict=True):
+            square = torch.addmm(lengths, some, keys.T, alpha=-2) + some.square().sum(1, keepdim=True)
+            unfit = (whose[:, None] == self.who) | (kept_out[:, None] & self.held)
+            found.append(square.clamp(min=0).masked_fill(unfit, torch.inf).topk(min(most, len(keys)), largest=False))
+        square, rows = (torch.cat(several).double() for several in zip(*found, strict=True))
+        return Near(self.codes[rows.long()], _counts(square, SAME * at.shape[1]))
+
+
+def _counts(square: Tensor, same: float) -> Tensor:
+    """(m, K) squared distances, ascending, infinite where nothing is -> (m, R, K)"""
+    there = square.isfinite()
+    last = there.sum(1, keepdim=True).clamp(1, SCALE) - 1
+    scale = square.gather(1, last).nan_to_num(posinf=0) + same
+    over = ((square - square[:, :1]) / scale).nan_to_num(nan=0.0, posinf=torch.inf)  # (m, K)
+    counts = torch.stack([(-over / reach).softmax(1) for reach in REACHES], 1)
+    return counts * there[:, None]

@@ -1,0 +1,51 @@
+"""What several experts are worth: by what each has said of values that are known by now.
+
+n values   E experts
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+STEPS = 100  # of EM
+SLIGHT = 1e-9  # of a form, that it is always definite by
+FURTHEST = 5.0  # root mean squared errors of the best expert: what an error counts as at most
+TINY = 1e-30
+
+
+def masses(chances: Tensor, prior: Tensor) -> Tensor:
+    """(n, E) what each expert gave to each value -> (E,) the shares by which their mixture gives them most; EM.
+
+    The prior (E,) counts as values that experts have to themselves.
+    """
+    found = prior / prior.sum()
+    for _ in range(STEPS):
+        mine = chances * found
+        found = (mine / mine.sum(1, keepdim=True).clamp(min=TINY)).sum(0) + prior
+        found = found / found.sum()
+    return found
+
+
+def squares(errors: Tensor) -> Tensor:
+    """(n, E) errors of experts -> (E, E) whose form is the squared error of a mean of them, in that of the best."""
+    best = errors.square().mean(0).min().sqrt().clamp(min=TINY)
+    errors = (errors / best).clamp(-FURTHEST, FURTHEST)
+    return errors.T @ errors / max(len(errors), 1)
+
+
+def least(form: Tensor) -> Tensor:
+    """(E, E) -> (E,) the shares that make the form least; none is below 0, and they add up to 1.
+
+    Where those of some experts are above 0, they alone decide: so all sets of them are tried.
+    """
+    E = len(form)
+    form = form + SLIGHT * form.diagonal().mean().clamp(min=TINY) * torch.eye(E, dtype=form.dtype)
+    sets = (torch.arange(1, 1 << E)[:, None] >> torch.arange(E)) & 1  # (2 ** E - 1, E)
+    inside = sets.to(form.dtype)
+    alone = form * inside[:, :, None] * inside[:, None] + torch.diag_embed(1 - inside)
+    found = torch.linalg.solve(alone, inside[:, :, None])[:, :, 0]
+    found = found / found.sum(1, keepdim=True)
+    cost = torch.einsum("se,ef,sf->s", found, form, found).masked_fill((found < 0).any(1), torch.inf)
+    best: Tensor = found[cost.argmin()]
+    return best

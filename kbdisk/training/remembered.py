@@ -1,0 +1,50 @@
+"""A memory as safetensors: each shelf's tensors by slot, level and name, and what is true of all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import fields
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from kbdisk.codec import Codec
+from kbdisk.memory import Memory
+from kbdisk.memory.memory import Place
+from kbdisk.memory.shelf import Shelf
+from kbdisk.training.weights import opened
+
+NAMES = [one.name for one in fields(Shelf)]
+WHOLE = ("enough", "held", "nearest")
+
+
+def to_bytes(memory: Memory) -> bytes:
+    """A memory's tensors."""
+    whole = (memory.enough, memory.held, torch.tensor(memory.nearest))
+    tensors = dict(zip(WHOLE, whole, strict=True))
+    for (slot, level), shelf in memory.shelves.items():
+        tensors |= {f"{slot}.{level}.{name}": getattr(shelf, name) for name in NAMES}
+    return save({name: one.cpu().contiguous() for name, one in tensors.items()})
+
+
+def read(file: Path, codec: Codec, device: torch.device) -> Memory:
+    """The memory of a file; ValueError or the like where it makes no sense."""
+    with opened(file) as found:
+        tensors = {name: found.get_tensor(name).to(device) for name in found.keys()}  # noqa: SIM118
+    whole = [tensors.pop(name) for name in WHOLE]
+    parts: dict[Place, dict[str, Tensor]] = defaultdict(dict)
+    for name, one in tensors.items():
+        slot, level, part = name.split(".")
+        if one.is_floating_point() and not bool(one.isfinite().all()):
+            raise ValueError(f"NaN or infinity in {name}")
+        parts[int(slot), int(level)][part] = one
+    shelves = {place: Shelf(**of) for place, of in sorted(parts.items())}
+    for (slot, _), shelf in shelves.items():
+        lengths = {len(shelf), len(shelf.codes), len(shelf.who), len(shelf.held)}
+        if not 0 <= slot < len(codec.slots) or lengths != {len(shelf)} or shelf.keys.shape[1:] != shelf.mean.shape:
+            raise ValueError(f"values of another model at {codec.slots[slot].path}")
+    if len(whole[0]) != len(codec.classes):
+        raise ValueError(f"{len(whole[0])} classes, not {len(codec.classes)}")
+    return Memory(shelves, whole[0], whole[1], int(whole[2]))
