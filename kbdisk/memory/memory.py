@@ -24,6 +24,7 @@ from kbdisk.memory.shelf import OWN, Shelf
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 from kbdisk.network.disk import DiSK
 
+TINY = 1e-12  # of an answer
 ENOUGH, LESS = 0, 1  # which shelf: by how much is visible
 Place = tuple[int, int]  # a slot, and which of its shelves
 
@@ -58,6 +59,7 @@ class Memory:
         mass = torch.zeros(len(slots), P, self.nearest, dtype=torch.float64, device=slots.device)
         said = torch.zeros(len(slots), OWN + self.nearest, dtype=torch.float64, device=slots.device)
         said[:, :OWN] = 1 / OWN
+        least = torch.tensor([TINY] * OWN + [0.0] * self.nearest, dtype=torch.float64, device=slots.device)
         for rows, shelf in known:
             near = shelf.nearest(asked.vectors[rows], who[rows], held[rows], self.nearest)
             K = near.counts.shape[2]
@@ -66,6 +68,7 @@ class Memory:
             if len(shelf.said) == OWN + reaches:
                 said[rows, :OWN] = shelf.said[:OWN]
                 said[rows, OWN : OWN + K] = torch.einsum("r,mrk->mk", shelf.said[OWN:], near.counts)
+        said = said + least  # where there is nobody, the belief's own answers
         return replace(asked, belief=asked.belief.recalled(others, mass, said / said.sum(1, keepdim=True)))
 
 

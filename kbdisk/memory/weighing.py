@@ -19,7 +19,7 @@ def masses(chances: Tensor, prior: Tensor) -> Tensor:
 
     The prior (E,) counts as values that experts have to themselves.
     """
-    found = prior / prior.sum()
+    found = torch.full_like(prior, 1 / len(prior))
     for _ in range(STEPS):
         mine = chances * found
         found = (mine / mine.sum(1, keepdim=True).clamp(min=TINY)).sum(0) + prior

@@ -10,7 +10,9 @@ import torch
 from scipy import integrate, stats
 
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
+from kbdisk.leaves.number.belief import NEAR
 from kbdisk.leaves.number.binned import TAILS, Binned, Bins
+from kbdisk.leaves.number.blended import Blended
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.number.tailed import Tailed, Tails
@@ -55,7 +57,11 @@ def believed(codec: NumberCodec, curve: Mixture | Binned | Tailed) -> NumberBeli
     return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), Tables([codec]))
 
 
-CURVES = {"mixture": lambda codec: mixture(), "binned": binned, "tailed": tailed}
+def blended(codec: NumberCodec, rows: int = 3) -> Blended:
+    return Blended(mixture(rows, narrow=2), mixture(rows), torch.rand(rows, dtype=torch.float64))
+
+
+CURVES = {"mixture": lambda codec: mixture(), "binned": binned, "tailed": tailed, "blended": blended}
 
 
 @pytest.fixture(params=[(d, c, k) for d in LEAVES for c in ("quantile", "log", "standard") for k in CURVES])
@@ -317,3 +323,63 @@ def test_values_of_codes_are_what_is_decoded(belief):
     codec, belief = belief
     codes = belief.sample()
     assert belief.values(codes).tolist() == pytest.approx(codec.decode(codes), rel=1e-9)
+
+
+# ---------------------------------------------------------------- what others have
+
+
+def recalled(codec: NumberCodec, others: list[float], mass: list[list[float]], said: list[float] | None = None):
+    """Beliefs of 2 rows, and what they are with so much (P, K) of their mass for what others have."""
+    belief = believed(codec, mixture(2))
+    codes = codec.encode(others).expand(2, -1, -1)
+    own = None if said is None else torch.tensor(said, dtype=torch.float64).expand(2, -1)
+    return belief, belief.recalled(codes, torch.tensor(mass, dtype=torch.float64).expand(2, -1, -1), own)
+
+
+@pytest.mark.parametrize("data", LEAVES)
+def test_mass_is_given_to_the_values_of_others_and_the_rest_stays(data):
+    codec = fitted(data)
+    others = [float(one) for one in LEAVES[data][1][:2]]
+    whole = [int(one) for one in others] if codec.whole else others
+    none = [0.0, 0.0]
+    before, after = recalled(codec, whole, [[0.25, 0.5], *(none for _ in NEAR)])
+    values = [whole[0], whole[1], *(LEAVES[data][1][5:8])]
+    for value in dict.fromkeys(values):
+        codes = codec.encode([value]).expand(2, -1)
+        exact = sum(share for one, share in zip(whole, (0.25, 0.5), strict=True) if one == value)
+        chance = 0.25 * before.log_prob(codes).exp() + exact
+        if value in whole or codec.whole:  # what is near to another's value gets next to nothing where steps are wide
+            assert after.log_prob(codes).exp().tolist() == pytest.approx(chance.tolist(), rel=0.1)
+    far = torch.full((2,), 1e9, dtype=torch.float64)
+    assert after.cdf(far).tolist() == pytest.approx([1, 1])
+
+
+def test_mass_for_what_is_near_spreads_further_each_time():
+    codec = fitted("skewed")
+    spreads = []
+    for kernel in range(1 + len(NEAR)):
+        mass = [[0.0]] * kernel + [[1.0]] + [[0.0]] * (len(NEAR) - kernel)
+        _, after = recalled(codec, [2.0], mass)
+        low, high = after.interval(0.9)
+        assert (low <= 2).all()
+        assert (high >= 2).all()
+        spreads.append(float((high - low)[0]))
+    assert spreads == sorted(spreads)
+    assert spreads[0] < 2 * codec.step < spreads[1]
+
+
+def test_the_answer_is_the_mean_that_was_learnt():
+    codec = fitted("skewed")
+    none = [[0.0, 0.0]] * (1 + len(NEAR))
+    before, after = recalled(codec, [1.0, 4.0], none, [0.5, 0.0, 0.25, 0.25])
+    assert after.expected().tolist() == pytest.approx((before.mean() / 2 + 1.25).tolist())
+    assert after.pick(torch.tensor([1])).expected().tolist() == after.expected()[1:].tolist()
+    assert after.median().tolist() == pytest.approx(before.median().tolist())
+
+
+def test_where_nobody_has_anything_a_belief_stays_what_it_is():
+    codec = fitted("spiked")
+    before, after = recalled(codec, [0.0, 2.5], [[0.0, 0.0]] * (1 + len(NEAR)))
+    codes = codec.encode([0.0, 2.5])
+    assert after.log_prob(codes).tolist() == pytest.approx(before.log_prob(codes).tolist(), rel=1e-5)
+    assert after.mean().tolist() == pytest.approx(before.mean().tolist())

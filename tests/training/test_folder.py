@@ -45,6 +45,7 @@ FILES = [
     "metrics.json",
     "split.json",
     "habits.json",
+    "memory.safetensors",
 ]
 
 

@@ -254,7 +254,8 @@ class NumberBelief:
         """
         shares = self.shares.double().exp() * (1 - weights.sum((1, 2)))[:, None]
         atom = codes[:, :, 3].long()  # (n, K), -1: none
-        shares = shares.scatter_add(1, (atom + 1).clamp(min=0), weights[:, 0].where(atom >= 0, 0))
+        index = (atom + 1).clamp(0, shares.shape[1] - 1)  # what only fills up the rows has no weight
+        shares = shares.scatter_add(1, index, weights[:, 0].where(atom >= 0, 0))
         same = weights[:, :1].masked_fill(atom[:, None] >= 0, 0)
         weights = torch.cat([same, weights[:, 1:]], 1).flatten(1)  # (n, P K)
         fine = (codes[:, :, 1] + codes[:, :, 2]).div(4).clamp(*FINE)  # (n, K) a quarter of a step

@@ -5,6 +5,7 @@ n rows   m points of each row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,8 +13,8 @@ import torch
 from torch import Tensor
 
 from kbdisk.leaves.number.curve import Curve
-from kbdisk.leaves.number.mixture import GOLDEN
 
+ROOT = math.sqrt(2)  # its multiples are as evenly spread as a curve's own nodes, and not as those are
 TINY = 1e-30  # of a share, whose log is taken
 
 
@@ -65,7 +66,7 @@ class Blended:
 
     def nodes(self, count: int) -> Tensor:
         """Codes (n, count) that stand for the distribution: of each curve as many as it has of the mass."""
-        level = (torch.arange(count, device=self.share.device) + 0.5) * GOLDEN % 1
+        level = (torch.arange(count, device=self.share.device) + 0.5) * ROOT % 1
         return torch.where(level < self.share[:, None], self.some.nodes(count), self.rest.nodes(count))
 
     def peaks(self, knots: Tensor) -> Tensor:

@@ -1,0 +1,196 @@
+"""What is remembered: every value once where it is hidden alone, what it is worth, and for whom it is recalled."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from models import tiny_run
+from things import entities, schema, thing
+
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.hiding import Hidden
+from kbdisk.memory import Memory, MemoryConfig, Remembering, remember
+from kbdisk.memory.learning import parts, questions, some, usual
+from kbdisk.memory.memory import ENOUGH, LESS
+from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.data import Data
+from kbdisk.training.loop import Progress, build
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+PAIRS = 400
+
+
+def twins() -> tuple[Schema, list[Entity]]:
+    """Phones in families of four: a family's mark tells the size, to the last digit, and the maker; nothing else does."""
+    rng = random.Random(0)
+    families = [(rng.uniform(0, 1000), rng.uniform(1, 9), f"maker {rng.randrange(30)}") for _ in range(PAIRS // 4)]
+    known = []
+    for number in range(PAIRS):
+        mark, size, maker = families[number % len(families)]
+        tree = {"mark": round(mark + rng.uniform(0, 0.01), 3), "size": round(size, 3), "maker": maker}
+        known.append(Entity(f"p{number}", tree))
+    leaves = {("mark",): Number(), ("size",): Number(), ("maker",): Category(), ("id",): Text()}
+    return of_one_class({path: Property(leaf) for path, leaf in leaves.items() if path != ("id",)}), known
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    own, known = twins()
+    return train(own, known, tiny_run(steps=60, batch=64), CPU, lambda progress: None)
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    known = entities(*(thing(i) for i in range(30)))
+    run = tiny_run()
+    data = Data.prepare(schema(), known, run)
+    return data, build(data.codec, run)[0]
+
+
+def asked(batch, of: tuple[str, ...]) -> list[Hidden]:
+    return [hidden for _, hidden, _ in questions(batch, 0, torch.Generator().manual_seed(0))]
+
+
+def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens):
+    data, _ = tokens
+    batch = data.training.batch(torch.arange(len(data.training)))
+    free = batch.known & ~batch.fixed
+    alone = torch.zeros(len(batch), dtype=torch.long)
+    whole = torch.zeros_like(alone)
+    for hidden in asked(batch, ()):
+        assert (hidden.asked <= free).all()
+        assert not (hidden.visible & hidden.asked).any()
+        units = torch.stack([batch.entity, batch.unit], 1)[hidden.asked]
+        many = len(units) > len(units.unique(dim=0))
+        owners = units if many else batch.entity[hidden.asked]
+        assert len(owners.unique(dim=0)) <= batch.size
+        if many:
+            whole += hidden.asked
+        else:
+            assert len(batch.entity[hidden.asked].unique()) == int(hidden.asked.sum())  # one of each entity at most
+            alone += hidden.asked
+    shared = batch.unit.bincount(weights=free.double(), minlength=len(batch))[batch.unit] > 1
+    assert (alone + whole)[free & ~shared].eq(1).all()
+    assert (alone + whole)[free & shared].eq(2).all()
+    assert not (alone + whole)[~free].any()
+
+
+def test_rounds_hide_many_and_are_of_the_other_shelf(tokens):
+    data, _ = tokens
+    batch = data.training.batch(torch.arange(20))
+    found = list(questions(batch, 3, torch.Generator().manual_seed(0)))
+    assert [level.unique().tolist() for _, _, level in found[-3:]] == [[LESS]] * 3
+    assert all(level.unique().tolist() == [ENOUGH] for _, _, level in found[:-3])
+
+
+def test_parts_hold_every_entity_once_and_some_are_no_more_than_wanted(tokens):
+    data, _ = tokens
+    every = some(data.training, 1 << 40, torch.Generator())
+    assert sorted(torch.cat(list(parts(data.training, every))).tolist()) == list(range(len(data.training)))
+    few = some(data.training, 200, torch.Generator())
+    assert 0 < int(data.training.sizes[few].sum()) <= 200
+
+
+def test_usual_is_what_most_entities_of_a_class_have_but_for_one(tokens):
+    data, _ = tokens
+    sizes = torch.tensor([int(data.training.batch(torch.tensor([i])).known.sum()) for i in range(len(data.training))])
+    (found,) = usual(data.training).tolist()
+    assert (sizes - 1 >= found).float().mean() >= 0.9
+
+
+def test_families_are_told_by_their_members_to_the_last_digit(model):
+    own, known = twins()
+    held = set(model.record.validation)
+    tokens = model.encode([one for one in known if own.id_of(one) in held])
+    batch = tokens.batch(torch.arange(len(tokens)))
+    size = batch.slot == next(n for n, slot in enumerate(model.codec.slots) if slot.path == ("size",))
+    nats = []
+    for believer in (model.network, model.believer):
+        told = beliefs(believer, batch, size, batch.known & ~size)
+        nats.append(float(-told.log_prob(batch)[size].mean()))
+    assert model.memory is not None
+    assert nats[1] < nats[0] - 0.5
+
+
+def test_nobody_is_told_by_himself(model):
+    _, known = twins()
+    mark = model.codec.slot(model.codec.slots[0].of, ("mark",))
+    tokens = model.encode(known[:20])
+    batch = tokens.batch(torch.arange(20))
+    hidden = batch.slot == mark
+    memory = only(model.memory, batch.who)
+    alone = beliefs(Remembering(model.network, memory), replace(batch, who=batch.who * 0 - 1), hidden, ~hidden)
+    own = beliefs(Remembering(model.network, only(model.memory, batch.who[:1])), batch, hidden, ~hidden)
+    plain = beliefs(model.network, batch, hidden, ~hidden)
+    first = hidden.nonzero()[0]
+    assert own.log_prob(batch)[first] == pytest.approx(float(plain.log_prob(batch)[first]), abs=1e-4)
+    assert alone.log_prob(batch)[first] > plain.log_prob(batch)[first] + 0.5  # as a stranger he would have been
+
+
+def only(memory: Memory | None, who: torch.Tensor) -> Memory:
+    """What is remembered of some alone."""
+    assert memory is not None
+    shelves = {}
+    for place, shelf in memory.shelves.items():
+        mine = torch.isin(shelf.who, who)
+        several = {name: getattr(shelf, name)[mine] for name in ("keys", "codes", "who", "held")}
+        if mine.any():
+            shelves[place] = replace(shelf, **several)
+    return replace(memory, shelves=shelves)
+
+
+def test_what_was_held_out_is_recalled_for_strangers_and_not_for_what_was(model):
+    own, known = twins()
+    memory = model.memory
+    held = [one for one in known if own.id_of(one) in set(model.record.validation)]
+    batch = model.encode(held).batch(torch.arange(len(held)))
+    assert torch.isin(batch.who, memory.held).all()
+    mine = only(memory, memory.held)
+    assert len(mine) > 0
+    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    told = beliefs(Remembering(model.network, mine), batch, size, batch.known & ~size)
+    plain = beliefs(model.network, batch, size, batch.known & ~size)
+    torch.testing.assert_close(told.log_prob(batch), plain.log_prob(batch), atol=1e-4, rtol=1e-4)
+
+
+def test_it_is_the_same_each_time_and_another_seed_hides_otherwise(tokens):
+    data, network = tokens
+    config = MemoryConfig(nearest=4, rounds=1)
+    one, same = (remember(network, data.training, data.validation, config, 3) for _ in range(2))
+    for place, shelf in (one.shelves if one else {}).items():
+        assert torch.equal(shelf.mass, same.shelves[place].mass)
+        assert torch.equal(shelf.keys, same.shelves[place].keys)
+
+
+@pytest.mark.parametrize(("choice", "held"), [(MemoryConfig(nearest=0), True), (MemoryConfig(), False)])
+def test_nothing_is_remembered_where_none_is_wanted_or_nothing_is_held_out(tokens, choice, held):
+    data, network = tokens
+    beside = (
+        data.validation
+        if held
+        else data.validation.__class__(**{**vars(data.validation), "classes": data.validation.classes[:0]})
+    )
+    assert remember(network, data.training, beside, choice, 0) is None
+
+
+def test_the_watcher_is_told_how_far_it_is():
+    own, known = twins()
+    seen: list[Progress] = []
+    train(own, known, tiny_run(), CPU, seen.append)
+    told = [one.remembered for one in seen if one.remembered is not None]
+    assert told
+    assert told == sorted(told)
+    assert told[-1] == (PAIRS, PAIRS)
+
+
+@pytest.mark.parametrize("name", ["nearest", "values", "rounds", "prior"])
+def test_less_than_nothing_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name}: expected at least 0, got -1"):
+        MemoryConfig(**{name: -1})
