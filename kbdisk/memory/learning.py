@@ -87,9 +87,10 @@ def seconds(network: DiSK, tokens: Tokens) -> float:
     """How long it takes to look one value up, about, with all that remembering it takes besides."""
     network.eval()
     batch = tokens.batch(next(parts(tokens, torch.arange(len(tokens), device=tokens.slot.device))))
-    first = batch.known & (batch.entity.diff(prepend=batch.entity[:1] - 1) != 0)
+    free = batch.known & ~batch.fixed
+    asked = free & (shuffled(batch, free)[0] == 0)
     begun = time.monotonic()
-    network.vectors(batch, batch.known & ~first, first)
+    network.vectors(batch, batch.known & ~asked, asked)
     return BESIDES * (time.monotonic() - begun) / batch.size
 
 

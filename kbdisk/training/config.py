@@ -25,6 +25,7 @@ class TrainConfig:
     steps: int | None = None  # at most
     seconds: float | None = None  # at most: becomes a number of steps once, after `timed` of them
     timed: int = 50
+    rounds: int = 90  # through all entities, that a time budget is used for at most, or 1,500 steps
     smoothing: float = 0.998  # of the averaged weights (EMA), which are the ones kept
     clip: float = 1.0  # the gradient's longest length
     evaluations: int = 20  # how often the held-out part is looked at
@@ -45,7 +46,7 @@ class TrainConfig:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if self.batch > LARGEST:
             raise ValueError(f"batch: expected at most {LARGEST:,}, got {self.batch:,}")
-        for name in ("parts", "timed", "evaluations", "patience"):
+        for name in ("parts", "timed", "rounds", "evaluations", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
         for name in ("batch", "warmup", "absent", "decay", "presence"):

@@ -34,6 +34,7 @@ from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
+ENOUGH = 1500  # steps, that are taken where the budget has room for them
 UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
 
@@ -205,8 +206,12 @@ class Trainer:
         step = schedule.typical(state.timing)
         kept = self._reserved(config.seconds)
         total = schedule.bought(config.seconds - kept, spent, state.step, step, taken, state.evaluations)
-        most = config.steps or (total if len(self.held_out) else UNWATCHED)
+        most = config.steps or (self._enough() if len(self.held_out) else UNWATCHED)
         state.total = max(min(total, most), state.step)
+
+    def _enough(self) -> int:
+        """How many steps no more are learnt from than by heart: so many rounds through the entities, where they are many."""
+        return max(int(self.config.rounds * len(self.tokens) / self.config.batch), ENOUGH)
 
     def _reserved(self, budget: float) -> float:
         """The seconds that remembering takes of the budget; of what would take too many less is remembered."""

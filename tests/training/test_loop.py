@@ -13,7 +13,7 @@ from kbdisk.errors import TrainingError
 from kbdisk.training import loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
-from kbdisk.training.loop import UNWATCHED, Progress, Trainer
+from kbdisk.training.loop import ENOUGH, UNWATCHED, Progress, Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.train import train
 
@@ -123,10 +123,18 @@ def test_where_nobody_sees_it_getting_worse_it_ends_all_the_same(unwatched, monk
 )
 def test_a_budget_ends_near_its_time(data, monkeypatch, step, look, first):
     clock = Clock(monkeypatch, step, look, first)
-    it = trainer(data, steps=None, seconds=100.0, evaluations=20)
+    it = trainer(data, steps=None, seconds=100.0, evaluations=20, rounds=10_000)
     totals = {one.total for one in it.steps()}
     assert 75 <= clock.now <= 105 + look
     assert len(totals - {None}) == 1, "it becomes a number of steps once"
+
+
+@pytest.mark.parametrize(("batch", "steps"), [(16, ENOUGH), (1, 100)])
+def test_of_a_long_budget_no_more_is_used_than_so_many_rounds_are_worth(data, monkeypatch, batch, steps):
+    Clock(monkeypatch, step=0.001, look=0.001)
+    monkeypatch.setattr(loop, "ENOUGH", min(ENOUGH, steps))
+    it = trainer(data, steps=None, seconds=1e6, batch=batch, rounds=2, patience=10**6)
+    assert len(list(it.steps())) == max(steps, 2 * len(data.training) // batch)
 
 
 def test_a_budget_that_one_step_uses_up_ends_after_it(data, monkeypatch):
