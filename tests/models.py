@@ -44,13 +44,14 @@ width = 16
 layers = 1
 heads = 2
 base = 16
-[train]
-steps = {steps}
-batch = 16
-evaluations = {evaluations}
 [memory]
 nearest = 8
 rounds = 1
+[train]
+members = 1
+steps = {steps}
+batch = 16
+evaluations = {evaluations}
 """
 
 

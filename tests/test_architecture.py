@@ -24,7 +24,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["network"],
     ["hiding"],
     ["diffusion"],
-    ["memory"],
+    ["memory", "council"],
     ["likelihood", "estimates", "marginals", "trust"],
     ["metrics"],
     ["constants"],

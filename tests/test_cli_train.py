@@ -62,7 +62,7 @@ def test_a_source_becomes_a_model_beside_it(place, run):
     assert "training on kb.jsonl: 40 entities\n" in err
     assert "no schema was given: inferred one, 4 properties; it will be kb.jsonl.kbdisk/schema.yaml\n" in err
     assert err.endswith("\nwrote kb.jsonl.kbdisk\n")
-    assert "4 steps in " in err
+    assert "4 steps" in err
     assert "36 trained on, 4 held out" in err
     assert {one.name for one in place.iterdir()} == {
         "kb.jsonl", "kb.yaml", "run.toml", "long.toml", "kb.jsonl.kbdisk"

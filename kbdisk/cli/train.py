@@ -245,8 +245,11 @@ def _print(model: Model, out: str, verbose: bool) -> None:
     facts = record.facts
     best = "" if facts["best_step"] == facts["steps"] else f", the best after {facts['best_step']:,}"
     held_out = f"{len(record.training):,} trained on, {len(record.validation):,} held out"
+    members = len(model.trained.members)
+    networks = f"{members} networks, the first of " if members > 1 else ""
+    steps = counted(facts["steps"], "step", "steps")
     console.print(
-        Text(f"{counted(facts['steps'], 'step', 'steps')} in {facts['seconds']:,.0f} s{best}; {held_out}"),
+        Text(f"{networks}{steps}{best}, in {facts['seconds']:,.0f} s; {held_out}"),
         soft_wrap=True,
     )
     if verbose:

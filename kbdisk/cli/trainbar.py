@@ -38,7 +38,9 @@ def _line(progress: Progress) -> None:
         rows = [row for row in progress.measure() if row["better"] is not None]
         better = sum(row["better"] > 0 for row in rows)
         told = f"held out {progress.look.nats:,.2f} nats, {better} of {len(rows)} properties better than a constant"
-        click.echo(f"step {progress.step:,}{of}, {progress.seconds:,.0f} s: {told}", err=True)
+        number, members = progress.member
+        which = f"network {number} of {members}, " if members > 1 else ""
+        click.echo(f"{which}step {progress.step:,}{of}, {progress.seconds:,.0f} s: {told}", err=True)
 
 
 class _Bar:
@@ -58,11 +60,13 @@ class _Bar:
             self.held_out = f"held out {nats:,.2f} nats" + (f", best {self.best:,.2f}" if nats > self.best else "")
         if progress.measure is not None:
             self.table = _table(progress.measure)
+        number, members = progress.member
+        which = f" {number} of {members}" if members > 1 else ""
         if progress.remembered is not None:
             done, of = progress.remembered
-            self.bar.update(self.task, completed=done, total=of, description="remembering")
+            self.bar.update(self.task, completed=done, total=of, description=f"remembering{which}")
             return
-        doing = "looking back" if progress.ended else "training"
+        doing = "looking back" if progress.ended else f"training{which}"
         self.bar.update(
             self.task, completed=progress.step, total=progress.total, description=doing, held_out=self.held_out
         )

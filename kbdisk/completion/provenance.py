@@ -37,11 +37,12 @@ SHORT = 12  # digits of a model's hash
 def fingerprint(trained: Trained) -> str:
     """A short hash of a model's weights, and of what it remembers."""
     digest = hashlib.sha256()
-    for name, one in sorted(trained.network.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    if trained.memory is not None:
-        digest.update(to_bytes(trained.memory))
+    for member in trained.members:
+        for name, one in sorted(member.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        if member.memory is not None:
+            digest.update(to_bytes(member.memory))
     return digest.hexdigest()[:SHORT]
 
 

@@ -98,6 +98,14 @@ class Recalling(Belief, Protocol):
         """Of each row so much (n, P, K) of the mass to each of K values, codes (n, K, ...); the rest stays."""
 
 
+@runtime_checkable
+class Averaging(Belief, Protocol):
+    """A belief that can be made one with others about the same rows."""
+
+    def averaged(self, others: Sequence[Any]) -> Belief:
+        """The mean of all, each as much as the others."""
+
+
 class LeafKind(NamedTuple):
     """A row of the table: how one kind of leaf becomes tensors and back."""
 

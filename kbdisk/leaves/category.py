@@ -155,6 +155,14 @@ class CategoryBelief:
             return CategoryBelief(logits)
         return CategoryBelief(logits, self.unseen * left + weights.where(codes < 0, 0).sum(1))
 
+    def averaged(self, others: Sequence[CategoryBelief]) -> CategoryBelief:
+        """The mean of all."""
+        every = [self, *others]
+        probs = torch.stack([one.probs for one in every]).mean(0)
+        logits = probs.clamp(min=LEAST).log().masked_fill(self.logits == -torch.inf, -torch.inf)
+        unseen = [one.unseen for one in every if one.unseen is not None]
+        return CategoryBelief(logits, torch.stack(unseen).mean(0) if unseen else None)
+
     def pick(self, rows: Tensor) -> CategoryBelief:
         """Those of some rows."""
         return CategoryBelief(self.logits[rows], None if self.unseen is None else self.unseen[rows])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kbdisk.leaves.base import Belief, Recalling
+from kbdisk.leaves.base import Averaging, Belief, Recalling
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,12 @@ class Mixed:
             belief.recalled(codes[place], weights[place]) if isinstance(belief, Recalling) else belief
             for belief, place in zip(self.parts, self.places, strict=True)
         ]
+        return Mixed(self.places, parts)
+
+    def averaged(self, others: Sequence[Mixed]) -> Mixed:
+        """Each the mean of all, where it can be."""
+        every = zip(self.parts, *(other.parts for other in others), strict=True)
+        parts = [first.averaged(rest) if isinstance(first, Averaging) else first for first, *rest in every]
         return Mixed(self.places, parts)
 
     def each(self, ask: Callable[[Any, Tensor], Tensor], blank: float = -1) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from kbdisk.batch import Batch
 from kbdisk.leaves.base import Belief
 
-Memo = dict[str, Tensor]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes
+Memo = dict[str, Any]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes
 
 
 @runtime_checkable

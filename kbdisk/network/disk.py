@@ -95,4 +95,5 @@ class DiSK(nn.Module):
         new = seen[fresh]
         memo["values"] = table.index_copy(0, new, self.kinds.read(batch, new, path[fresh]))
         memo["done"] = done.index_fill(0, new, True)
-        return memo["values"][seen]
+        values: Tensor = memo["values"][seen]
+        return values

@@ -132,6 +132,11 @@ def beside(model: FilePath) -> FilePath:
     return model.with_name(f"{model.name}.training")
 
 
+def folder_of(folder: FilePath, number: int) -> FilePath:
+    """Where one of several networks of a run is kept, by its number from 0."""
+    return folder if number == 0 else folder.with_name(f"{folder.name}-{number + 1}")
+
+
 def refuse_unfinished(folder: FilePath) -> None:
     """CheckpointError where a new run would lose one that can go on."""
     if is_there(folder):
@@ -147,9 +152,16 @@ def is_there(folder: FilePath) -> bool:
 
 
 def remove(folder: FilePath) -> None:
-    """Remove what was kept of a run; a folder that holds anything else is not ours to remove."""
-    if not folder.exists():
-        return
+    """Remove what was kept of a run, of all its networks; a folder that holds anything else is not ours to remove."""
+    number = 1
+    while (other := folder_of(folder, number)).exists():
+        _remove(other)
+        number += 1
+    if folder.exists():
+        _remove(folder)
+
+
+def _remove(folder: FilePath) -> None:
     known = ("last-*.safetensors", "best-*.safetensors", STATE, METRICS, ".*.part")
     strange = [file.name for file in folder.iterdir() if not any(file.match(name) for name in known)]
     if strange:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kbdisk.diffusion import OBJECTIVES
 
 LARGEST = 1 << 20  # entities in a step
+MOST = 8  # networks
 PRECISIONS = ("auto", "float32", "bfloat16")
 OPTIMIZERS = ("muon", "adamw")
 
@@ -17,6 +18,7 @@ class TrainConfig:
     """How a network is trained. Without steps and seconds: until it is no longer getting better."""
 
     batch: int = 512  # entities in a step, each maybe several times, differently hidden; 0: as fits the data
+    members: int = 1  # networks that are trained, one after the other, and believe together
     parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
     rate: float = 2e-3  # the highest learning rate, at the network's base width
     optimizer: str = "muon"  # for what maps a width to a width, AdamW for all else; or "adamw" for all
@@ -44,9 +46,11 @@ class TrainConfig:
             raise ValueError(f"optimizer: expected one of {', '.join(OPTIMIZERS)}, got {self.optimizer!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        if self.members > MOST:
+            raise ValueError(f"members: expected at most {MOST}, got {self.members}")
         if self.batch > LARGEST:
             raise ValueError(f"batch: expected at most {LARGEST:,}, got {self.batch:,}")
-        for name in ("parts", "timed", "rounds", "evaluations", "patience"):
+        for name in ("members", "parts", "timed", "rounds", "evaluations", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
         for name in ("batch", "warmup", "absent", "decay", "presence"):

@@ -7,6 +7,7 @@
     tokenizer.model     the tokenizer of their text, where there is any
     habits.json         how their values are written, where that is known
     memory.safetensors  what is remembered of their values, where that is worth it
+    model-2.safetensors, memory-2.safetensors, ...  the same of other networks, where there are several
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -28,12 +29,24 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
+
+def numbered(name: str, number: int) -> str:
+    """The file of one of several networks, by its number from 0."""
+    return name if number == 0 else f"{name.removesuffix('.safetensors')}-{number + 1}.safetensors"
+
+
 FORMAT = 1
 WEIGHTS, SCHEMA, CODEC, WORDS = "model.safetensors", "schema.yaml", "codec.json", "tokenizer.model"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 HABITS, MEMORY = "habits.json", "memory.safetensors"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
-OPTIONAL = (WORDS, HABITS, MEMORY)  # needed where config.json lists them
+OTHERS = range(1, 8)  # the numbers of other networks
+OPTIONAL = (
+    WORDS,
+    HABITS,
+    MEMORY,
+    *(numbered(name, n) for n in OTHERS for name in (WEIGHTS, MEMORY)),
+)  # needed where config.json lists them
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.

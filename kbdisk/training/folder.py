@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path as FilePath
@@ -38,10 +38,11 @@ from kbdisk.training.files import (
     WEIGHTS,
     WORDS,
     Files,
+    numbered,
 )
 from kbdisk.training.place import refuse_place
 from kbdisk.training.run import Run
-from kbdisk.training.trained import Record, Trained
+from kbdisk.training.trained import Member, Record, Trained
 
 CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
 
@@ -68,7 +69,7 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
     with files.understood(CONFIG):
         run = Run.from_json(files.config["run"])
     codec = _codec(files)
-    network = _network(files, codec, run)
+    first, *others = _members(files, codec, run, device)
     split, metrics = files.json(SPLIT), files.json(METRICS)
     record = Record(
         source=files.config["source"],
@@ -79,8 +80,7 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         constants=metrics["constants"],
         facts=files.config["facts"],
     )
-    memory = _memory(files, codec, device)
-    return Trained(codec, network.to(device).eval(), run, record, _shapes(files, codec), memory)
+    return Trained(codec, first.network, run, record, _shapes(files, codec), first.memory, tuple(others))
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -96,7 +96,7 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     codec, record = trained.codec, trained.record
     metrics = _metrics(record)
     files = {
-        WEIGHTS: weights.to_bytes(trained.network, where),
+        **_networks(trained, where),
         SCHEMA: trained.schema.to_yaml().encode(),
         CODEC: _json(codec.to_json()),
         METRICS: _json(metrics),
@@ -106,11 +106,19 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
         files[WORDS] = codec.words.to_bytes()
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
-    if trained.memory is not None:
-        files[MEMORY] = remembered.to_bytes(trained.memory)
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
     config["checksum"] = checksum(config)
     return {**files, CONFIG: _json(config), CARD: markdown(config, metrics, name).encode()}
+
+
+def _networks(trained: Trained, where: str) -> dict[str, bytes]:
+    """What all networks have learnt, and what they remember, by the names of their files."""
+    files = {}
+    for number, one in enumerate(trained.members):
+        files[numbered(WEIGHTS, number)] = weights.to_bytes(one.network, where)
+        if one.memory is not None:
+            files[numbered(MEMORY, number)] = remembered.to_bytes(one.memory)
+    return files
 
 
 def _metrics(record: Record) -> Told:
@@ -125,10 +133,11 @@ def _config(trained: Trained) -> Told:
     counts = {
         "classes": len(classes),
         "properties": sum(len(one.properties) for one in classes.values()),
-        "parameters": sum(one.numel() for one in trained.network.parameters()),
+        "parameters": sum(one.numel() for member in trained.members for one in member.network.parameters()),
         "training": len(record.training),
         "validation": len(record.validation),
-        "remembered": len(trained.memory or ()),
+        "networks": len(trained.members),
+        "remembered": sum(len(one.memory or ()) for one in trained.members),
     }
     told = {
         "kbdisk": version("kbdisk"),
@@ -186,16 +195,25 @@ def _shapes(files: Files, codec: Codec) -> Shapes | None:
         return Shapes.from_json(codec.schema, told)
 
 
-def _memory(files: Files, codec: Codec, device: torch.device) -> Memory | None:
-    if not files.has(MEMORY):
+def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iterator[Member]:
+    """The networks, and what they remember."""
+    number = 0
+    while number == 0 or files.has(numbered(WEIGHTS, number)):
+        network = _network(files, codec, run, numbered(WEIGHTS, number))
+        yield Member(network.to(device).eval(), _memory(files, codec, device, numbered(MEMORY, number)))
+        number += 1
+
+
+def _memory(files: Files, codec: Codec, device: torch.device, name: str) -> Memory | None:
+    if not files.has(name):
         return None
-    with files.understood(MEMORY):
-        return remembered.read(files.sound(MEMORY), codec, device)
+    with files.understood(name):
+        return remembered.read(files.sound(name), codec, device)
 
 
-def _network(files: Files, codec: Codec, run: Run) -> DiSK:
+def _network(files: Files, codec: Codec, run: Run, name: str) -> DiSK:
     """The network that the run and the codec tell of, with the folder's weights, which have to fit it."""
-    file = files.sound(WEIGHTS)
+    file = files.sound(name)
     shapes = weights.shapes(file)
     sizes: list[Any] = [run.model, *codec.config.kinds.values()]
     with files.understood(CONFIG):

@@ -66,6 +66,7 @@ class Progress:
     look: Look | None = None  # where there was one
     ended: bool = False  # whether it was the last
     measure: Callable[[], list[dict[str, Any]]] | None = None  # how wrong answers are by now, for whoever wants to know
+    member: tuple[int, int] = (1, 1)  # which of how many networks
     remembered: tuple[int, int] | None = None  # entities of how many, once what they have is looked up
 
 

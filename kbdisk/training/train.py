@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -10,16 +12,20 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
+from kbdisk.randomness import mixed
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
-from kbdisk.training.checkpoint import Checkpoint, is_there
+from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.identity import identity
-from kbdisk.training.loop import Trainer, Watch
+from kbdisk.training.loop import Progress, Trainer, Watch
 from kbdisk.training.run import Run
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
-from kbdisk.training.trained import Record, Trained
+from kbdisk.training.trained import Member, Record, Trained
+
+SHORTEST = 120.0  # seconds of a network's training, or there are fewer of them
+APART = 2  # what other networks' seeds are mixed with
 
 
 def train(
@@ -43,16 +49,38 @@ def train(
     """
     data = Data.prepare(schema, entities, run, held_out)
     run = fitted(run, data)
+    trainers, members = [], []
     with torch.random.fork_rng():
-        trainer = Trainer(data, run, device)
-        if checkpoint is None:
-            _go(trainer, watch)
-        else:
-            _go_kept(trainer, watch, _opened(checkpoint, data, trainer, source or {}, resume, force))
-    trainer.finish()
-    memory = trainer.remembered(watch)
-    record = _record(trainer, data, source or {})
-    return Trained(data.codec, trainer.network, run, record, Shapes.learn(schema, entities), memory)
+        for number, own in enumerate(runs := several(run)):
+            watching = partial(_watched, watch, (number + 1, len(runs)))
+            trainer = Trainer(data, own, device)
+            if checkpoint is None:
+                _go(trainer, watching)
+            else:
+                kept = _opened(folder_of(checkpoint, number), data, trainer, source or {}, resume, force or number > 0)
+                _go_kept(trainer, watching, kept)
+            trainer.finish()
+            members.append(Member(trainer.network, trainer.remembered(watching)))
+            trainers.append(trainer)
+    first, *others = members
+    record, shapes = _record(trainers, data, source or {}), Shapes.learn(schema, entities)
+    return Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
+
+
+def several(run: Run) -> list[Run]:
+    """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short."""
+    count, seconds = run.train.members, run.train.seconds
+    if seconds is not None:
+        count = min(count, max(int(seconds / SHORTEST), 1))
+    train = replace(run.train, seconds=None if seconds is None else seconds / count)
+    return [
+        replace(run, seed=run.seed if number == 0 else mixed(run.seed, number, APART), train=train)
+        for number in range(count)
+    ]
+
+
+def _watched(watch: Watch, member: tuple[int, int], progress: Progress) -> None:
+    watch(replace(progress, member=member))
 
 
 def _opened(
@@ -98,15 +126,17 @@ def _refuse_stopped(trainer: Trainer, way_out: str = "") -> None:
         raise TrainingError("train", f"{trainer.state.stopped}. {advice}")
 
 
-def _record(trainer: Trainer, data: Data, source: Mapping[str, Any]) -> Record:
-    state = trainer.state
+def _record(trainers: Sequence[Trainer], data: Data, source: Mapping[str, Any]) -> Record:
+    """How the first of several networks came about, and how long all of them took."""
+    trainer, state = trainers[0], trainers[0].state
     facts: dict[str, Any] = {
         "steps": state.step,
         "best_step": state.best_step,
-        "seconds": round(state.seconds, 1),
-        "parameters": sum(one.numel() for one in trainer.network.parameters()),
+        "seconds": round(sum(one.state.seconds for one in trainers), 1),
+        "parameters": sum(one.numel() for each in trainers for one in each.network.parameters()),
     }
-    facts |= {"stopped": state.stopped} if state.stopped else {}
+    stopped = next((one.state.stopped for one in trainers if one.state.stopped), "")
+    facts |= {"stopped": stopped} if stopped else {}
     return Record(
         dict(source),
         list(data.validation.ids),

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from kbdisk.codec import Codec
+from kbdisk.council import Council
 from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
 from kbdisk.graph import Graph
@@ -33,6 +34,19 @@ class Record:
     facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions
 
 
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A network, and what it remembers."""
+
+    network: DiSK
+    memory: Memory | None
+
+    @property
+    def model(self) -> Model:
+        """Both as one."""
+        return self.network if self.memory is None else Remembering(self.network, self.memory)
+
+
 @dataclass(eq=False)
 class Trained:
     """A model, ready to be asked."""
@@ -42,7 +56,8 @@ class Trained:
     run: Run
     record: Record
     shapes: Shapes | None = None  # how the values that it was trained on are written
-    memory: Memory | None = None  # what it remembers of what it was trained on
+    memory: Memory | None = None  # what the network remembers of what it was trained on
+    others: tuple[Member, ...] = ()  # networks that were trained as well, from other beginnings
 
     @property
     def schema(self) -> Schema:
@@ -50,12 +65,18 @@ class Trained:
         return self.codec.schema
 
     @property
-    def believer(self) -> Model:
-        """What is asked for beliefs about entities that there are: the network, and what it remembers.
+    def members(self) -> list[Member]:
+        """All networks that were trained, each with what it remembers."""
+        return [Member(self.network, self.memory), *self.others]
 
-        The network alone is asked about those that there are not, which are not to be copies.
+    @property
+    def believer(self) -> Model:
+        """What is asked for beliefs about entities that there are: all networks, and what they remember.
+
+        The first network alone is asked about those that there are not, which are not to be copies.
         """
-        return self.network if self.memory is None else Remembering(self.network, self.memory)
+        models = [one.model for one in self.members]
+        return models[0] if len(models) == 1 else Council(models)
 
     @property
     def device(self) -> torch.device:

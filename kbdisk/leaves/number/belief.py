@@ -9,8 +9,8 @@ n rows   m points of each row   A atoms   P knots of the map   C candidates
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -270,6 +270,17 @@ class NumberBelief:
         if said is not None:
             answer = (torch.cat([self.answers(), self.numbers(codes)], 1) * said).sum(1)
         return NumberBelief(curve, shares.clamp(min=TINY).log().float(), self.slot, self.tables, None, answer)
+
+    def averaged(self, others: Sequence[NumberBelief]) -> NumberBelief:
+        """The mean of all; the answer, too, where it was learnt."""
+        every = [self, *others]
+        shares = torch.stack([one.shares.double() for one in every]).exp()  # (E, n, 1 + A)
+        curve, mass = self.curve, shares[0, :, 0]
+        for one, own in zip(others, shares[1:, :, 0], strict=True):
+            curve, mass = Blended(one.curve, curve, own / (mass + own).clamp(min=TINY)), mass + own
+        learnt = any(one.answer is not None or one.points is not None for one in every)
+        answer = torch.stack([one.expected() for one in every]).mean(0) if learnt else None
+        return replace(self, curve=curve, shares=shares.mean(0).log().float(), points=None, answer=answer)
 
     def _each(self, values: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of numbers (n, m), for (n,) too."""

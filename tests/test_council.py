@@ -1,0 +1,147 @@
+"""Several networks asked as one: their beliefs are the mean of what each believes."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from models import phones, tiny_run
+
+from kbdisk.council import averaged
+from kbdisk.diffusion import beliefs, reveal
+from kbdisk.errors import CheckpointError
+from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.number import NumberBelief
+from kbdisk.training import checkpoint
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.loop import Progress
+from kbdisk.training.train import several, train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*phones(), tiny_run(members=3), CPU, lambda progress: None)
+
+
+@pytest.fixture(scope="module")
+def batch(model):
+    tokens = model.encode(phones()[1][:8])
+    return tokens.batch(torch.arange(8))
+
+
+@pytest.fixture(scope="module")
+def each(model, batch):
+    asked = batch.known & (batch.entity % 2 == 0)
+    with torch.no_grad():
+        return [beliefs(one.model, batch, asked, batch.known & ~asked) for one in model.members]
+
+
+def test_there_are_as_many_as_were_wanted_and_no_two_are_the_same(model):
+    weights = [one.network.query for one in model.members]
+    assert len(weights) == 3
+    assert not any(torch.equal(weights[a], weights[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
+    assert model.record.facts["parameters"] == 3 * sum(one.numel() for one in model.network.parameters())
+
+
+def test_a_label_and_a_number_are_as_likely_as_all_say_on_average(batch, each):
+    told = averaged(each)
+    for kind in ("number", "category"):
+        one = told.kinds[kind]
+        codes = batch.values[kind][one.rows]
+        wanted = torch.stack([some.kinds[kind].belief.log_prob(codes).double().exp() for some in each]).mean(0)
+        torch.testing.assert_close(one.belief.log_prob(codes).double().exp(), wanted, rtol=1e-4, atol=1e-7)
+    assert isinstance(told.kinds["number"].belief, NumberBelief)
+    assert isinstance(told.kinds["category"].belief, CategoryBelief)
+
+
+def test_means_and_answers_are_means(each):
+    told = averaged(each).kinds["number"].belief
+    all_of_them = [one.kinds["number"].belief for one in each]
+    torch.testing.assert_close(
+        told.mean(), torch.stack([one.mean() for one in all_of_them]).mean(0), rtol=1e-5, atol=1e-5
+    )
+    torch.testing.assert_close(told.expected(), torch.stack([one.expected() for one in all_of_them]).mean(0))
+    at = told.median()
+    wanted = torch.stack([one.cdf(at) for one in all_of_them]).mean(0)
+    torch.testing.assert_close(told.cdf(at), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_recorded_is_as_likely_as_all_say_on_average(each):
+    chance = averaged(each).presence["logits"].sigmoid()
+    torch.testing.assert_close(chance, torch.stack([one.presence["logits"].sigmoid() for one in each]).mean(0))
+
+
+def test_of_one_nothing_changes(each):
+    (one,) = (averaged(each[:1]),)
+    assert torch.equal(one.kinds["category"].belief.mode(), each[0].kinds["category"].belief.mode())
+
+
+def test_what_is_revealed_is_given_to_all(model, batch):
+    gaps = replace(batch, known=batch.known & (batch.entity > 3))
+    with torch.no_grad():
+        drawn = reveal(model.believer, gaps, generator=torch.Generator().manual_seed(0))
+    assert drawn.known.all()
+
+
+def test_all_are_saved_and_opened_again(model, batch, tmp_path):
+    save(model, tmp_path / "three.kbdisk")
+    again = open_folder(tmp_path / "three.kbdisk", CPU)
+    assert len(again.members) == 3
+    asked = batch.known & (batch.entity % 2 == 0)
+    with torch.no_grad():
+        one, other = (beliefs(of.believer, batch, asked, batch.known & ~asked) for of in (model, again))
+    assert torch.equal(one.log_prob(batch), other.log_prob(batch))
+    (tmp_path / "three.kbdisk" / "model-3.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"model-3.safetensors: expected a file, got none"):
+        open_folder(tmp_path / "three.kbdisk", CPU)
+
+
+def test_each_has_its_part_of_the_time_and_a_beginning_of_its_own():
+    runs = several(tiny_run(members=4, seconds=1000.0))
+    assert [run.train.seconds for run in runs] == [250.0] * 4
+    assert [run.train.seconds for run in several(tiny_run(members=4, seconds=300.0))] == [150.0] * 2
+    assert [run.train.seconds for run in several(tiny_run(members=4, seconds=30.0))] == [30.0]
+    assert len({run.seed for run in runs}) == 4
+    assert several(tiny_run(seed=7))[0].seed == 7
+
+
+def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
+    folder = tmp_path / "m.training"
+
+    def stop(progress: Progress) -> None:
+        if progress.member == (2, 3) and progress.step == 3:
+            raise KeyboardInterrupt
+
+    run = tiny_run(members=3)
+    with pytest.raises(KeyboardInterrupt):
+        train(*phones(), run, CPU, stop, checkpoint=folder)
+    seen: list[tuple[int, int]] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.remembered is None:
+            seen.append((progress.member[0], progress.step))
+
+    again = train(*phones(), run, CPU, watch, checkpoint=folder, resume=True)
+    assert 1 not in {number for number, _ in seen}
+    assert seen[-1] == (3, 5)
+    for one, other in zip(again.members, model.members, strict=True):
+        assert torch.equal(one.network.query, other.network.query)
+    checkpoint.remove(folder)
+    assert not list(tmp_path.iterdir())
+
+
+def test_more_than_can_be_kept_are_refused():
+    with pytest.raises(ValueError, match="members: expected at most 8, got 9"):
+        tiny_run(members=9)
+
+
+def test_a_folder_of_fewer_files_than_it_lists_is_refused(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    shutil.copy(tmp_path / "m.kbdisk" / "model.safetensors", tmp_path / "m.kbdisk" / "model-2.safetensors")
+    with pytest.raises(CheckpointError, match=r"model-2.safetensors: expected the content"):
+        open_folder(tmp_path / "m.kbdisk", CPU)
