@@ -11,6 +11,7 @@ LARGEST = 1 << 20  # entities in a step
 MOST = 8  # networks
 PRECISIONS = ("auto", "float32", "bfloat16")
 OPTIMIZERS = ("muon", "adamw")
+COURSES = ("cosine", "plateau")
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,10 @@ class TrainConfig:
     steps: int | None = None  # at most
     seconds: float | None = None  # at most: becomes a number of steps once, after `timed` of them
     timed: int = 50
-    rounds: int = 90  # through all entities, that a time budget is used for at most, or 1,500 steps
     smoothing: float = 0.998  # of the averaged weights (EMA), which are the ones kept
     clip: float = 1.0  # the gradient's longest length
+    course: str = "cosine"  # of the rate; or "plateau": stays until the held-out part gets no better, then falls
+    tired: int = 3  # looks without getting better, after which it falls
     evaluations: int = 20  # how often the held-out part is looked at
     patience: int = 6  # looks without getting better before it stops
     validation: float = 0.1  # share of the entities that are held out
@@ -44,13 +46,15 @@ class TrainConfig:
             raise ValueError(f"objective: expected one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         if self.optimizer not in OPTIMIZERS:
             raise ValueError(f"optimizer: expected one of {', '.join(OPTIMIZERS)}, got {self.optimizer!r}")
+        if self.course not in COURSES:
+            raise ValueError(f"course: expected one of {', '.join(COURSES)}, got {self.course!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if self.members > MOST:
             raise ValueError(f"members: expected at most {MOST}, got {self.members}")
         if self.batch > LARGEST:
             raise ValueError(f"batch: expected at most {LARGEST:,}, got {self.batch:,}")
-        for name in ("members", "parts", "timed", "rounds", "evaluations", "patience"):
+        for name in ("members", "parts", "timed", "tired", "evaluations", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
         for name in ("batch", "warmup", "absent", "decay", "presence"):

@@ -34,7 +34,6 @@ from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
-ENOUGH = 1500  # steps, that are taken where the budget has room for them
 UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
 
@@ -46,6 +45,7 @@ class State:
     total: int | None = None  # None until a time budget has become a number of steps
     evaluations: int = 0  # how often the held-out part is looked at: fewer where looks are slow beside a budget
     seconds: float = 0.0  # spent in steps and looks, and on keeping them
+    falls: int = 0  # the step from which the rate falls, where that was earlier than planned
     values: int | None = None  # that are remembered at most; None until a budget has told how many
     best: float = math.inf  # the least that a held-out value cost
     best_step: int = 0
@@ -121,7 +121,7 @@ class Trainer:
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         if not math.isfinite(found.total + float(length)):
             return math.nan
-        rate = config.rate * schedule.share(state.step, self.ahead, config.warmup)
+        rate = config.rate * schedule.share(state.step, self.ahead, config.warmup, self._falls())
         for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
             group["lr"] = rate * share
         self.optimizer.step()
@@ -185,6 +185,12 @@ class Trainer:
         """How many steps there will be in all, as far as that is known: a budget may make it fewer."""
         return self.state.total or self.config.steps
 
+    def _falls(self) -> int:
+        """The step from which the rate falls evenly; 0 where its course is another."""
+        if self.config.course != "plateau":
+            return 0
+        return self.state.falls or (schedule.cooling(self.ahead) if self.ahead is not None else 1 << 60)
+
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to do."""
@@ -207,12 +213,8 @@ class Trainer:
         step = schedule.typical(state.timing)
         kept = self._reserved(config.seconds)
         total = schedule.bought(config.seconds - kept, spent, state.step, step, taken, state.evaluations)
-        most = config.steps or (self._enough() if len(self.held_out) else UNWATCHED)
+        most = config.steps or (total if len(self.held_out) else UNWATCHED)
         state.total = max(min(total, most), state.step)
-
-    def _enough(self) -> int:
-        """How many steps no more are learnt from than by heart: so many rounds through the entities, where they are many."""
-        return max(int(self.config.rounds * len(self.tokens) / self.config.batch), ENOUGH)
 
     def _reserved(self, budget: float) -> float:
         """The seconds that remembering takes of the budget; of what would take too many less is remembered."""
@@ -265,9 +267,18 @@ class Trainer:
             self._prefer(cost)
         else:
             state.worse += 1
+            self._cool()
         state.history.append(
             {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats), "cost": cost}
         )
+
+    def _cool(self) -> None:
+        """Where it gets no better at a rate that stays, let it fall."""
+        state, ahead = self.state, self.ahead
+        tired = self.config.course == "plateau" and state.worse >= self.config.tired
+        if tired and ahead is not None and state.step < self._falls():
+            state.falls, state.worse = state.step, 0
+            state.total = schedule.cooled(state.step, ahead)
 
     def _prefer(self, cost: float) -> None:
         """The averaged weights are the best so far."""

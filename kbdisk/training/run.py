@@ -133,8 +133,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
         "memory": MemoryConfig(values=1 << 15),
     },
-    "default": {"model": ModelConfig(width=0), "train": TrainConfig(members=2, batch=0, rate=3e-3, seconds=900)},
-    "best": {"model": ModelConfig(width=256, layers=3), "train": TrainConfig(members=2, seconds=3600, smoothing=0.999)},
+    "default": {
+        "model": ModelConfig(width=0),
+        "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
+    },
+    "best": {
+        "model": ModelConfig(width=256, layers=3),
+        "train": TrainConfig(members=2, course="plateau", seconds=3600, smoothing=0.999),
+    },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
     # 50 components, untied. The loss, the masks and the blocks as in its code; nothing that it does not have.
     "paper": {

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from kbdisk.errors import ConfigError
 
+LEAST = 0.01  # of the highest rate, at the end
+COOLING = 0.3  # of the steps: the last ones, in which the rate falls evenly
 EVERY = 100  # steps between looks, where it is not known how many there will be
 LOOKING = 0.2  # of a time budget: what looks take of it at most
 FEWEST, EARLY = 5, 0.1  # steps, and the share of a budget: after these a budget becomes a number of steps early
@@ -24,16 +26,30 @@ def seconds_of(budget: str | float) -> float:
     return seconds
 
 
-def share(step: int, total: int | None, warmup: int) -> float:
-    """Of the highest rate, at a step counted from 0: rises in equal parts, then falls as a cosine to a hundredth."""
+def share(step: int, total: int | None, warmup: int, falls: int = 0) -> float:
+    """Of the highest rate, at a step counted from 0: rises in equal parts; falls as a cosine to a hundredth, or evenly.
+
+    `falls`: the step from which it falls evenly; until then it stays. 0: it falls as a cosine, from the first.
+    """
     if total is not None:
         warmup = min(warmup, max(total // 5, 1))
     if step < warmup:
         return (step + 1) / warmup
-    if total is None:
+    if total is None or step < falls:
         return 1.0
-    done = (step - warmup) / max(total - warmup, 1)
-    return 0.01 + 0.99 * (1 + math.cos(math.pi * min(done, 1.0))) / 2
+    start = falls or warmup
+    done = min((step - start) / max(total - start, 1), 1.0)
+    return LEAST + (1 - LEAST) * (1 - done if falls else (1 + math.cos(math.pi * done)) / 2)
+
+
+def cooling(total: int) -> int:
+    """From which step on the rate falls evenly, of so many: a last part of them."""
+    return max(round(total * (1 - COOLING)), 1)
+
+
+def cooled(step: int, total: int) -> int:
+    """How many steps there are in all where the rate falls from this one on, instead of later: of no more than were planned."""
+    return min(total, max(round(step / (1 - COOLING)), step + 1))
 
 
 def is_look(step: int, total: int | None, evaluations: int) -> bool:

@@ -13,7 +13,7 @@ from kbdisk.errors import TrainingError
 from kbdisk.training import loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
-from kbdisk.training.loop import ENOUGH, UNWATCHED, Progress, Trainer
+from kbdisk.training.loop import UNWATCHED, Progress, Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.train import train
 
@@ -123,18 +123,38 @@ def test_where_nobody_sees_it_getting_worse_it_ends_all_the_same(unwatched, monk
 )
 def test_a_budget_ends_near_its_time(data, monkeypatch, step, look, first):
     clock = Clock(monkeypatch, step, look, first)
-    it = trainer(data, steps=None, seconds=100.0, evaluations=20, rounds=10_000)
+    it = trainer(data, steps=None, seconds=100.0, evaluations=20)
     totals = {one.total for one in it.steps()}
     assert 75 <= clock.now <= 105 + look
     assert len(totals - {None}) == 1, "it becomes a number of steps once"
 
 
-@pytest.mark.parametrize(("batch", "steps"), [(16, ENOUGH), (1, 100)])
-def test_of_a_long_budget_no_more_is_used_than_so_many_rounds_are_worth(data, monkeypatch, batch, steps):
-    Clock(monkeypatch, step=0.001, look=0.001)
-    monkeypatch.setattr(loop, "ENOUGH", min(ENOUGH, steps))
-    it = trainer(data, steps=None, seconds=1e6, batch=batch, rounds=2, patience=10**6)
-    assert len(list(it.steps())) == max(steps, 2 * len(data.training) // batch)
+def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(data, monkeypatch):
+    costs = {10: 5.0, 20: 4.0, 30: 4.1, 40: 4.2, 50: 4.3}
+    monkeypatch.setattr(Trainer, "look", lambda self: looked(self.state.step, costs.get(self.state.step, 3.0)))
+    it = trainer(data, steps=200, evaluations=20, course="plateau", tired=3, warmup=0)
+    rates = {}
+    for progress in it.steps():
+        rates[progress.step] = it.optimizer.param_groups[0]["lr"]
+    assert it.state.falls == 50
+    assert it.state.step == it.ahead == round(50 / 0.7)
+    assert len({rates[step] for step in range(1, 51)}) == 1
+    falling = [rates[step] for step in range(51, it.ahead + 1)]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[-1] < 0.1 * rates[1]
+    assert it.state.best == 3.0
+
+
+def test_where_it_gets_ever_better_the_rate_falls_in_the_last_part(data, monkeypatch):
+    monkeypatch.setattr(Trainer, "look", lambda self: looked(self.state.step, 1 / self.state.step))
+    it = trainer(data, steps=100, evaluations=20, course="plateau", warmup=0)
+    rates = []
+    for _ in it.steps():
+        rates.append(it.optimizer.param_groups[0]["lr"])
+    assert len(rates) == 100
+    assert len(set(rates[:71])) == 1
+    assert rates[70:] == sorted(rates[70:], reverse=True)
+    assert it.state.falls == 0
 
 
 def test_a_budget_that_one_step_uses_up_ends_after_it(data, monkeypatch):
