@@ -33,6 +33,7 @@ from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 
+KEPT = 0.97  # of a time budget: the rest is for steps that take longer than those that were timed
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
 UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
@@ -212,7 +213,7 @@ class Trainer:
         spent = state.seconds + seconds + taken
         step = schedule.typical(state.timing)
         kept = self._reserved(config.seconds)
-        total = schedule.bought(config.seconds - kept, spent, state.step, step, taken, state.evaluations)
+        total = schedule.bought(KEPT * config.seconds - kept, spent, state.step, step, taken, state.evaluations)
         most = config.steps or (total if len(self.held_out) else UNWATCHED)
         state.total = max(min(total, most), state.step)
 
