@@ -44,9 +44,10 @@ def draw_ratios(
         axes = figure.add_subplot()
         places = range(len(rows), 0, -1)
         axes.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        for (name, own), mark in zip(others.items(), MARKS * len(others), strict=False):
+        looks = zip(others.items(), MARKS * len(others), [*COLOURS.values()] * len(others), strict=False)
+        for (name, own), mark, colour in looks:
             points = [(own[row] / columns[base][row], at) for row, at in zip(rows, places, strict=True) if row in own]
-            _points(axes, points, name, mark)
+            _points(axes, points, name, mark, PALE if name == "paper" else colour)
         axes.set_yticks(list(places), rows)
         axes.set_xlim(left=0)
         axes.grid(axis="both", color=GRID, linewidth=0.8)
@@ -60,10 +61,9 @@ def draw_ratios(
     return True
 
 
-def _points(axes: Any, points: Sequence[tuple[float, float]], name: str, mark: str) -> None:
-    is_ours = name.startswith(OURS)
-    colour = COLOURS["number"] if is_ours else None if name != "paper" else PALE
-    axes.plot(*zip(*points, strict=True), mark, color=colour, markersize=7 if is_ours else 5.5, label=name)
+def _points(axes: Any, points: Sequence[tuple[float, float]], name: str, mark: str, colour: str) -> None:
+    size = 7 if name.startswith(OURS) else 5.5
+    axes.plot(*zip(*points, strict=True), mark, color=colour, markersize=size, label=name)
 
 
 def _s(base: str) -> str:
