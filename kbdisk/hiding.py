@@ -28,12 +28,13 @@ class Hiding:
     share: float = 0.5  # of an entity's properties, for the rate "fixed"
     together: float = 0.5  # in how many entities the parts of a composite are hidden as one
     patterns: float = 0.0  # in how many entities what is hidden is what another one of the class does not have
+    everything: float = 0.0  # in how many entities: so what little tells is learnt where mostly few are hidden
     nothing: float = 0.0  # in how many entities: so presence is learnt where all that is known is visible, too
 
     def __post_init__(self) -> None:
         if self.rate not in RATES:
             raise ValueError(f"expected one of {', '.join(RATES)} for rate, got {self.rate!r}")
-        for name in ("share", "together", "patterns"):
+        for name in ("share", "together", "patterns", "everything"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"expected 0 to 1 for {name}, got {getattr(self, name)!r}")
         if not 0 <= self.nothing < 1:
@@ -61,6 +62,9 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None) -> Hi
     single = torch.arange(len(batch), device=free.device)
     place, D = shuffled(batch, free, generator, torch.where(alone[batch.entity], single, batch.unit))
     M, weight = RATES[hiding.rate](D, hiding.share, generator)  # (B,) each
+    if hiding.everything:
+        every = torch.rand(batch.size, generator=generator, device=free.device) < hiding.everything  # (B,)
+        M, weight = torch.where(every, D, M), torch.where(every, 1, weight)
     asked, weight = free & (place < M[batch.entity]), weight[batch.entity]  # (T,) each
     if hiding.patterns:
         lent, lent_weight = _borrow(batch, free, hiding.patterns, generator)

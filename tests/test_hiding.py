@@ -289,6 +289,15 @@ def test_options_that_make_no_sense_are_refused(wrong, complaint):
         Hiding(**wrong)
 
 
+def test_in_so_many_entities_everything_is_hidden_and_weighs_once():
+    batch = batch_of(torch.zeros(4000, 5, dtype=torch.long))
+    hidden = hide(batch, Hiding(rate="few", everything=0.25), torch.Generator().manual_seed(0))
+    counts = torch.zeros(4000).index_add_(0, batch.entity, hidden.asked.float())
+    by_chance = 1 / 5 / sum(1 / m for m in range(1, 6))
+    assert float((counts == 5).float().mean()) == pytest.approx(0.25 + 0.75 * by_chance, abs=0.02)
+    assert (hidden.weight[(counts == 5)[batch.entity]] == 1).all()
+
+
 def test_entities_of_which_nothing_is_hidden_leave_the_weights_what_they_were_on_average():
     batch = entities(4000, 5)
     hidden = hide(batch, Hiding(nothing=0.25), torch.Generator().manual_seed(0))

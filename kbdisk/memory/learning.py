@@ -132,8 +132,9 @@ def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[tuple
             asked = among & (place == turn)
             hidden = Hidden(batch.seen(batch.known & ~asked), asked, asked.float())
             yield batch, hidden, torch.full_like(batch.classes, ENOUGH)
-    for _ in range(rounds):
-        yield batch, hide(batch, Hiding(rate="count"), generator), torch.full_like(batch.classes, LESS)
+    for turn in range(rounds):  # everything once
+        hiding = Hiding(rate="count", everything=float(turn == 0))
+        yield batch, hide(batch, hiding, generator), torch.full_like(batch.classes, LESS)
 
 
 # ---------------------------------------------------------------- what is heard

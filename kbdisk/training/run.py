@@ -43,7 +43,7 @@ class Run:
     seed: int = 0
     codec: CodecConfig = field(default_factory=CodecConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
-    hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", nothing=0.1))
+    hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", everything=0.1, nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
 
@@ -149,7 +149,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             evidence=EvidenceConfig(outgoing=False, incoming=False, several=False),
             kinds=_kinds(
                 number=NumberConfig(
-                    code="minmax", embedding="dice", belief="mixture", components=50, atoms=0, point=0.0
+                    code="minmax", embedding="dice", waves=False, belief="mixture", components=50, atoms=0, point=0.0
                 ),
                 category=CategoryConfig(unread=0.0),
                 link=LinkConfig(unread=0.0),

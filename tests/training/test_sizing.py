@@ -20,7 +20,7 @@ SCHEMA = of_one_class({("x",): Property(Number())})
 
 
 @pytest.mark.parametrize(
-    ("entities", "width", "batch"), [(20, 64, 64), (1300, 64, 64), (2400, 64, 128), (9000, 128, 256)]
+    ("entities", "width", "batch"), [(20, 64, 64), (1300, 64, 256), (2400, 64, 512), (9000, 128, 512)]
 )
 def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width, batch, monkeypatch):
     monkeypatch.setattr(sizing, "MANY", 5000)

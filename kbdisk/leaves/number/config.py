@@ -19,6 +19,7 @@ class NumberConfig:
     embedding: str = "plr"
     frequencies: int = 32  # F, of the periodic embeddings
     frequency_scale: float = 0.3  # their standard deviation at the start, in turns per unit of code
+    waves: bool = True  # whole numbers are read by their remainders, too
     shared: bool = False  # one embedding for all properties, else one per group
     belief: str = "mixture"
     point: float = 0.3  # what the squared error of a point estimate weighs in the loss; 0: there is none

@@ -1,4 +1,4 @@
-"""Numbers to vectors: an embedding of the code and of the atom it may be, the path, and residual GLU blocks.
+"""Numbers to vectors: an embedding of the code, of the atom it may be, of remainders; the path; residual GLU blocks.
 
 n rows   D width   A atoms   G groups
 """
@@ -14,6 +14,7 @@ from kbdisk.blocks import GLUBlock
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.codec import NumberCodec
 from kbdisk.leaves.number.embeddings import EMBEDDINGS
+from kbdisk.leaves.number.waves import Waves
 
 
 class NumberEncoder(nn.Module):
@@ -30,6 +31,8 @@ class NumberEncoder(nn.Module):
         if self.atoms is not None:
             nn.init.normal_(self.atoms.weight[1:], std=0.02)
         self.register_buffer("group", torch.tensor(list(setting.groups), dtype=torch.long), persistent=False)
+        whole = setting.config.waves and any(codec.whole for codec in codecs)
+        self.waves = Waves(codecs, setting) if whole else None
         self.blocks = nn.ModuleList(
             GLUBlock(setting.sets, setting.width, dropout=setting.dropout) for _ in range(setting.blocks)
         )
@@ -40,6 +43,8 @@ class NumberEncoder(nn.Module):
         if self.atoms is not None:
             index = codes[:, 3].long()
             x = x + self.atoms(torch.where(index < 0, 0, 1 + self.group[rows.slot] * self.most + index))  # (n, D)
+        if self.waves is not None:
+            x = x + self.waves(codes[:, 0], rows)
         for block in self.blocks:
             x = block(x, rows.counts)
         return x
