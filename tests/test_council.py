@@ -16,7 +16,7 @@ from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
 from kbdisk.training import checkpoint
 from kbdisk.training.folder import open_folder, save
-from kbdisk.training.loop import Progress
+from kbdisk.training.state import Progress
 from kbdisk.training.train import several, train
 from kbdisk.training.trained import Trained
 

@@ -29,12 +29,12 @@ from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
 from kbdisk.training.folder import open_folder, save
-from kbdisk.training.loop import Progress, Watch
 from kbdisk.training.place import refuse_place
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.splits import split
+from kbdisk.training.state import Progress, Watch
 from kbdisk.training.train import train as trained
 from kbdisk.training.trained import Record, Trained
 

@@ -18,7 +18,7 @@ from kbdisk.errors import LoadError
 
 if TYPE_CHECKING:
     from kbdisk.training import Trained
-    from kbdisk.training.loop import Watch
+    from kbdisk.training.state import Watch
 
 Told = Callable[[int, int], None]  # how many are done, of how many
 FACTS = ("device", "parameters", "best_step")  # of a model that are kept with its results

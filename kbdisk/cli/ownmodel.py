@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kbdisk.api.reading import Reading
     from kbdisk.schemas.composites import Kind
     from kbdisk.schemas.schema import Class, Property, Schema
-    from kbdisk.training.loop import Watch
     from kbdisk.training.run import Run
+    from kbdisk.training.state import Watch
 
 SUFFIX = ".kbdisk"
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most

@@ -12,7 +12,7 @@ import rich_click as click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kbdisk.training.loop import Progress, Watch
+    from kbdisk.training.state import Progress, Watch
 
 MOST = 12  # properties that are shown as it goes
 
@@ -38,9 +38,15 @@ def _line(progress: Progress) -> None:
         rows = [row for row in progress.measure() if row["better"] is not None]
         better = sum(row["better"] > 0 for row in rows)
         told = f"held out {progress.look.nats:,.2f} nats, {better} of {len(rows)} properties better than a constant"
-        number, members = progress.member
-        which = f"network {number} of {members}, " if members > 1 else ""
-        click.echo(f"{which}step {progress.step:,}{of}, {progress.seconds:,.0f} s: {told}", err=True)
+        click.echo(
+            f"{_which(progress, 'network {}, ')}step {progress.step:,}{of}, {progress.seconds:,.0f} s: {told}", err=True
+        )
+
+
+def _which(progress: Progress, words: str) -> str:
+    """The words with the network that is meant, where there are several."""
+    number, members = progress.member
+    return words.format(f"{number} of {members}") if members > 1 else ""
 
 
 class _Bar:
@@ -60,8 +66,7 @@ class _Bar:
             self.held_out = f"held out {nats:,.2f} nats" + (f", best {self.best:,.2f}" if nats > self.best else "")
         if progress.measure is not None:
             self.table = _table(progress.measure)
-        number, members = progress.member
-        which = f" {number} of {members}" if members > 1 else ""
+        which = _which(progress, " {}")
         if progress.remembered is not None:
             done, of = progress.remembered
             self.bar.update(self.task, completed=done, total=of, description=f"remembering{which}")

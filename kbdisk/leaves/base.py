@@ -82,7 +82,7 @@ class Belief(Protocol):
     def entropy(self) -> Tensor:
         """(n,) in nats, in the measure of `log_prob`: how unsure."""
 
-    def pick(self, rows: Tensor) -> Belief:
+    def pick(self, rows: Tensor) -> Self:
         """The beliefs about some of the rows, by index."""
 
 

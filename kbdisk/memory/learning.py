@@ -36,7 +36,7 @@ BESIDES = 3.0  # times what the network takes for the values
 LOWEST = -1e4  # nats below the best expert
 
 Told = Callable[[int, int], None]  # how many entities were looked at, of how many
-Heap = dict[Place, list[Values]]
+Question = tuple[Batch, Hidden, Tensor]  # what is hidden in some entities, and (B,) which shelf each belongs to
 
 
 @dataclass
@@ -46,7 +46,15 @@ class Heard:
     values: list[Values] = field(default_factory=list)
     logs: list[Tensor] = field(default_factory=list)  # (n,) -log p
     answers: list[Tensor] = field(default_factory=list)  # (n, OWN) of numbers
-    beliefs: list[Recalling] = field(default_factory=list)
+    belief: Recalling | None = None  # the first of them, for what it makes of others' values
+
+    def take(self, values: Values, belief: Recalling) -> None:
+        """Some more of them."""
+        self.values.append(values)
+        self.logs.append(belief.log_prob(values.codes))
+        if isinstance(belief, NumberBelief):
+            self.answers.append(belief.answers())
+        self.belief = self.belief or belief
 
 
 @torch.no_grad()
@@ -59,23 +67,26 @@ def remember(
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)
     enough, sides = usual(tokens), [some(one, config.values, generator) for one in (tokens, held_out)]
-    done, total = 0, sum(map(len, sides))
-    heap: Heap = defaultdict(list)
-    heard: dict[tuple[str, int], dict[Place, Heard]] = defaultdict(lambda: defaultdict(Heard))
-    for part in parts(tokens, sides[0]):
-        for batch, hidden, level in questions(tokens.batch(part), config.rounds, generator):
-            _look(network, batch, hidden, level, heap)
-        done += len(part)
-        if told is not None:
-            told(done, total)
+    done = 0
+
+    def asked(tokens: Tokens, chosen: Tensor) -> Iterator[Question]:
+        nonlocal done
+        for part in parts(tokens, chosen):
+            yield from questions(tokens.batch(part), config.rounds, generator)
+            done += len(part)
+            if told is not None:
+                told(done, sum(map(len, sides)))
+
+    heap: dict[Place, list[Values]] = defaultdict(list)
+    for question in asked(tokens, sides[0]):
+        for place, values in _found(network, question):
+            heap[place].append(values)
     shelves = {place: Shelf.of(Values.joined(several).shuffled(generator)) for place, several in heap.items()}
     heap.clear()
-    for part in parts(held_out, sides[1]):
-        for batch, hidden, level in questions(held_out.batch(part), config.rounds, generator):
-            _listen(network, batch, hidden, level, heard)
-        done += len(part)
-        if told is not None:
-            told(done, total)
+    heard: dict[tuple[str, int], dict[Place, Heard]] = defaultdict(lambda: defaultdict(Heard))
+    for question in asked(held_out, sides[1]):
+        for kind, place, values, belief in _told(network, question):
+            heard[kind, place[1]][place].take(values, belief)
     kept: dict[Place, Shelf] = {}
     for own in heard.values():
         kept |= _weighed(shelves, own, config)
@@ -121,7 +132,7 @@ def parts(tokens: Tokens, chosen: Tensor) -> Iterator[Tensor]:
     yield from chosen.split(part.unique_consecutive(return_counts=True)[1].tolist())
 
 
-def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[tuple[Batch, Hidden, Tensor]]:
+def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[Question]:
     """Every value of some entities hidden alone, every composite hidden as a whole, and so many rounds of many at once."""
     free = batch.known & ~batch.fixed
     unit, count = batch.unit.unique(return_inverse=True)[1], batch.unit.new_zeros(len(batch))
@@ -140,37 +151,26 @@ def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[tuple
 # ---------------------------------------------------------------- what is heard
 
 
-def _look(network: DiSK, batch: Batch, hidden: Hidden, level: Tensor, heap: Heap) -> None:
+def _found(network: DiSK, question: Question) -> Iterator[tuple[Place, Values]]:
     """Hidden values, found by what the network makes of the rest."""
+    batch, hidden, level = question
     asked = hidden.asked.nonzero()[:, 0]
     vectors = network.vectors(batch, hidden.visible, hidden.asked)
     for kind in batch.spans.keys() & set(KINDS):
         start, end = batch.spans[kind]
         own = ((asked >= start) & (asked < end)).nonzero()[:, 0]
         for place, values, _ in _placed(batch, kind, asked[own], vectors[own], level):
-            heap[place].append(values)
+            yield place, values
 
 
-def _listen(
-    network: DiSK,
-    batch: Batch,
-    hidden: Hidden,
-    level: Tensor,
-    heard: Mapping[tuple[str, int], Mapping[Place, Heard]],
-) -> None:
-    """Held-out values, what they are found by, and what the network says of them."""
+def _told(network: DiSK, question: Question) -> Iterator[tuple[str, Place, Values, Recalling]]:
+    """Held-out values by their kinds, what they are found by, and what the network believes of them."""
+    batch, hidden, level = question
     for kind, one in network(batch, hidden.visible, hidden.asked).kinds.items():
-        if kind not in KINDS:
-            continue
-        for place, values, rows in _placed(batch, kind, one.tokens, one.vectors, level):
+        for place, values, rows in _placed(batch, kind, one.tokens, one.vectors, level) if kind in KINDS else ():
             belief = one.belief.pick(rows)
             if isinstance(belief, Recalling):
-                own = heard[kind, place[1]][place]
-                own.values.append(values)
-                own.logs.append(belief.log_prob(values.codes))
-                own.beliefs.append(belief)
-                if isinstance(belief, NumberBelief):
-                    own.answers.append(belief.answers())
+                yield kind, place, values, belief
 
 
 def _placed(
@@ -211,9 +211,9 @@ def _experts(shelf: Shelf, heard: Heard, nearest: int) -> tuple[Tensor, Tensor |
     """(n, E) the chance that each expert gave to each value, in parts of the best; (n, OWN + R) how wrong, of numbers."""
     values, n = Values.joined(heard.values), sum(map(len, heard.logs))
     near = shelf.nearest(values.vectors, values.who, torch.zeros_like(values.who, dtype=torch.bool), nearest)
-    belief = heard.beliefs[0].pick(values.who.new_zeros(n))  # of anybody: nothing of it is left where others have all
+    assert heard.belief is not None
+    belief = heard.belief.pick(values.who.new_zeros(n))  # of anybody: nothing of it is left where others have all
     logs = [torch.cat(heard.logs)]
-    assert isinstance(belief, Recalling)
     for reach in near.counts.unbind(1):  # (n, K)
         for kernel in range(belief.kernels):
             mass = reach.new_zeros(n, belief.kernels, reach.shape[1])

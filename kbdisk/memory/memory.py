@@ -24,7 +24,6 @@ from kbdisk.memory.shelf import OWN, Shelf
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 from kbdisk.network.disk import DiSK
 
-TINY = 1e-12  # of an answer
 ENOUGH, LESS = 0, 1  # which shelf: by how much is visible
 Place = tuple[int, int]  # a slot, and which of its shelves
 
@@ -49,27 +48,22 @@ class Memory:
 
     def _recalled(self, batch: Batch, kind: str, asked: Asked, level: Tensor) -> Asked:
         entity, slots = batch.entity[asked.tokens], batch.slot[asked.tokens]
-        known = [(rows, shelf) for place, rows in by_place(slots, level[entity]) if (shelf := self.shelves.get(place))]
+        known = [(rows, self.shelves[at]) for at, rows in by_place(slots, level[entity]) if at in self.shelves]
         if not known or not isinstance(asked.belief, Recalling):
             return asked
         who = batch.who[entity]
         held = torch.isin(who, self.held)
-        codes, reaches, P = batch.values[kind], *known[0][1].mass.shape
-        others = codes.new_zeros(len(slots), self.nearest, *codes.shape[1:])
-        mass = torch.zeros(len(slots), P, self.nearest, dtype=torch.float64, device=slots.device)
-        said = torch.zeros(len(slots), OWN + self.nearest, dtype=torch.float64, device=slots.device)
-        said[:, :OWN] = 1 / OWN
-        least = torch.tensor([TINY] * OWN + [0.0] * self.nearest, dtype=torch.float64, device=slots.device)
+        n, K, kernels = len(slots), self.nearest, asked.belief.kernels
+        codes = batch.values[kind].new_zeros(n, K, *batch.values[kind].shape[1:])
+        mass = torch.zeros(n, kernels, K, dtype=torch.float64, device=slots.device)
+        said = torch.zeros(n, OWN + K, dtype=torch.float64, device=slots.device)
+        said[:, :OWN] = 1 / OWN  # of slots of which nothing is remembered
         for rows, shelf in known:
-            near = shelf.nearest(asked.vectors[rows], who[rows], held[rows], self.nearest)
-            K = near.counts.shape[2]
-            others[rows, :K] = near.codes
-            mass[rows, :, :K] = torch.einsum("rp,mrk->mpk", shelf.mass, near.counts)
-            if len(shelf.said) == OWN + reaches:
-                said[rows, :OWN] = shelf.said[:OWN]
-                said[rows, OWN : OWN + K] = torch.einsum("r,mrk->mk", shelf.said[OWN:], near.counts)
-        said = said + least  # where there is nobody, the belief's own answers
-        return replace(asked, belief=asked.belief.recalled(others, mass, said / said.sum(1, keepdim=True)))
+            near = shelf.nearest(asked.vectors[rows], who[rows], held[rows], K)
+            found = near.counts.shape[2]  # fewer where there are no more
+            codes[rows, :found] = near.codes
+            mass[rows, :, :found], said[rows, : OWN + found] = shelf.worth(near)
+        return replace(asked, belief=asked.belief.recalled(codes, mass, said))
 
 
 class Remembering:

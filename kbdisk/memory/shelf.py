@@ -18,6 +18,7 @@ ROOM = 1 << 22  # distances at once
 LEAST = 1e-3  # of a deviation
 SAME = 1e-6  # of a squared distance, in each dimension
 OWN = 2  # answers that a belief in a number has by itself
+TINY = 1e-12  # of an answer, that its own are left where there is nobody near
 
 
 class Values(NamedTuple):
@@ -63,9 +64,11 @@ class Shelf:
         """Values of training entities, of which nobody knows yet what they are worth."""
         vectors = values.vectors.float()
         mean, deviation = vectors.mean(0), vectors.std(0, correction=0).clamp(min=LEAST)
-        nothing = vectors.new_zeros(len(REACHES), 0, dtype=torch.float64)
+        mass = vectors.new_zeros(len(REACHES), 0, dtype=torch.float64)
+        said = vectors.new_zeros(OWN + len(REACHES), dtype=torch.float64)
+        said[:OWN] = 1 / OWN
         codes, who = values.codes[:0], values.who[:0]
-        empty = cls(vectors[:0].half(), mean, deviation, codes, who, who > 0, nothing, nothing[0])
+        empty = cls(vectors[:0].half(), mean, deviation, codes, who, who > 0, mass, said)
         return empty.with_values(values, held=False)
 
     def __len__(self) -> int:
@@ -95,6 +98,13 @@ class Shelf:
             found.append(square.clamp(min=0).masked_fill(unfit, torch.inf).topk(min(most, len(keys)), largest=False))
         square, rows = (torch.cat(several).double() for several in zip(*found, strict=True))
         return Near(self.codes[rows.long()], _counts(square, SAME * at.shape[1]))
+
+    def worth(self, near: Near) -> tuple[Tensor, Tensor]:
+        """What each neighbour has of a belief's mass (m, P, K), and the belief and each one of a number's answer (m, 2 + K)."""
+        mass = torch.einsum("rp,mrk->mpk", self.mass, near.counts)
+        own = self.said[:OWN].clamp(min=TINY).expand(len(mass), OWN)
+        said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], near.counts)], 1)
+        return mass, said / said.sum(1, keepdim=True)
 
 
 def _counts(square: Tensor, same: float) -> Tensor:

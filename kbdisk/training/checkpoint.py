@@ -31,7 +31,8 @@ from kbdisk.entity import show
 from kbdisk.errors import CheckpointError
 from kbdisk.loaders.target import writing
 from kbdisk.training.identity import differences
-from kbdisk.training.loop import Progress, State, Trainer, finite
+from kbdisk.training.loop import Trainer
+from kbdisk.training.state import Progress, State, finite
 
 FORMAT = 1
 STATE, METRICS = "state.json", "metrics.jsonl"

@@ -29,24 +29,16 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
-
-def numbered(name: str, number: int) -> str:
-    """The file of one of several networks, by its number from 0."""
-    return name if number == 0 else f"{name.removesuffix('.safetensors')}-{number + 1}.safetensors"
-
-
 FORMAT = 1
-WEIGHTS, SCHEMA, CODEC, WORDS = "model.safetensors", "schema.yaml", "codec.json", "tokenizer.model"
+MEMBERS = tuple(  # each network's weights, and what it remembers
+    (f"model{number}.safetensors", f"memory{number}.safetensors")
+    for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
+)
+WEIGHTS, MEMORY = MEMBERS[0]
+SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
-HABITS, MEMORY = "habits.json", "memory.safetensors"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
-OTHERS = range(1, 8)  # the numbers of other networks
-OPTIONAL = (
-    WORDS,
-    HABITS,
-    MEMORY,
-    *(numbered(name, n) for n in OTHERS for name in (WEIGHTS, MEMORY)),
-)  # needed where config.json lists them
+OPTIONAL = (WORDS, HABITS, MEMORY, *(name for one in MEMBERS[1:] for name in one))  # needed where config.json has them
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.

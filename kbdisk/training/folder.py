@@ -31,14 +31,12 @@ from kbdisk.training.files import (
     CODEC,
     FORMAT,
     HABITS,
-    MEMORY,
+    MEMBERS,
     METRICS,
     SCHEMA,
     SPLIT,
-    WEIGHTS,
     WORDS,
     Files,
-    numbered,
 )
 from kbdisk.training.place import refuse_place
 from kbdisk.training.run import Run
@@ -114,10 +112,10 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
 def _networks(trained: Trained, where: str) -> dict[str, bytes]:
     """What all networks have learnt, and what they remember, by the names of their files."""
     files = {}
-    for number, one in enumerate(trained.members):
-        files[numbered(WEIGHTS, number)] = weights.to_bytes(one.network, where)
+    for (network, memory), one in zip(MEMBERS, trained.members, strict=False):
+        files[network] = weights.to_bytes(one.network, where)
         if one.memory is not None:
-            files[numbered(MEMORY, number)] = remembered.to_bytes(one.memory)
+            files[memory] = remembered.to_bytes(one.memory)
     return files
 
 
@@ -197,11 +195,10 @@ def _shapes(files: Files, codec: Codec) -> Shapes | None:
 
 def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iterator[Member]:
     """The networks, and what they remember."""
-    number = 0
-    while number == 0 or files.has(numbered(WEIGHTS, number)):
-        network = _network(files, codec, run, numbered(WEIGHTS, number))
-        yield Member(network.to(device).eval(), _memory(files, codec, device, numbered(MEMORY, number)))
-        number += 1
+    for network, memory in MEMBERS:
+        if files.has(network):
+            read = _network(files, codec, run, network).to(device).eval()
+            yield Member(read, _memory(files, codec, device, memory))
 
 
 def _memory(files: Files, codec: Codec, device: torch.device, name: str) -> Memory | None:

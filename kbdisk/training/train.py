@@ -18,10 +18,11 @@ from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.identity import identity
-from kbdisk.training.loop import Progress, Trainer, Watch
+from kbdisk.training.loop import Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
+from kbdisk.training.state import Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
 SHORTEST = 120.0  # seconds of a network's training, or there are fewer of them

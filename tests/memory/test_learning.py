@@ -19,7 +19,8 @@ from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.data import Data
-from kbdisk.training.loop import Progress, build
+from kbdisk.training.loop import build
+from kbdisk.training.state import Progress
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
 

@@ -84,7 +84,7 @@ def test_the_card_of_a_model_in_memory_is_that_of_its_folder(tiny_model):
     told = card(tiny_model, "phones")
     assert "| entities | 57 trained on, 6 held out |" in told
     assert "| source | examples/phones.jsonl |" in told
-    assert f"| seconds | {tiny_model.record.facts['seconds']} |" in told
+    assert f"| seconds | {number(tiny_model.record.facts['seconds'])} |" in told
 
 
 def test_each_row_of_several_classes_names_its_class():

@@ -24,8 +24,9 @@ from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.looking import Look
-from kbdisk.training.loop import Progress, Trainer
+from kbdisk.training.loop import Trainer
 from kbdisk.training.signals import Interrupted
+from kbdisk.training.state import Progress
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -150,7 +151,8 @@ sys.path.insert(0, {tests!r})
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
-from kbdisk.training.loop import Progress, Trainer
+from kbdisk.training.loop import Trainer
+from kbdisk.training.state import Progress
 from training.test_checkpoint import go
 checkpoint.SPAN = 0.0  # kept after every step
 go(Path(sys.argv[1]), resume=True, steps={steps})

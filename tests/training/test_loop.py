@@ -13,8 +13,9 @@ from kbdisk.errors import TrainingError
 from kbdisk.training import loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
-from kbdisk.training.loop import UNWATCHED, Progress, Trainer
+from kbdisk.training.loop import UNWATCHED, Trainer
 from kbdisk.training.run import Run
+from kbdisk.training.state import Progress
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
