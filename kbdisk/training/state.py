@@ -1,0 +1,51 @@
+"""How far a run is: what it goes on by, and what those are told who watch it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kbdisk.training.looking import Look
+
+
+@dataclass
+class State:
+    """How far a run is; with the tensors, all that a resumed one needs."""
+
+    step: int = 0
+    total: int | None = None  # None until a time budget has become a number of steps
+    evaluations: int = 0  # how often the held-out part is looked at: fewer where looks are slow beside a budget
+    seconds: float = 0.0  # spent in steps and looks, and on keeping them
+    falls: int = 0  # the step from which the rate falls, where that was earlier than planned
+    values: int | None = None  # that are remembered at most; None until a budget has told how many
+    best: float = math.inf  # the least that a held-out value cost
+    best_step: int = 0
+    worse: int = 0  # looks since then
+    history: list[dict[str, Any]] = field(default_factory=list)
+    timing: list[float] = field(default_factory=list)  # of the first steps
+    stopped: str = ""  # why it cannot go on
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a watcher is told after each step."""
+
+    step: int
+    total: int | None
+    seconds: float
+    loss: float  # of this step, nats per entity
+    look: Look | None = None  # where there was one
+    ended: bool = False  # whether it was the last
+    measure: Callable[[], list[dict[str, Any]]] | None = None  # how wrong answers are by now, for whoever wants to know
+    member: tuple[int, int] = (1, 1)  # which of how many networks
+    remembered: tuple[int, int] | None = None  # entities of how many, once what they have is looked up
+
+
+Watch = Callable[[Progress], None]
+
+
+def finite(number: float) -> float | None:
+    """A number as JSON has it: None for those that it lacks."""
+    return number if math.isfinite(number) else None
