@@ -97,6 +97,12 @@ class Recalling(Belief, Protocol):
     def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> Belief:
         """Of each row so much (n, P, K) of the mass to each of K values, codes (n, K, ...); the rest stays."""
 
+    def steps(self, codes: Tensor) -> Tensor:
+        """(s,) log p of each step in which values are told: a text's tokens, one after the other, else a whole value."""
+
+    def steps_recalled(self, codes: Tensor, own: Tensor, others: Tensor, weights: Tensor) -> Tensor:
+        """(s,) the same if it was `own` (s,) until so much of the mass went to others; of any rows' belief."""
+
 
 @runtime_checkable
 class Averaging(Belief, Protocol):

@@ -26,6 +26,7 @@ from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.ordinal import CumulativeScores
 from kbdisk.leaves.reading import LearntLabels, TextLabels
 from kbdisk.leaves.scoring import LearntScores, TextScores, named
+from kbdisk.leaves.whole import Whole
 from kbdisk.randomness import source
 from kbdisk.schemas.leaf import Boolean, Category, Label
 
@@ -94,7 +95,7 @@ class CategoryCodec:
 
 
 @dataclass(frozen=True)
-class CategoryBelief:
+class CategoryBelief(Whole):
     """How likely each label is: the softmax of logits, less the mass that is kept for labels never met."""
 
     logits: Tensor  # (n, V), -inf where a row's slot has fewer labels

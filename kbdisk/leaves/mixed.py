@@ -14,10 +14,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.leaves.base import Averaging, Belief, Recalling
+from kbdisk.leaves.whole import Whole
 
 
 @dataclass(frozen=True)
-class Mixed:
+class Mixed(Whole):
     """Several beliefs as one. Codes of different lengths are padded with -1."""
 
     places: Sequence[Tensor]  # which rows each belief is about; every row is in one

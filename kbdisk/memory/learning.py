@@ -28,7 +28,7 @@ from kbdisk.memory.weighing import least, masses, squares
 from kbdisk.network.disk import DiSK
 from kbdisk.tokens import CHUNK, Tokens
 
-KINDS = ("number", "category", "link")  # whose beliefs can recall
+KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
 FEW = 50  # held-out values of a kind: of fewer nothing is learnt
 USUAL = 0.1  # of the times that a value of a class is hidden alone, less is visible than is usual
 WORTH = 0.02  # of the mass, or of an answer: what neighbours are worth at least, or a slot is not remembered
@@ -44,14 +44,14 @@ class Heard:
     """Held-out values of one shelf, and what the network said of them."""
 
     values: list[Values] = field(default_factory=list)
-    logs: list[Tensor] = field(default_factory=list)  # (n,) -log p
+    logs: list[Tensor] = field(default_factory=list)  # (s,) log p of each step in which they were told
     answers: list[Tensor] = field(default_factory=list)  # (n, OWN) of numbers
-    belief: Recalling | None = None  # the first of them, for what it makes of others' values
+    belief: Recalling | None = None  # about the first of them
 
     def take(self, values: Values, belief: Recalling) -> None:
         """Some more of them."""
         self.values.append(values)
-        self.logs.append(belief.log_prob(values.codes))
+        self.logs.append(belief.steps(values.codes))
         if isinstance(belief, NumberBelief):
             self.answers.append(belief.answers())
         self.belief = self.belief or belief
@@ -208,21 +208,21 @@ def _weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], confi
 
 
 def _experts(shelf: Shelf, heard: Heard, nearest: int) -> tuple[Tensor, Tensor | None]:
-    """(n, E) the chance that each expert gave to each value, in parts of the best; (n, OWN + R) how wrong, of numbers."""
-    values, n = Values.joined(heard.values), sum(map(len, heard.logs))
+    """(s, E) the chance that each expert gave to each step, in parts of the best; (n, OWN + R) how wrong, of numbers."""
+    values, own, belief = Values.joined(heard.values), torch.cat(heard.logs), heard.belief
+    assert belief is not None
     near = shelf.nearest(values.vectors, values.who, torch.zeros_like(values.who, dtype=torch.bool), nearest)
-    assert heard.belief is not None
-    belief = heard.belief.pick(values.who.new_zeros(n))  # of anybody: nothing of it is left where others have all
-    logs = [torch.cat(heard.logs)]
+    logs = [own]
     for reach in near.counts.unbind(1):  # (n, K)
         for kernel in range(belief.kernels):
-            mass = reach.new_zeros(n, belief.kernels, reach.shape[1])
+            mass = reach.new_zeros(len(reach), belief.kernels, reach.shape[1])
             mass[:, kernel] = reach
-            logs.append(belief.recalled(near.codes, mass).log_prob(values.codes))
+            logs.append(belief.steps_recalled(values.codes, own, near.codes, mass))
     told = torch.stack(logs, 1).double()
     chances = (told - told.amax(1, keepdim=True)).clamp(min=LOWEST).nan_to_num().exp()
     if not isinstance(belief, NumberBelief):
         return chances, None
+    belief = belief.pick(torch.zeros_like(values.who))  # it is only asked for what stands in the tables of its slot
     others = torch.einsum("nrk,nk->nr", near.counts, belief.numbers(near.codes))
     truth = belief.numbers(values.codes[:, None])
     return chances, torch.cat([torch.cat(heard.answers), others], 1) - truth

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from kbdisk.batch import Batch
 from kbdisk.leaves.base import Recalling
-from kbdisk.memory.shelf import OWN, Shelf
+from kbdisk.memory.shelf import OWN, Shelf, wide
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 from kbdisk.network.disk import DiSK
 
@@ -54,14 +54,15 @@ class Memory:
         who = batch.who[entity]
         held = torch.isin(who, self.held)
         n, K, kernels = len(slots), self.nearest, asked.belief.kernels
-        codes = batch.values[kind].new_zeros(n, K, *batch.values[kind].shape[1:])
+        shape = max(shelf.codes.shape[1:] for _, shelf in known)
+        codes = batch.values[kind].new_zeros(n, K, *shape)
         mass = torch.zeros(n, kernels, K, dtype=torch.float64, device=slots.device)
         said = torch.zeros(n, OWN + K, dtype=torch.float64, device=slots.device)
         said[:, :OWN] = 1 / OWN  # of slots of which nothing is remembered
         for rows, shelf in known:
             near = shelf.nearest(asked.vectors[rows], who[rows], held[rows], K)
             found = near.counts.shape[2]  # fewer where there are no more
-            codes[rows, :found] = near.codes
+            codes[rows, :found] = wide(near.codes, shape)
             mass[rows, :, :found], said[rows, : OWN + found] = shelf.worth(near)
         return replace(asked, belief=asked.belief.recalled(codes, mass, said))
 

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from kbdisk.leaves.words import PAD
 
 SCALE = 8  # reaches are in parts of the squared distance to this neighbour
 REACHES = (0.1, 0.4, 1.6, 6.4)
@@ -31,7 +34,8 @@ class Values(NamedTuple):
     @classmethod
     def joined(cls, several: Sequence[Values]) -> Values:
         """All of them."""
-        return cls(*(torch.cat(parts) for parts in zip(*several, strict=True)))
+        vectors, codes, who = zip(*several, strict=True)
+        return cls(torch.cat(vectors), together(codes), torch.cat(who))
 
     def shuffled(self, generator: torch.Generator) -> Values:
         """In any order: so none is preferred to others that are as near."""
@@ -80,7 +84,7 @@ class Shelf:
         return replace(
             self,
             keys=torch.cat([self.keys, keys]),
-            codes=torch.cat([self.codes, values.codes]),
+            codes=together([self.codes, values.codes]),
             who=torch.cat([self.who, values.who]),
             held=torch.cat([self.held, torch.full_like(values.who, held, dtype=torch.bool)]),
         )
@@ -105,6 +109,17 @@ class Shelf:
         own = self.said[:OWN].clamp(min=TINY).expand(len(mass), OWN)
         said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], near.counts)], 1)
         return mass, said / said.sum(1, keepdim=True)
+
+
+def together(several: Sequence[Tensor]) -> Tensor:
+    """Codes (n, ...) as one tensor, texts as wide as the longest."""
+    shape = max(one.shape[1:] for one in several)
+    return torch.cat([wide(one, shape) for one in several])
+
+
+def wide(codes: Tensor, shape: Sequence[int]) -> Tensor:
+    """Codes each of which has this shape: texts are filled up, others have it as they are."""
+    return F.pad(codes, (0, shape[0] - codes.shape[-1]), value=PAD) if shape else codes
 
 
 def _counts(square: Tensor, same: float) -> Tensor:

@@ -154,7 +154,7 @@ PRESETS: dict[str, dict[str, Any]] = {
                 category=CategoryConfig(unread=0.0),
                 link=LinkConfig(unread=0.0),
                 set=SetConfig(unread=0.0),
-                text=TextConfig(heads=2, grams=0, decoding="greedy"),
+                text=TextConfig(heads=2, grams=0, blank=0.1, decoding="greedy"),
             ),
         ),
         "model": ModelConfig(width=512, layers=2, heads=2, hidden=2, blocks=2, dropout=0.1, base=8),

@@ -17,7 +17,7 @@ from kbdisk.network.mup import growths
 from kbdisk.schemas.leaf import Text
 
 PHONES = [f"{maker} {name} {n}" for maker in ("Nokia", "Samsung") for name in ("Galaxy", "Lumia") for n in range(20)]
-CONFIG = TextConfig(layers=2, heads=2, most=12)
+CONFIG = TextConfig(blank=0.0, layers=2, heads=2, most=12)
 D = 16
 
 

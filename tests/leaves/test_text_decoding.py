@@ -29,6 +29,16 @@ def belief(n: int = 1, **config) -> TextBelief:
     return TextBelief(writer, torch.randn(n, D), TextConfig(most=L, **config), Words())
 
 
+def following(n: int = 1, **config) -> TextBelief:
+    """A belief where three texts may be followed, one of them by none of its tokens, one of them cut."""
+    codes = TEXTS[torch.randint(len(TEXTS), (n, 3))]
+    codes[:, 0], codes[:, 1] = TEXTS[0], TEXTS[-1]
+    return belief(n, **config).recalled(codes, torch.rand(n, 1, 3, dtype=torch.float64) * 0.3)
+
+
+either = pytest.mark.parametrize("belief", [belief, following])
+
+
 def probabilities(one: TextBelief) -> torch.Tensor:
     """(n, 31) of all texts."""
     n = len(one.h)
@@ -36,11 +46,13 @@ def probabilities(one: TextBelief) -> torch.Tensor:
     return spread.log_prob(TEXTS.repeat(n, 1)).view(n, -1).detach()
 
 
-def test_probabilities_of_all_texts_add_up_to_one():
+@either
+def test_probabilities_of_all_texts_add_up_to_one(belief):
     torch.testing.assert_close(probabilities(belief(3)).exp().sum(1), torch.ones(3))
 
 
-def test_beams_find_the_likeliest_texts_of_all():
+@either
+def test_beams_find_the_likeliest_texts_of_all(belief):
     one = belief(5)
     best, order = probabilities(one).sort(descending=True)
     codes, log_prob = one.beams(len(TEXTS))
@@ -54,7 +66,8 @@ def test_more_beams_than_there_are_texts_have_no_probability():
     torch.testing.assert_close(log_prob.exp().sum(1), torch.ones(2))
 
 
-def test_few_beams_find_texts_with_their_own_probabilities_best_first():
+@either
+def test_few_beams_find_texts_with_their_own_probabilities_best_first(belief):
     one = belief(6)
     for k in (1, 2, 3, 5):
         codes, log_prob = one.beams(k)
@@ -64,7 +77,8 @@ def test_few_beams_find_texts_with_their_own_probabilities_best_first():
     assert all(len({tuple(text) for text in row}) == 5 for row in codes.tolist())
 
 
-def test_greedy_is_a_beam_of_one():
+@either
+def test_greedy_is_a_beam_of_one(belief):
     one = belief(8)
     codes, log_prob = one.beams(1)
     said = one.greedy()
@@ -72,7 +86,8 @@ def test_greedy_is_a_beam_of_one():
     torch.testing.assert_close(log_prob[:, 0], said.log_prob)
 
 
-def test_each_token_of_greedy_is_the_likeliest_after_those_before():
+@either
+def test_each_token_of_greedy_is_the_likeliest_after_those_before(belief):
     one = belief(8)
     total = probabilities(one).exp()
     for row, text in enumerate(one.greedy().codes.tolist()):
@@ -93,13 +108,15 @@ def test_the_mode_is_what_was_chosen_greedy_or_the_best_of_the_beams():
     assert not greedy.mode().equal(one.mode())
 
 
-def test_the_search_for_the_best_stops_early_with_the_same_result():
+@either
+def test_the_search_for_the_best_stops_early_with_the_same_result(belief):
     one = belief(20)
     assert one.beams(4, best=1)[0][:, 0].equal(one.beams(4)[0][:, 0])
 
 
+@either
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
-def test_draws_are_as_frequent_as_they_are_likely(temperature):
+def test_draws_are_as_frequent_as_they_are_likely(temperature, belief):
     one, n = belief(1), 20_000
     many = one.pick(torch.zeros(n, dtype=torch.long))
     said = many.draw(temperature, torch.Generator().manual_seed(0))
@@ -209,3 +226,38 @@ def test_log_probabilities_and_their_gradients_are_those_of_torch(dtype, monkeyp
         torch.autograd.grad(ours, given, grad), torch.autograd.grad(theirs, given, grad), strict=True
     ):
         torch.testing.assert_close(one, other, **tolerance)
+
+
+def test_a_text_is_followed_token_by_token_as_far_as_it_agrees():
+    one = belief(1)
+    own = one.writer.by_token(one.h, TEXTS[20:21])[0].exp()
+    same, other = TEXTS[20].clone(), TEXTS[20].clone()
+    other[2] = 9 - other[2]  # the other token of the two there are
+    both = one.recalled(torch.stack([same, other])[None], torch.tensor([[[0.5, 0.25]]]))
+    expected = [0.75 + 0.25 * own[0], 0.75 + 0.25 * own[1], 0.5 + 0.25 * own[2], 0.5 + 0.5 * own[3]]
+    torch.testing.assert_close(both.steps(TEXTS[20:21]).exp(), torch.stack(expected))
+
+
+def test_what_steps_would_be_if_others_were_followed_is_what_they_then_are():
+    one, texts = belief(5), TEXTS[[3, 9, 20, 21, 30]]
+    codes, weights = TEXTS[torch.randint(len(TEXTS), (5, 4))], torch.rand(5, 1, 4) / 4
+    codes[:, 0] = texts
+    told = one.steps_recalled(texts, one.steps(texts), codes, weights)
+    torch.testing.assert_close(told, one.recalled(codes, weights).steps(texts))
+    assert (told > one.steps(texts)).float().mean() > 0.5
+
+
+def test_a_text_that_is_followed_alone_is_said():
+    one, codes = belief(4), TEXTS[[0, 7, 19, 30]]
+    assert one.recalled(codes[:, None], torch.ones(4, 1, 1)).mode().equal(codes)
+    assert one.recalled(codes[:, None], torch.zeros(4, 1, 1)).mode().equal(one.mode())
+
+
+def test_what_is_longer_than_all_that_is_followed_goes_on_by_itself():
+    short = TEXTS[[1, 5]][None].expand(20, 2, L)
+    one, weights = belief(20), torch.full((20, 1, 2), 0.2)
+    wide, narrow = (one.recalled(codes, weights).draw(1.0, torch.manual_seed(0)) for codes in (short, short[:, :, :3]))
+    assert (wide.codes[:, -1] != 0).any()
+    assert wide.codes.equal(narrow.codes)
+    torch.testing.assert_close(wide.log_prob, narrow.log_prob)
+    torch.testing.assert_close(one.recalled(short[:, :, :3], weights).log_prob(narrow.codes), narrow.log_prob)

@@ -63,7 +63,7 @@ def test_what_stands_far_behind_is_not_read() -> None:
 
 
 def test_the_vectors_are_learnt_and_some_are_dropped_while_training() -> None:
-    module = Grams(WORDS.spelling, 8, 64, dropout=0.5).train()
+    module = Grams(WORDS.spelling, 8, 64, blank=0.5).train()
     ids = WORDS.encode(["SM-G901F"])
     first, second = module(ids), module(ids)
     assert not torch.equal(first, second)

@@ -23,12 +23,12 @@ def ids_of(lengths: list[int], width: int, vocabulary: int = 50) -> torch.Tensor
 
 @pytest.fixture
 def reader() -> Reader:
-    return Reader(50, 16, TextConfig(layers=2, heads=2))
+    return Reader(50, 16, TextConfig(layers=2, heads=2, blank=0))
 
 
 @pytest.fixture
 def writer() -> Writer:
-    return Writer(50, 16, TextConfig(layers=2, heads=2))
+    return Writer(50, 16, TextConfig(layers=2, heads=2, blank=0))
 
 
 @given(st.lists(st.integers(0, 200), max_size=12))

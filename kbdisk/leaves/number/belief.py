@@ -21,6 +21,7 @@ from kbdisk.leaves.number.curve import Curve
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.point import Points
 from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.whole import Whole
 
 HALVINGS = 56  # of a quantile's bracket
 NODES = 64  # values that stand for a belief when its entropy is estimated
@@ -31,7 +32,7 @@ FINE = (1e-5, 1e-2)  # in code: no value of others is more, or less, exactly bel
 
 
 @dataclass(frozen=True)
-class NumberBelief:
+class NumberBelief(Whole):
     """A distribution over the number of each of n rows."""
 
     curve: Curve

@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from kbdisk.leaves.text.config import TextConfig
-from kbdisk.leaves.text.decoding import Beams, Choose, Said, Shortest, at_levels, drawing, greedy, say
+from kbdisk.leaves.text.decoding import Beams, Beginnings, Choose, Said, Shortest, at_levels, drawing, greedy, say
+from kbdisk.leaves.text.following import Others
 from kbdisk.leaves.text.writer import Writer
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.words import PAD, Words
 
 TOGETHER = 2048  # texts that are written at once
 
@@ -33,11 +35,30 @@ class TextBelief:
     config: TextConfig
     words: Words
     least: Tensor | None = None  # (n,) characters that what is written has at least; what is scored may have fewer
+    others: Others | None = None  # whose texts may be followed
+    kernels: ClassVar[int] = 1
 
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n, L) -> (n,)"""
-        log_prob: Tensor = self.writer(self.h, codes)
-        return log_prob
+        return self._by_token(codes).sum(1)
+
+    def _by_token(self, codes: Tensor) -> Tensor:
+        own = self.writer.by_token(self.h, codes)
+        return own if self.others is None else self.others.told(codes, own)
+
+    def steps(self, codes: Tensor) -> Tensor:
+        """(s,) log p of each token of some texts (n, L), after those before it."""
+        return self._by_token(codes)[codes != PAD]
+
+    def steps_recalled(self, codes: Tensor, own: Tensor, others: Tensor, weights: Tensor) -> Tensor:
+        """(s,) the same if it was `own` (s,) until so much (n, 1, K) of the mass went to others' texts (n, K, L)."""
+        there = codes != PAD
+        by_token = own.new_zeros(codes.shape).index_put((there,), own)
+        return Others(others, weights[:, 0]).told(codes, by_token)[there]
+
+    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> TextBelief:
+        """Itself where others' texts may be followed: codes (n, K, L), each with so much (n, 1, K) of the mass."""
+        return replace(self, others=Others(codes, weights[:, 0].float()))
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
         """(n, L), a draw each; the temperature is that of each token."""
@@ -67,12 +88,24 @@ class TextBelief:
     def entropy(self) -> Tensor:
         """(n,) an estimate, unbiased: the entropies of the tokens' beliefs along some draws, the same each time."""
         generator = torch.Generator(self.h.device).manual_seed(0)
-        several = replace(self, h=self.h.repeat(self.config.draws, 1), least=None)
-        return several._say(drawing(1.0, generator)).entropy.view(self.config.draws, -1).mean(0)
+        rows = torch.arange(len(self.h), device=self.h.device).repeat(self.config.draws)
+        return (
+            replace(self, least=None)
+            .pick(rows)
+            ._say(drawing(1.0, generator))
+            .entropy.view(self.config.draws, -1)
+            .mean(0)
+        )
 
     def pick(self, rows: Tensor) -> TextBelief:
         """The beliefs about some of the rows."""
-        return replace(self, h=self.h[rows], least=None if self.least is None else self.least[rows])
+        least, others = self.least, self.others
+        return replace(
+            self,
+            h=self.h[rows],
+            least=None if least is None else least[rows],
+            others=None if others is None else others.pick(rows),
+        )
 
     def beam(self, k: int) -> list[list[tuple[str, float]]]:
         """For each row the likeliest texts, at most k, with their log-probabilities; spellings of one text are added."""
@@ -95,8 +128,8 @@ class TextBelief:
         Where only the `best` ones are wanted the others may not have ended yet. Where there are fewer, the rest has -inf.
         """
         parts = [
-            Beams(self.writer.begin(h), len(h), self.config.most, k, shortest, h.device).search(best or k)
-            for h, shortest in self._chunks(max(TOGETHER // k, 1))
+            Beams(part._begun(), len(part.h), self.config.most, k, part._shortest(), part.h.device).search(best or k)
+            for part in self._chunks(max(TOGETHER // k, 1))
         ]
         codes, log_prob = zip(*parts, strict=True)
         return torch.cat(codes), torch.cat(log_prob)
@@ -104,20 +137,28 @@ class TextBelief:
     @torch.no_grad()
     def _say(self, choose: Choose) -> Said:
         parts = [
-            say(self.writer.begin(h), len(h), self.config.most, choose, shortest, h.device)
-            for h, shortest in self._chunks(TOGETHER)
+            say(part._begun(), len(part.h), self.config.most, choose, part._shortest(), part.h.device)
+            for part in self._chunks(TOGETHER)
         ]
         return Said(
             *(torch.cat(each) for each in zip(*((one.codes, one.log_prob, one.entropy) for one in parts), strict=True))
         )
 
-    def _chunks(self, rows: int) -> list[tuple[Tensor, Shortest | None]]:
+    def _chunks(self, rows: int) -> Iterator[TextBelief]:
         """What is written at once."""
-        hs = self.h.split(rows)
+        if len(self.h) <= rows:
+            return iter([self])
+        return map(self.pick, torch.arange(len(self.h), device=self.h.device).split(rows))
+
+    def _begun(self) -> Beginnings:
+        """Texts of which nothing has been said."""
+        texts = self.writer.begin(self.h)
+        return texts if self.others is None else self.others.begun(texts)
+
+    def _shortest(self) -> Shortest | None:
         if self.least is None:
-            return [(h, None) for h in hs]
-        lengths, begins = (each.to(self.h.device) for each in (self.words.lengths, self.words.begins))
-        return [(h, Shortest(least, lengths, begins)) for h, least in zip(hs, self.least.split(rows), strict=True)]
+            return None
+        return Shortest(self.least, *(each.to(self.h.device) for each in (self.words.lengths, self.words.begins)))
 
 
 def _sum(one: float, other: float) -> float:

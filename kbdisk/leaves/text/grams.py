@@ -32,7 +32,7 @@ class Grams(nn.Module):
     drawings: Tensor
     power: Tensor
 
-    def __init__(self, spelling: Sequence[bytes], width: int, buckets: int, dropout: float = 0.0) -> None:
+    def __init__(self, spelling: Sequence[bytes], width: int, buckets: int, blank: float = 0.0) -> None:
         """`spelling`: the bytes of each token."""
         super().__init__()
         self.table = nn.Parameter(torch.randn(buckets, width) * START)
@@ -43,7 +43,7 @@ class Grams(nn.Module):
         self._keep("length", torch.tensor([len(piece) for piece in spelt], dtype=torch.long))
         self._keep("drawings", torch.tensor([[draw(byte) for byte in range(256)] for draw in DRAWINGS]))
         self._keep("power", torch.full((READ,), ODD).cumprod(0))
-        self.dropout = dropout
+        self.blank = blank
 
     def _keep(self, name: str, tensor: Tensor) -> None:
         self.register_buffer(name, tensor, persistent=False)
@@ -51,8 +51,8 @@ class Grams(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """(n, L) token ids, 0 where a text has ended -> (n, D)"""
         row, gram = self.found(ids)
-        if self.training and self.dropout:
-            kept = torch.rand(len(row), generator=source(), device=row.device) >= self.dropout
+        if self.training and self.blank:
+            kept = torch.rand(len(row), generator=source(), device=row.device) >= self.blank
             row, gram = row[kept], gram[kept]
         row, order = row.sort(stable=True)
         count = row.bincount(minlength=len(ids))

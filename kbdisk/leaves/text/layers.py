@@ -114,16 +114,16 @@ class Transformer(nn.Module):
 class Tokens(nn.Module):
     """What stands at each place of a text: a learnt vector for the token, and sines for the place."""
 
-    def __init__(self, vocabulary: int, width: int, dropout: float) -> None:
+    def __init__(self, vocabulary: int, width: int, blank: float) -> None:
         super().__init__()
         self.table = nn.Embedding(vocabulary, width)
-        self.width, self.dropout = width, dropout
+        self.width, self.blank = width, blank
 
     def forward(self, tokens: Tensor, packing: Packing) -> Tensor:
         """(T,) -> (T, D). While training some tokens are blank, at the price of one draw for each."""
         x: Tensor = self.table(tokens)
-        if self.training and self.dropout:
-            kept = torch.rand(len(x), 1, generator=source(), device=x.device) >= self.dropout
+        if self.training and self.blank:
+            kept = torch.rand(len(x), 1, generator=source(), device=x.device) >= self.blank
             x = x * kept
         longest = max((length for _, length in packing.buckets), default=0)
         return x + self.places(longest)[packing.place]

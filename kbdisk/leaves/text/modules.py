@@ -30,8 +30,8 @@ def build_reader(setting: Setting, encoder: SentenceEncoder | None = None) -> nn
         encoder = load_sentence_encoder(config.sentence_encoder)
     if encoder is not None:
         return SentenceReader(encoder, words, setting.width)
-    grams = Grams(words.spelling, setting.width, config.grams, setting.dropout) if config.grams else None
-    return Reader(len(words), setting.width, config, setting.base, setting.dropout, grams)
+    grams = Grams(words.spelling, setting.width, config.grams, config.blank) if config.grams else None
+    return Reader(len(words), setting.width, config, setting.base, grams)
 
 
 class TextEncoder(nn.Module):
@@ -67,7 +67,7 @@ class TextDecoder(nn.Module):
         self.blocks = nn.ModuleList(
             GLUBlock(setting.sets, setting.width, dropout=setting.dropout) for _ in range(setting.blocks)
         )
-        self.writer = Writer(len(self.words), setting.width, setting.config, setting.base, setting.dropout)
+        self.writer = Writer(len(self.words), setting.width, setting.config, setting.base)
         self.register_buffer("least", torch.tensor([codec.min_length for codec in codecs]), persistent=False)  # (S,)
         self.bounded = any(codec.min_length for codec in codecs)
 

@@ -28,12 +28,11 @@ class Reader(nn.Module):
         width: int,
         config: TextConfig,
         base: int = 64,
-        dropout: float = 0.0,
         grams: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.grams = grams
-        self.tokens = Tokens(vocabulary, width, dropout)
+        self.tokens = Tokens(vocabulary, width, config.blank)
         self.transformer = Transformer(width, config, base)
 
     def forward(self, ids: Tensor) -> Tensor:

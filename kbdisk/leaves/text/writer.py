@@ -33,22 +33,26 @@ class Writer(nn.Module):
     # DIFF(paper): one writer for all text properties, told apart by the vector; the GLU blocks before it are of each.
     # DIFF(paper): the vector is added at every place, not only put before the first: no place is far from it.
 
-    def __init__(self, vocabulary: int, width: int, config: TextConfig, base: int = 64, dropout: float = 0.0) -> None:
+    def __init__(self, vocabulary: int, width: int, config: TextConfig, base: int = 64) -> None:
         super().__init__()
-        self.tokens = Tokens(vocabulary, width, dropout)
+        self.tokens = Tokens(vocabulary, width, config.blank)
         self.transformer = Transformer(width, config, base)
         self.scores = nn.Linear(width, vocabulary - SPECIAL)
 
     def forward(self, h: Tensor, ids: Tensor) -> Tensor:
         """(n, D), (n, L) -> (n,) how likely these ids are, the end included where they have it."""
+        return self.by_token(h, ids).sum(1)
+
+    def by_token(self, h: Tensor, ids: Tensor) -> Tensor:
+        """(n, D), (n, L) -> (n, L) how likely each is after those before it; 0 beyond a text's end."""
         packing = packed((ids != PAD).sum(1))
         said = packing.take(ids)  # (T,)
         read = packing.take(F.pad(ids[:, :-1], (1, 0), value=BOS))  # (T,)
         x = self.tokens(read, packing) + h[packing.row]  # (T, D)
-        x, row = self.transformer(x, packing, causal=True), packing.row
+        x, row, place = self.transformer(x, packing, causal=True), packing.row, packing.place
         if packing.real is not None:
-            x, said, row = x[packing.real], said[packing.real], row[packing.real]
-        return h.new_zeros(len(h), dtype=torch.float32).index_add(0, row, self._log_prob(x, said))
+            x, said, row, place = (one[packing.real] for one in (x, said, row, place))
+        return torch.zeros(ids.shape, device=h.device).index_put((row, place), self._log_prob(x, said))
 
     def _log_prob(self, x: Tensor, said: Tensor) -> Tensor:
         """(T, D), (T,) -> (T,)"""

@@ -1,0 +1,18 @@
+"""Beliefs that tell a value in one step: what that step would be if others had so much of the mass is what it then is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kbdisk.leaves.category import CategoryBelief
+
+
+@pytest.mark.parametrize("mass", [0.0, 0.3, 1.0])
+def test_what_a_step_would_be_is_what_it_then_is(mass):
+    belief = CategoryBelief(torch.randn(6, 5).log_softmax(1))
+    codes, others = torch.randint(5, (6,)), torch.randint(5, (6, 3))
+    others[:, 0] = codes
+    weights = mass * torch.rand(6, 1, 3, dtype=torch.float64).softmax(2)
+    told = belief.steps_recalled(codes, belief.steps(codes), others, weights)
+    torch.testing.assert_close(told.float(), belief.recalled(others, weights).steps(codes), atol=1e-5, rtol=1e-5)
