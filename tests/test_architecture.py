@@ -26,6 +26,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["diffusion"],
     ["memory", "council"],
     ["likelihood", "estimates", "marginals", "trust"],
+    ["forest"],
     ["metrics"],
     ["constants"],
     ["scoring"],

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kbdisk.forest.config import by_size, threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
 
 Settings: TypeAlias = Mapping[str, Any]  # by CatBoost's names
 
-BY_SIZE: tuple[tuple[int, dict[str, Any]], ...] = (  # from so many values on
-    (5000, {"iterations": 2000, "depth": 7, "learning_rate": 0.06}),
-    (1000, {"iterations": 1500, "depth": 6, "learning_rate": 0.06}),
-    (200, {"iterations": 800, "depth": 6, "learning_rate": 0.05}),
-    (0, {"iterations": 300, "depth": 4, "learning_rate": 0.05}),
-)
 LABELS = 10  # with more of them trees become fewer, and steps larger: each tree is one of every label
 MANY = 20  # labels; with more of them trees see categories as they are, not by how often each label stands beside each
 PLAIN: dict[str, Any] = {
@@ -116,7 +111,7 @@ def said(booster: CatBoost, table: pandas.DataFrame, kind: str) -> np.ndarray[An
 
 def settings_for(values: int, labels: int = 1) -> dict[str, Any]:
     """The fixed settings where there are so many values to learn from, of so many labels."""
-    found = dict(next(settings for least, settings in BY_SIZE if values >= least))
+    found = by_size(values)
     share = min(1.0, max(FEWEST, LABELS / labels))
     found["iterations"] = max(1, round(share * found["iterations"]))
     found["learning_rate"] = min(LARGEST, found["learning_rate"] / share)
@@ -136,9 +131,3 @@ def drawn(draw: random.Random, loss: str) -> dict[str, Any]:
     if loss == "MAE":  # of which CatBoost finds leaves exactly, at once
         del found["leaf_estimation_iterations"]
     return found
-
-
-def threads() -> int:
-    """How many threads may work: as OMP_NUM_THREADS says, or all of the cores."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return int(told) if told.isdecimal() and int(told) else len(os.sched_getaffinity(0))

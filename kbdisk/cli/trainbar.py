@@ -67,9 +67,9 @@ class _Bar:
         if progress.measure is not None:
             self.table = _table(progress.measure)
         which = _which(progress, " {}")
-        if progress.remembered is not None:
-            done, of = progress.remembered
-            self.bar.update(self.task, completed=done, total=of, description=f"remembering{which}")
+        if progress.after is not None:
+            doing, done, total = progress.after
+            self.bar.update(self.task, completed=done, total=total, description=f"{doing}{which}")
             return
         doing = "looking back" if progress.ended else f"training{which}"
         self.bar.update(

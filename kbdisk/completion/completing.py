@@ -80,7 +80,6 @@ class Completing(Iterator[Completion]):
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self._learn_unique()
         rest, number = iter(self.entities), 0
-        self.trained.network.eval()
         while chunk := list(islice(rest, ENTITIES)):
             asked, number = self._filled(chunk, filler, evidence, number, placing)
             for entity in chunk:

@@ -28,6 +28,7 @@ from kbdisk.entity import Completion, Path, show
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
+from kbdisk.training import forests
 from kbdisk.training.remembered import to_bytes
 from kbdisk.training.trained import Trained
 
@@ -35,7 +36,7 @@ SHORT = 12  # digits of a model's hash
 
 
 def fingerprint(trained: Trained) -> str:
-    """A short hash of a model's weights, and of what it remembers."""
+    """A short hash of a model's weights, of what it remembers, and of its trees."""
     digest = hashlib.sha256()
     for member in trained.members:
         for name, one in sorted(member.network.state_dict().items()):
@@ -43,6 +44,8 @@ def fingerprint(trained: Trained) -> str:
             digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         if member.memory is not None:
             digest.update(to_bytes(member.memory))
+    if trained.forest is not None:
+        digest.update(forests.to_bytes(trained.forest))
     return digest.hexdigest()[:SHORT]
 
 

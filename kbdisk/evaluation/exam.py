@@ -90,7 +90,6 @@ class Exam:
     def cases(self, given: float | None = None, told: Told | None = None) -> Iterator[Case]:
         """What is said of every value, given all others or a share of them."""
         codec, model, marginals = self.trained.codec, self.trained.believer, Marginals(self.trained.codec)
-        self.trained.network.eval()
         done = 0
         for one, visible in self.turns(given):
             found = cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible))

@@ -8,6 +8,7 @@
     habits.json         how their values are written, where that is known
     memory.safetensors  what is remembered of their values, where that is worth it
     model-2.safetensors, memory-2.safetensors, ...  the same of other networks, where there are several
+    forest.safetensors  the trees that have a say beside them, where they are worth it
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -36,9 +37,16 @@ MEMBERS = tuple(  # each network's weights, and what it remembers
 )
 WEIGHTS, MEMORY = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
+FOREST = "forest.safetensors"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
-OPTIONAL = (WORDS, HABITS, MEMORY, *(name for one in MEMBERS[1:] for name in one))  # needed where config.json has them
+OPTIONAL = (
+    WORDS,
+    HABITS,
+    FOREST,
+    MEMORY,
+    *(name for one in MEMBERS[1:] for name in one),
+)  # needed where config.json has them
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.

@@ -18,17 +18,19 @@ import torch
 
 from kbdisk.codec import Codec
 from kbdisk.errors import CheckpointError, SchemaError
+from kbdisk.forest import Forest
 from kbdisk.leaves.words import Words
 from kbdisk.memory import Memory
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
-from kbdisk.training import remembered, swapping, weights
+from kbdisk.training import forests, remembered, swapping, weights
 from kbdisk.training.card import markdown
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum
 from kbdisk.training.files import (
     CARD,
     CODEC,
+    FOREST,
     FORMAT,
     HABITS,
     MEMBERS,
@@ -78,7 +80,8 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         constants=metrics["constants"],
         facts=files.config["facts"],
     )
-    return Trained(codec, first.network, run, record, _shapes(files, codec), first.memory, tuple(others))
+    shapes, forest = _shapes(files, codec), _forest(files, codec, device)
+    return Trained(codec, first.network, run, record, shapes, first.memory, tuple(others), forest)
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -102,6 +105,8 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     }
     if codec.words is not None:
         files[WORDS] = codec.words.to_bytes()
+    if trained.forest is not None:
+        files[FOREST] = forests.to_bytes(trained.forest)
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
@@ -136,6 +141,7 @@ def _config(trained: Trained) -> Told:
         "validation": len(record.validation),
         "networks": len(trained.members),
         "remembered": sum(len(one.memory or ()) for one in trained.members),
+        "forests": len(trained.forest or ()),
     }
     told = {
         "kbdisk": version("kbdisk"),
@@ -197,8 +203,15 @@ def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iter
     """The networks, and what they remember."""
     for network, memory in MEMBERS:
         if files.has(network):
-            read = _network(files, codec, run, network).to(device).eval()
+            read = _network(files, codec, run, network).to(device)
             yield Member(read, _memory(files, codec, device, memory))
+
+
+def _forest(files: Files, codec: Codec, device: torch.device) -> Forest | None:
+    if not files.has(FOREST):
+        return None
+    with files.understood(FOREST):
+        return forests.read(files.sound(FOREST), codec, device)
 
 
 def _memory(files: Files, codec: Codec, device: torch.device, name: str) -> Memory | None:

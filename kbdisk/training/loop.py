@@ -32,7 +32,7 @@ from kbdisk.training.optimizer import optimizer
 from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
-from kbdisk.training.state import Progress, State, Watch, finite
+from kbdisk.training.state import After, Progress, State, Watch, finite
 
 KEPT = 0.97  # of a time budget: the rest is for steps that take longer than those that were timed
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
@@ -274,7 +274,7 @@ class Trainer:
 
         def told(done: int, of: int) -> None:
             spent = state.seconds + time.monotonic() - begun
-            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, remembered=(done, of)))
+            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, after=After("remembering", done, of)))
 
         memory = remember(self.network, self.tokens, self.held_out, config, self.run.seed, told)
         state.seconds += time.monotonic() - begun

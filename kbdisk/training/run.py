@@ -23,6 +23,7 @@ from kbdisk.codec import CodecConfig
 from kbdisk.codec.config import EvidenceConfig
 from kbdisk.codec.slots import BY_NAME
 from kbdisk.errors import ConfigError
+from kbdisk.forest.config import ForestConfig
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
@@ -46,6 +47,7 @@ class Run:
     hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", everything=0.1, nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
+    forest: ForestConfig = field(default_factory=ForestConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
@@ -82,9 +84,17 @@ class Run:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
-        tables = {"model": ModelConfig, "hiding": Hiding, "train": TrainConfig, "memory": MemoryConfig}
-        made = {name: kind(**data[name]) for name, kind in tables.items()}
+        made = {name: kind(**data[name]) for name, kind in TABLES.items()}
         return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **made)
+
+
+TABLES: dict[str, Any] = {
+    "model": ModelConfig,
+    "hiding": Hiding,
+    "train": TrainConfig,
+    "memory": MemoryConfig,
+    "forest": ForestConfig,
+}
 
 
 def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
@@ -138,8 +148,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
     },
     "best": {
-        "model": ModelConfig(width=256, layers=3),
-        "train": TrainConfig(members=2, course="plateau", seconds=3600, smoothing=0.999),
+        "model": ModelConfig(width=0),
+        "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=3600),
+        "forest": ForestConfig(share=0.15),
     },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
     # 50 components, untied. The loss, the masks and the blocks as in its code; nothing that it does not have.

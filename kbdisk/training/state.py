@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kbdisk.training.looking import Look
 
@@ -28,6 +28,14 @@ class State:
     stopped: str = ""  # why it cannot go on
 
 
+class After(NamedTuple):
+    """What is done after the last step, and how far that is."""
+
+    doing: str
+    done: int
+    total: int
+
+
 @dataclass(frozen=True)
 class Progress:
     """What a watcher is told after each step."""
@@ -40,7 +48,7 @@ class Progress:
     ended: bool = False  # whether it was the last
     measure: Callable[[], list[dict[str, Any]]] | None = None  # how wrong answers are by now, for whoever wants to know
     member: tuple[int, int] = (1, 1)  # which of how many networks
-    remembered: tuple[int, int] | None = None  # entities of how many, once what they have is looked up
+    after: After | None = None  # once there are no more steps
 
 
 Watch = Callable[[Progress], None]

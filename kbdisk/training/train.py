@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +14,7 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
+from kbdisk.forest import grow
 from kbdisk.randomness import mixed
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
@@ -22,10 +25,11 @@ from kbdisk.training.loop import Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
-from kbdisk.training.state import Progress, Watch
+from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
 SHORTEST = 120.0  # seconds of a network's training, or there are fewer of them
+GROWING = "growing trees"
 APART = 2  # what other networks' seeds are mixed with
 
 
@@ -65,13 +69,38 @@ def train(
             trainers.append(trainer)
     first, *others = members
     record, shapes = _record(trainers, data, source or {}), Shapes.learn(schema, entities)
-    return Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
+    trained = Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
+    return _with_forest(trained, data, device, watch)
+
+
+def _with_forest(trained: Trained, data: Data, device: torch.device, watch: Watch) -> Trained:
+    """A model with the trees that are worth it."""
+    run, facts, begun = trained.run, trained.record.facts, time.monotonic()
+    seconds = None if run.train.seconds is None else run.forest.share * run.train.seconds
+
+    def told(done: int, total: int) -> None:
+        spent = facts["seconds"] + time.monotonic() - begun
+        watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=After(GROWING, done, total)))
+
+    forest = grow(
+        trained.believer,
+        data.codec,
+        data.training.to(device),
+        data.validation.to(device),
+        run.forest,
+        seed=run.seed,
+        seconds=seconds,
+        told=told,
+    )
+    facts["seconds"] = round(facts["seconds"] + time.monotonic() - begun, 1)
+    return replace(trained, forest=forest)
 
 
 def several(run: Run) -> list[Run]:
     """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short."""
     count, seconds = run.train.members, run.train.seconds
     if seconds is not None:
+        seconds *= 1 - run.forest.share
         count = min(count, max(int(seconds / SHORTEST), 1))
     train = replace(run.train, seconds=None if seconds is None else seconds / count)
     return [

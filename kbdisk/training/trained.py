@@ -12,6 +12,7 @@ from kbdisk.codec import Codec
 from kbdisk.council import Council
 from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
+from kbdisk.forest import Forest, Guided
 from kbdisk.graph import Graph
 from kbdisk.memory import Memory, Remembering
 from kbdisk.network.disk import DiSK
@@ -58,6 +59,11 @@ class Trained:
     shapes: Shapes | None = None  # how the values that it was trained on are written
     memory: Memory | None = None  # what the network remembers of what it was trained on
     others: tuple[Member, ...] = ()  # networks that were trained as well, from other beginnings
+    forest: Forest | None = None  # trees that have a say beside the networks
+
+    def __post_init__(self) -> None:
+        for one in self.members:
+            one.network.eval()
 
     @property
     def schema(self) -> Schema:
@@ -71,12 +77,13 @@ class Trained:
 
     @property
     def believer(self) -> Model:
-        """What is asked for beliefs about entities that there are: all networks, and what they remember.
+        """What is asked for beliefs about entities that there are: all networks, what they remember, and the trees.
 
         The first network alone is asked about those that there are not, which are not to be copies.
         """
         models = [one.model for one in self.members]
-        return models[0] if len(models) == 1 else Council(models)
+        council = models[0] if len(models) == 1 else Council(models)
+        return council if self.forest is None else Guided(council, self.forest)
 
     @property
     def device(self) -> torch.device:

@@ -185,10 +185,10 @@ def test_the_watcher_is_told_how_far_it_is():
     own, known = twins()
     seen: list[Progress] = []
     train(own, known, tiny_run(), CPU, seen.append)
-    told = [one.remembered for one in seen if one.remembered is not None]
+    told = [one.after for one in seen if one.after is not None]
     assert told
     assert told == sorted(told)
-    assert told[-1] == (PAIRS, PAIRS)
+    assert told[-1] == ("remembering", PAIRS, PAIRS)
 
 
 @pytest.mark.parametrize("name", ["nearest", "values", "rounds", "prior"])

@@ -272,6 +272,10 @@ class NumberBelief(Whole):
             answer = (torch.cat([self.answers(), self.numbers(codes)], 1) * said).sum(1)
         return NumberBelief(curve, shares.clamp(min=TINY).log().float(), self.slot, self.tables, None, answer)
 
+    def answering(self, answer: Tensor) -> NumberBelief:
+        """Itself where it is known what has the least squared error: (n,) float64."""
+        return replace(self, answer=self.tables.bounded(self.slot, answer[:, None])[:, 0])
+
     def averaged(self, others: Sequence[NumberBelief]) -> NumberBelief:
         """The mean of all; the answer, too, where it was learnt."""
         every = [self, *others]

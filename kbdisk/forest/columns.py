@@ -1,0 +1,67 @@
+"""What is visible of entities as rows of a table: a column for each number, one for each of a property's commonest labels.
+
+B entities   T tokens   F columns   S slots
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kbdisk.batch import Batch
+
+NUMBERS, LABELS = ("number",), ("category", "link")  # the kinds that columns are of
+SEVERAL = 64  # labels of one property that have columns, at most
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns there are, those of one slot side by side."""
+
+    slot: Tensor  # (F,) ascending
+    label: Tensor  # (F,) whose column it is, of the slot's labels; -1: of a number
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+    def of(self, slots: Tensor, *, but: int) -> Tensor:
+        """(f,) which columns are of these slots (s,), and not of that one."""
+        return (torch.isin(self.slot, slots) & (self.slot != but)).nonzero()[:, 0]
+
+    def table(self, batch: Batch, visible: Tensor) -> Tensor:
+        """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column has 1 where it is that, else 0."""
+        table = torch.full((batch.size, len(self)), torch.nan, device=self.slot.device)
+        for kind in batch.spans.keys() & {*NUMBERS, *LABELS}:
+            start, end = batch.spans[kind]
+            own = visible[start:end].nonzero()[:, 0]
+            slot, entity = batch.slot[start + own], batch.entity[start + own]
+            first, last = torch.searchsorted(self.slot, slot), torch.searchsorted(self.slot, slot, right=True)
+            row = torch.arange(len(own), device=own.device).repeat_interleave(last - first)
+            within = torch.arange(len(row), device=own.device) - ((last - first).cumsum(0) - (last - first))[row]
+            column = first[row] + within
+            codes = batch.values[kind][own[row]]
+            told = codes[:, 0] if kind in NUMBERS else codes == self.label[column]
+            table[entity[row], column] = told.float()
+        return table
+
+    @classmethod
+    def fitted(cls, batch: Batch, most: int) -> Columns:
+        """The fullest columns of what is known of some entities."""
+        found: list[tuple[int, int, int]] = []  # how full, slot, label
+        for kind in batch.spans.keys() & {*NUMBERS, *LABELS}:
+            start, end = batch.spans[kind]
+            known = batch.known[start:end]
+            slots, codes = batch.slot[start:end][known], batch.values[kind][known]
+            for one in slots.unique().tolist():
+                of = codes[slots == one]
+                if kind in NUMBERS:
+                    found.append((len(of), one, -1))
+                else:
+                    labels, counts = of[of >= 0].unique(return_counts=True)
+                    common = counts.argsort(descending=True, stable=True)[:SEVERAL]
+                    found += [(int(counts[at]), one, int(labels[at])) for at in common]
+        kept = sorted((slot, label) for _, slot, label in sorted(found, reverse=True)[:most])
+        slot, label = torch.tensor(kept, dtype=torch.long).view(-1, 2).unbind(1)
+        return cls(slot.contiguous(), label.contiguous())

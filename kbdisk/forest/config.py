@@ -1,0 +1,42 @@
+"""What can be chosen about boosted trees, and what is chosen where nobody does."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+BY_SIZE: tuple[tuple[int, dict[str, Any]], ...] = (  # from so many values on, by CatBoost's names
+    (5000, {"iterations": 2000, "depth": 7, "learning_rate": 0.06}),
+    (1000, {"iterations": 1500, "depth": 6, "learning_rate": 0.06}),
+    (200, {"iterations": 800, "depth": 6, "learning_rate": 0.05}),
+    (0, {"iterations": 300, "depth": 4, "learning_rate": 0.05}),
+)
+
+
+@dataclass(frozen=True)
+class ForestConfig:
+    """Which properties trees tell as well, and how long they may grow."""
+
+    share: float = 0.0  # of a time budget that trees may take; 0: there are none
+    values: int = 1 << 17  # of known entities that they learn from, at most
+    labels: int = 16  # of a property that they tell, at most
+    columns: int = 512  # that they see, at most: the fullest
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1:
+            raise ValueError(f"share: expected at least 0 and less than 1, got {self.share!r}")
+        for name in ("values", "labels", "columns"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
+
+
+def by_size(values: int) -> dict[str, Any]:
+    """The settings where there are so many values to learn from; a copy."""
+    return dict(next(settings for least, settings in BY_SIZE if values >= least))
+
+
+def threads() -> int:
+    """How many threads may work: as OMP_NUM_THREADS says, or all of the cores."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return int(told) if told.isdecimal() and int(told) else len(os.sched_getaffinity(0))

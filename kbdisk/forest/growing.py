@@ -1,0 +1,193 @@
+"""How forests grow: CatBoost learns each property from all others, and held-out values tell what its trees are worth.
+
+Every value is hidden alone once, and every composite as a whole, as it is when a model is asked for it.
+
+n values of one slot   F columns   K labels
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Generator, Tensor
+
+from kbdisk.codec import Codec
+from kbdisk.diffusion import Model
+from kbdisk.estimates import decoded
+from kbdisk.forest.columns import LABELS, NUMBERS, Columns
+from kbdisk.forest.config import ForestConfig, by_size, threads
+from kbdisk.forest.forest import Forest, Grown
+from kbdisk.forest.trees import Trees
+from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.memory.learning import Question, parts, questions, some, usual
+from kbdisk.memory.memory import by_place
+from kbdisk.memory.weighing import least, masses, squares
+from kbdisk.tokens import Tokens
+
+if TYPE_CHECKING:
+    from catboost import CatBoost
+
+FEW = 50  # known values of a slot: of fewer there are no trees, nor are they judged by fewer held-out ones
+WORTH = 0.02  # of an answer, or of the mass: what trees are worth at least, or they are not kept
+PRIOR = 1.0  # held-out values that each of two experts has to itself
+
+Told = Callable[[int, int], None]  # how many properties have their trees, of how many
+
+
+@dataclass
+class Known:
+    """Known values of one slot, with what was visible beside each."""
+
+    rows: list[Tensor] = field(default_factory=list)  # (n, F)
+    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
+
+
+@torch.no_grad()
+def grow(
+    model: Model,
+    codec: Codec,
+    tokens: Tokens,
+    held_out: Tokens,
+    config: ForestConfig,
+    *,
+    seed: int,
+    seconds: float | None = None,
+    told: Told | None = None,
+) -> Forest | None:
+    """The trees that are worth it beside a model, as what is held out has it; None if none are, or none are wanted."""
+    if not config.share or not len(held_out):
+        return None
+    generator = Generator(tokens.slot.device).manual_seed(seed)
+    chosen = some(tokens, config.values, generator)
+    columns = Columns.fitted(tokens.batch(chosen), config.columns)
+    known = _known(tokens, chosen, columns, generator)
+    grown: dict[int, Grown] = {}
+    begun, total = time.monotonic(), len(known)
+    for done, (slot, own) in enumerate(sorted(known.items())):
+        left = None if seconds is None else (seconds - (time.monotonic() - begun)) / (total - done)
+        one = _grown(codec, slot, own, columns, config, seed, left)
+        if one is not None:
+            grown[slot] = one
+        own.rows.clear()
+        if told is not None:
+            told(done + 1, total)
+    forest = _judged(Forest(columns, usual(tokens), grown), model, held_out, generator)
+    return forest if forest.slots else None
+
+
+# ---------------------------------------------------------------- what is learnt
+
+
+def _asked(tokens: Tokens, chosen: Tensor, generator: Generator) -> Iterator[Question]:
+    for part in parts(tokens, chosen):
+        yield from questions(tokens.batch(part), 0, generator)
+
+
+def _known(tokens: Tokens, chosen: Tensor, columns: Columns, generator: Generator) -> Mapping[int, Known]:
+    """Every value of these entities that trees can tell, by its slot."""
+    found: dict[int, Known] = defaultdict(Known)
+    for batch, hidden, level in _asked(tokens, chosen, generator):
+        table = columns.table(batch, hidden.visible)
+        for kind in batch.spans.keys() & {*NUMBERS, *LABELS}:
+            start, end = batch.spans[kind]
+            asked = start + hidden.asked[start:end].nonzero()[:, 0]
+            entity, codes = batch.entity[asked], batch.values[kind][asked - start]
+            for (slot, _), rows in by_place(batch.slot[asked], level[entity]):
+                found[slot].rows.append(table[entity[rows]])
+                found[slot].codes.append(codes[rows])
+    return {slot: one for slot, one in found.items() if sum(map(len, one.codes)) >= FEW}
+
+
+def _grown(
+    codec: Codec, slot: int, known: Known, columns: Columns, config: ForestConfig, seed: int, seconds: float | None
+) -> Grown | None:
+    """The trees of one slot, on their way for so long; nobody knows yet what they are worth."""
+    codes = torch.cat(known.codes)
+    labels, truth = codes.new_zeros(0, dtype=torch.long), codes[:, 0] if codes.dim() > 1 else codes
+    if codec.slots[slot].kind in NUMBERS:
+        numbers = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
+        truth = torch.tensor([float(one) for one in numbers], dtype=torch.float64)
+    else:
+        labels, truth = codes[codes >= 0].unique(), codes
+    if len(truth.unique()) < 2 or len(labels) > config.labels:
+        return None
+    same = torch.tensor([n for n, one in enumerate(codec.slots) if one.of == codec.slots[slot].of])
+    seen = columns.of(same.to(codes.device), but=slot)
+    x = torch.cat([rows[:, seen] for rows in known.rows])
+    if len(labels):
+        there = codes >= 0
+        x, truth = x[there], torch.searchsorted(labels, codes[there])
+    differs = (x.nan_to_num(torch.inf) != x[:1].nan_to_num(torch.inf)).any(0)
+    x, seen = x[:, differs], seen[differs]
+    if not len(seen):
+        return None
+    trees = Trees.of(_boosted(x, truth, len(labels), seed, seconds)).to(codes.device)
+    return Grown(trees, seen, labels, torch.ones((), dtype=torch.float64, device=codes.device))
+
+
+def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | None) -> CatBoost:
+    from catboost import CatBoost, Pool
+
+    settings: dict[str, Any] = {
+        **by_size(len(truth)),
+        "loss_function": "MultiClass" if labels else "RMSE",
+        "random_seed": seed % (1 << 31),
+        "thread_count": threads(),
+        "allow_writing_files": False,
+        "logging_level": "Silent",
+    }
+    watched = {} if seconds is None else {"callbacks": [_Until(time.monotonic() + seconds)]}
+    return CatBoost(settings).fit(Pool(x.cpu().numpy(), truth.cpu().numpy()), **watched)
+
+
+@dataclass(frozen=True)
+class _Until:
+    """CatBoost asks it after each tree whether to go on."""
+
+    end: float
+
+    def after_iteration(self, info: Any) -> bool:
+        return time.monotonic() < self.end
+
+
+# ---------------------------------------------------------------- what it is worth
+
+
+def _judged(forest: Forest, model: Model, held_out: Tokens, generator: Generator) -> Forest:
+    """The trees that are worth it, with what they are worth."""
+    numbers: dict[int, list[Tensor]] = defaultdict(list)  # (n, 2) errors of the model and of the trees
+    chances: dict[int, list[Tensor]] = defaultdict(list)  # (n, 2) what they gave to the truth
+    every = torch.arange(len(held_out), device=held_out.slot.device)
+    for batch, hidden, level in _asked(held_out, every, generator):
+        table = forest.columns.table(batch, hidden.visible)
+        for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
+            entity = batch.entity[one.tokens]
+            for (slot, _), rows in by_place(batch.slot[one.tokens], level[entity]):
+                if slot not in forest.slots:
+                    continue
+                grown, codes = forest.slots[slot], batch.values[kind][one.rows[rows]]
+                said = grown.tell(table[entity[rows]])
+                belief = one.belief.pick(rows)
+                if isinstance(belief, NumberBelief):
+                    truth = belief.numbers(codes[:, None])[:, 0]
+                    numbers[slot].append(torch.stack([belief.expected(), said], 1) - truth[:, None])
+                elif isinstance(belief, CategoryBelief):
+                    of_trees = (said * (codes[:, None] == grown.labels)).sum(1)
+                    chances[slot].append(torch.stack([belief.log_prob(codes).double().exp(), of_trees], 1))
+    shares = {slot: least(squares(torch.cat(several)))[1] for slot, several in numbers.items() if _many(several)}
+    for slot, several in chances.items():
+        if _many(several):
+            every_one = torch.cat(several)
+            shares[slot] = masses(every_one, torch.full_like(every_one[0], PRIOR))[1]
+    kept = {slot: replace(forest.slots[slot], share=share) for slot, share in shares.items() if share > WORTH}
+    return replace(forest, slots=kept)
+
+
+def _many(several: list[Tensor]) -> bool:
+    return sum(map(len, several)) >= FEW

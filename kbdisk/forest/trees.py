@@ -1,0 +1,75 @@
+"""Boosted trees as plain tensors: what CatBoost has grown, asked without it, and kept as numbers alone.
+
+Every tree asks the same question of all rows at each of its levels: is this column above that border? The answers are
+the digits of a leaf's number.
+
+n rows   F columns   T trees   d levels   K numbers of a leaf
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from catboost import CatBoost
+
+ROOM = 1 << 22  # answers at once
+
+
+@dataclass(frozen=True)
+class Trees:
+    """All trees that tell one property."""
+
+    column: Tensor  # (T, d)
+    border: Tensor  # (T, d) float32; infinite where a tree has fewer levels
+    leaves: Tensor  # (T, 2 ** d, K) float32
+    start: Tensor  # (K,) float64
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, F) float32, NaN where nothing is known -> (n, K) float64"""
+        T, d = self.column.shape
+        digit = torch.arange(d, device=x.device)
+        tree = torch.arange(T, device=x.device)
+        found = []
+        for rows in x.split(max(ROOM // max(T * d, 1), 1)):
+            above = rows[:, self.column] > self.border  # (n, T, d): nothing is above a border where nothing is known
+            leaf = (above.long() << digit).sum(2)  # (n, T)
+            found.append(self.leaves[tree, leaf].sum(1, dtype=torch.float64))
+        return torch.cat(found) + self.start
+
+    def to(self, device: torch.device) -> Trees:
+        """Itself on a device."""
+        return Trees(*(one.to(device) for one in vars(self).values()))
+
+    @classmethod
+    def of(cls, booster: CatBoost) -> Trees:
+        """What a CatBoost of columns that are all numbers has learnt."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "trees.json"
+            booster.save_model(str(file), format="json")
+            told = json.loads(file.read_bytes())
+        scale, start = told["scale_and_bias"]
+        return cls._read(told["oblivious_trees"], scale, start)
+
+    @classmethod
+    def _read(cls, trees: Sequence[Mapping[str, Any]], scale: float, start: Sequence[float]) -> Trees:
+        K = len(start)
+        d = max((len(one["splits"] or ()) for one in trees), default=0)
+        column = torch.zeros(len(trees), d, dtype=torch.long)
+        border = torch.full((len(trees), d), torch.inf)
+        leaves = torch.zeros(len(trees), 1 << d, K)
+        for number, one in enumerate(trees):
+            values = torch.tensor(one["leaf_values"], dtype=torch.float64).view(-1, K) * scale
+            leaves[number, : len(values)] = values.float()
+            for level, split in enumerate(one["splits"] or ()):
+                column[number, level] = split["float_feature_index"]
+                border[number, level] = split["border"]
+        return cls(column, border, leaves, torch.tensor(start, dtype=torch.float64))

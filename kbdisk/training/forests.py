@@ -1,0 +1,65 @@
+"""A forest as safetensors: its columns, and each slot's trees by slot and name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from kbdisk.codec import Codec
+from kbdisk.forest import Forest
+from kbdisk.forest.columns import Columns
+from kbdisk.forest.forest import Grown
+from kbdisk.forest.trees import Trees
+from kbdisk.training.weights import opened
+
+WHOLE = ("slot", "label", "enough")
+TREES, OTHERS = ("column", "border", "leaves", "start"), ("columns", "labels", "share")
+
+
+def to_bytes(forest: Forest) -> bytes:
+    """A forest's tensors."""
+    tensors = {"slot": forest.columns.slot, "label": forest.columns.label, "enough": forest.enough}
+    for slot, one in forest.slots.items():
+        tensors |= {f"{slot}.{name}": getattr(one.trees, name) for name in TREES}
+        tensors |= {f"{slot}.{name}": getattr(one, name) for name in OTHERS}
+    return save({name: one.cpu().contiguous() for name, one in tensors.items()})
+
+
+def read(file: Path, codec: Codec, device: torch.device) -> Forest:
+    """The forest of a file; ValueError or the like where it makes no sense."""
+    with opened(file) as found:
+        tensors = {name: found.get_tensor(name).to(device) for name in found.keys()}  # noqa: SIM118
+    slot, label, enough = (tensors.pop(name) for name in WHOLE)
+    columns = Columns(slot, label)
+    parts: dict[int, dict[str, Tensor]] = defaultdict(dict)
+    for name, one in tensors.items():
+        number, part = name.split(".")
+        parts[int(number)][part] = one
+    if len(enough) != len(codec.classes) or len(slot) != len(label) or bool((slot.diff() < 0).any()):
+        raise ValueError("columns of another model")
+    slots = {number: _grown(own, len(columns)) for number, own in sorted(parts.items())}
+    if not all(0 <= number < len(codec.slots) for number in slots):
+        raise ValueError("trees of another model")
+    return Forest(columns, enough, slots)
+
+
+def _grown(own: dict[str, Tensor], columns: int) -> Grown:
+    """Trees that ask for nothing but what there is."""
+    trees = Trees(*(own[name] for name in TREES))
+    grown = Grown(trees, *(own[name] for name in OTHERS))
+    T, d = trees.column.shape
+    K = len(trees.start)
+    shapes = (tuple(trees.border.shape), tuple(trees.leaves.shape), max(len(grown.labels), 1))
+    inside = _within(trees.column, len(grown.columns)) and _within(grown.columns, columns)
+    finite = all(bool(one.isfinite().all()) for one in (trees.leaves, trees.start, grown.share))
+    if shapes != ((T, d), (T, 1 << d, K), K) or not inside or not finite:
+        raise ValueError("trees that make no sense")
+    return grown
+
+
+def _within(numbers: Tensor, most: int) -> bool:
+    return not numbers.numel() or (int(numbers.min()) >= 0 and int(numbers.max()) < most)

@@ -1,0 +1,162 @@
+"""A forest beside networks: it tells what they have had no time to learn, where as much is visible as usual."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import safetensors.torch
+import torch
+from models import tiny_run
+
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.errors import CheckpointError
+from kbdisk.forest import ForestConfig
+from kbdisk.forest.columns import Columns
+from kbdisk.memory import MemoryConfig
+from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.run import Run
+from kbdisk.training.state import Progress
+from kbdisk.training.train import several, train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+LEAVES = {("x",): Number(), ("y",): Number(), ("side",): Category(), ("name",): Text(), ("noise",): Number()}
+
+
+def things(n: int = 600) -> tuple[Schema, list[Entity]]:
+    """x and the side tell y by steps, x tells the side; nothing tells the noise; some have no y."""
+    rng, known = random.Random(0), []
+    for number in range(n):
+        x = round(rng.uniform(0, 8), 2)
+        side = "left" if x % 4 < 2 else "right"
+        y = 10 * int(x) + (500 if side == "left" else 0)
+        tree = {"x": x, "side": side, "y": y, "name": f"thing {number}", "noise": round(rng.gauss(0, 1), 2)}
+        if number % 7 == 0:
+            del tree["y"]
+        known.append(Entity(f"t{number}", tree))
+    return of_one_class({path: Property(leaf) for path, leaf in LEAVES.items()}), known
+
+
+def run(**choices) -> Run:
+    plain = replace(tiny_run(steps=5, batch=64, validation=0.3), memory=MemoryConfig(nearest=0))
+    return replace(plain, forest=ForestConfig(share=0.5, **choices))
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*things(), run(), CPU, lambda progress: None)
+
+
+def asked(model: Trained, name: str, held: bool = True):
+    """The held-out part with one property hidden: the batch, its tokens, and the truth."""
+    own, known = things()
+    out = set(model.record.validation)
+    batch = model.encode([one for one in known if own.id_of(one) in out]).batch(torch.arange(len(out)))
+    return batch, batch.slot == model.codec.slot(model.codec.slots[0].of, (name,))
+
+
+def off(model: Trained, believer, visible=None) -> float:
+    """How far off y is told, on average, with all else visible or some of it."""
+    batch, hidden = asked(model, "y")
+    hidden = hidden & batch.known
+    told = beliefs(believer, batch, hidden, batch.known & ~hidden if visible is None else visible).kinds["number"]
+    truth = told.belief.numbers(batch.values["number"][told.rows][:, None])[:, 0]
+    return float((told.belief.expected() - truth).abs().mean())
+
+
+def test_it_tells_what_networks_have_not_learnt(model):
+    assert model.forest is not None
+    assert off(model, model.network) > 100
+    assert off(model, model.believer) < 20
+
+
+def test_labels_are_told_too_and_what_nothing_tells_has_no_trees(model):
+    batch, hidden = asked(model, "side")
+    nats = [
+        float(-beliefs(one, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+        for one in (model.network, model.believer)
+    ]
+    assert nats[0] > 0.4
+    assert nats[1] < 0.2
+    kept = {model.codec.slots[slot].path for slot in model.forest.slots}
+    assert ("y",) in kept
+    assert ("name",) not in kept
+
+
+def test_where_less_is_visible_the_networks_are_asked_alone(model):
+    batch, _ = asked(model, "y")
+    nothing = torch.zeros_like(batch.known)
+    assert off(model, model.believer, nothing) == off(model, model.network, nothing)
+
+
+def test_what_is_opened_believes_the_same(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    again = open_folder(tmp_path / "m.kbdisk", CPU)
+    assert off(again, again.believer) == off(model, model.believer)
+    assert "forest.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
+
+
+@pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start"])
+def test_trees_that_make_no_sense_are_refused(model, tmp_path, name):
+    from kbdisk.training import forests
+
+    tensors = safetensors.torch.load(forests.to_bytes(model.forest))
+    slot = min(model.forest.slots)
+    tensors[f"{slot}.{name}"] = (
+        tensors[f"{slot}.{name}"][:1]
+        if name in ("border", "leaves")
+        else (tensors[f"{slot}.{name}"] + (10_000 if name != "start" else torch.inf))
+    )
+    (tmp_path / "forest.safetensors").write_bytes(safetensors.torch.save(tensors))
+    with pytest.raises((ValueError, CheckpointError)):
+        forests.read(tmp_path / "forest.safetensors", model.codec, CPU)
+
+
+def test_none_grows_where_none_is_wanted_or_nothing_is_held_out():
+    own, known = things(60)
+    assert train(own, known, replace(run(), forest=ForestConfig()), CPU, lambda progress: None).forest is None
+    alone = replace(run(), train=replace(run().train, validation=0.0))
+    assert train(own, known, alone, CPU, lambda progress: None).forest is None
+
+
+def test_a_time_budget_is_shared_and_kept(model):
+    timed = replace(run(), train=replace(run().train, seconds=10.0))
+    assert several(timed)[0].train.seconds == 5.0
+    seen: list[Progress] = []
+    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
+    told = [one.after for one in seen if one.after is not None and one.after.doing == "growing trees"]
+    assert [one.done for one in told] == list(range(1, len(told) + 1))
+    assert told[-1].done == told[-1].total
+
+
+def test_a_table_has_what_is_visible_alone(model):
+    _, known = things(6)
+    batch = model.encode(known).batch(torch.arange(6))
+    columns = Columns.fitted(batch, 100)
+    y = model.codec.slot(model.codec.slots[0].of, ("y",))
+    side = model.codec.slot(model.codec.slots[0].of, ("side",))
+    table = columns.table(batch, batch.known & (batch.slot != y))
+    assert table[:, columns.slot == y].isnan().all()
+    assert table[:, columns.slot == side].sum(1).eq(1).all()
+    x = table[:, columns.slot == model.codec.slot(model.codec.slots[0].of, ("x",))][:, 0]
+    truth = torch.tensor([one.tree["x"] for one in known])
+    assert torch.equal(x.argsort(), truth.argsort())
+    assert len(Columns.fitted(batch, 2)) == 2
+
+
+def test_what_has_only_itself_or_what_is_the_same_for_all_has_no_trees():
+    rng = random.Random(0)
+    known = [Entity(f"t{number}", {"x": 1.0, "y": rng.random()}) for number in range(200)]
+    own = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
+    assert train(own, known, run(), CPU, lambda progress: None).forest is None
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"values": 0}, {"labels": 0}, {"columns": 0}])
+def test_a_config_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ForestConfig(**wrong)
