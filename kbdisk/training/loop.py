@@ -34,7 +34,7 @@ from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
 
-KEPT = 0.97  # of a time budget: the rest is for steps that take longer than those that were timed
+KEPT = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
 UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
@@ -143,6 +143,7 @@ class Trainer:
             state.seconds, last = state.seconds + now - last, now
             if seen is not None:
                 self._judge(seen)
+                self._hurry()
             measure = self.measure if seen and not state.stopped else None
             yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
 
@@ -177,8 +178,9 @@ class Trainer:
         state.evaluations = schedule.affordable(config.seconds, taken, config.evaluations)
         spent = state.seconds + seconds + taken
         step = schedule.typical(state.timing)
-        kept = self._reserved(config.seconds)
-        total = schedule.bought(KEPT * config.seconds - kept, spent, state.step, step, taken, state.evaluations)
+        state.spare = self._reserved(config.seconds)
+        kept = KEPT * config.seconds - state.spare
+        total = schedule.bought(kept, spent, state.step, step, taken, state.evaluations)
         most = config.steps or (total if len(self.held_out) else UNWATCHED)
         state.total = max(min(total, most), state.step)
 
@@ -245,6 +247,18 @@ class Trainer:
         if tired and ahead is not None and state.step < self._falls():
             state.falls, state.worse = state.step, 0
             state.total = schedule.cooled(state.step, ahead)
+
+    def _hurry(self) -> None:
+        """Where steps have become slower than those that were timed, there are fewer, so that a budget is kept."""
+        state, budget = self.state, self.config.seconds
+        if budget is None or state.total is None or state.stopped:
+            return
+        left = schedule.affordable_steps(state.history, budget - state.spare - state.seconds)
+        if left is not None and state.step + left < state.total:
+            fewer = state.step + left
+            if self.config.course == "plateau":
+                state.falls = schedule.fall_again(state.step, self._falls(), state.total, fewer)
+            state.total = fewer
 
     def _prefer(self, cost: float) -> None:
         """The averaged weights are the best so far."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kbdisk.errors import ConfigError
 
@@ -50,6 +51,23 @@ def cooling(total: int) -> int:
 def cooled(step: int, total: int) -> int:
     """How many steps there are in all where the rate falls from this one on, instead of later: of no more than were planned."""
     return min(total, max(round(step / (1 - COOLING)), step + 1))
+
+
+def affordable_steps(history: Sequence[Mapping[str, Any]], seconds: float) -> int | None:
+    """How many steps so many seconds are good for, as fast as they were from the first look to the last; None before."""
+    if len(history) < 2:
+        return None
+    first, last = history[0], history[-1]
+    each = (last["seconds"] - first["seconds"]) / max(last["step"] - first["step"], 1)
+    return max(int(seconds / each), 0) if each > 0 else None
+
+
+def fall_again(step: int, falls: int, total: int, fewer: int) -> int:
+    """From which step on the rate falls evenly where there are to be fewer steps: it goes on from where it is by now."""
+    if step < falls:
+        return max(min(falls, cooling(fewer)), step)
+    left = (total - step) / max(total - falls, 1)  # of the highest rate
+    return max(round((step - (1 - left) * fewer) / left), 1) if left > 0 else falls
 
 
 def is_look(step: int, total: int | None, evaluations: int) -> bool:

@@ -19,6 +19,7 @@ class State:
     evaluations: int = 0  # how often the held-out part is looked at: fewer where looks are slow beside a budget
     seconds: float = 0.0  # spent in steps and looks, and on keeping them
     falls: int = 0  # the step from which the rate falls, where that was earlier than planned
+    spare: float = 0.0  # seconds of a budget that are not for steps
     values: int | None = None  # that are remembered at most; None until a budget has told how many
     best: float = math.inf  # the least that a held-out value cost
     best_step: int = 0

@@ -130,6 +130,24 @@ def test_a_budget_ends_near_its_time(data, monkeypatch, step, look, first):
     assert len(totals - {None}) == 1, "it becomes a number of steps once"
 
 
+@pytest.mark.parametrize("course", ["cosine", "plateau"])
+@pytest.mark.parametrize("since", [100, 300, 800])
+def test_a_budget_is_kept_where_steps_become_slower(data, monkeypatch, course, since):
+    clock = Clock(monkeypatch, 0.1, 0.1)
+    it = trainer(data, steps=None, seconds=100.0, evaluations=20, course=course, warmup=0)
+    slow = Trainer.advance
+
+    def slower(trainer: Trainer) -> float:
+        clock.now += 0.1 * (trainer.state.step > since)
+        return slow(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", slower)
+    totals = [one.total for one in it.steps() if one.total is not None]
+    assert totals == sorted(totals, reverse=True)
+    assert totals[-1] < totals[0]
+    assert 85 <= clock.now <= 104
+
+
 def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(data, monkeypatch):
     costs = {10: 5.0, 20: 4.0, 30: 4.1, 40: 4.2, 50: 4.3}
     monkeypatch.setattr(Trainer, "look", lambda self: looked(self.state.step, costs.get(self.state.step, 3.0)))

@@ -62,6 +62,22 @@ def test_a_budget_becomes_steps_after_fifty_or_a_few_slow_ones(times, spent, tim
     assert schedule.is_timed(times, spent, 100.0, 50) is timed
 
 
+@pytest.mark.parametrize(("step", "fewer"), [(0, 900), (500, 800), (700, 701), (800, 900), (950, 970), (990, 995)])
+def test_where_there_are_fewer_steps_the_rate_falls_from_where_it_is(step, fewer):
+    falls = schedule.fall_again(step, 700, 1000, fewer)
+    before = schedule.share(step, 1000, 0, 700)
+    assert schedule.share(step, fewer, 0, falls) == pytest.approx(before, abs=0.02)
+    assert schedule.share(fewer, fewer, 0, falls) == pytest.approx(0.01)
+    assert 1 <= falls <= max(step, 700)
+
+
+def test_what_is_affordable_goes_by_how_fast_it_was_since_the_first_look():
+    history = [{"step": 10, "seconds": 5.0}, {"step": 30, "seconds": 15.0}, {"step": 50, "seconds": 45.0}]
+    assert schedule.affordable_steps(history, 10.0) == 10
+    assert schedule.affordable_steps(history, -1.0) == 0
+    assert schedule.affordable_steps(history[:1], 10.0) is None
+
+
 def test_a_budget_buys_steps_for_what_looks_leave():
     assert schedule.bought(100.0, 10.0, 50, 0.5, 1.0, 20) == 50 + 140
     assert schedule.bought(10.0, 12.0, 50, 0.5, 1.0, 20) == 50
