@@ -144,11 +144,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "memory": MemoryConfig(values=1 << 15),
     },
     "default": {
-        "model": ModelConfig(width=0),
+        "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
     },
     "best": {
-        "model": ModelConfig(width=0),
+        "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=3600),
         "forest": ForestConfig(share=0.15),
     },
