@@ -123,7 +123,7 @@ def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
     seen: list[tuple[int, int]] = []
 
     def watch(progress: Progress) -> None:
-        if progress.remembered is None:
+        if progress.after is None:
             seen.append((progress.member[0], progress.step))
 
     again = train(*phones(), run, CPU, watch, checkpoint=folder, resume=True)

@@ -48,7 +48,10 @@ def test_a_run_file_changes_what_it_names_and_nothing_else(read):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[trian]", "trian: unknown key. Did you mean 'train'? Known keys: codec, hiding, memory, model, seed, train."),
+        (
+            "[trian]",
+            "trian: unknown key. Did you mean 'train'? Known keys: codec, forest, hiding, memory, model, seed, train.",
+        ),
         ("[train]\nwarmpu = 1", "train.warmpu: unknown key. Did you mean 'warmup'? Known keys: absent, balance, "),
         ("[codec.kinds.numbr]", "codec.kinds.numbr: unknown key. Did you mean 'number'? Known keys: category, "),
         ("train = 1", "train: expected a table, got 1."),
