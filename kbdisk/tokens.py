@@ -94,7 +94,7 @@ class Tokens:
     def batch(self, indices: Tensor, absent: int = 0, generator: Generator | None = None) -> Batch:
         """Some of the entities, and of each so many of the slots that its class has and it lacks, drawn."""
         indices = indices.to(self.slot.device)
-        entity, token = _within(self.offsets, indices)  # (t,), t tokens of the data set
+        entity, token = within(self.offsets, indices)  # (t,), t tokens of the data set
         first = (self.offsets[indices + 1] - self.offsets[indices]).cumsum(0) - self.sizes[indices]  # (B,)
         lacking, drawn, rarity = self._lacking(indices, absent, generator)
         t = len(token)
@@ -103,7 +103,7 @@ class Tokens:
         place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
         unit = torch.cat([first[entity] + self.unit[token], torch.arange(t, len(order), device=order.device)])
         row = torch.cat([self.row[token], torch.zeros_like(drawn)])[order]
-        owner, need = _within(self.need_offsets, indices)
+        owner, need = within(self.need_offsets, indices)
         spans = self._spans(slot)
         return Batch(
             classes=self.classes[indices],
@@ -182,7 +182,7 @@ def batches(tokens: Tokens, size: int = CHUNK) -> Iterator[tuple[range, Batch]]:
         start = end
 
 
-def _within(offsets: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+def within(offsets: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """Whose and which: all that stands between the offsets of some entities, these counted through."""
     start = offsets[indices]
     count = offsets[indices + 1] - start  # (B,)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kbdisk.forest.config import by_size, threads
+from kbdisk.forest.config import by_size, threads, unattended
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,12 +76,9 @@ class Task:
         from catboost import CatBoost
 
         fixed = {
+            **unattended(self.seed),
             "loss_function": self.loss,
-            "random_seed": self.seed,
-            "thread_count": threads(),
-            "allow_writing_files": False,
             "allow_const_label": True,  # of a part of the entities
-            "logging_level": "Silent",
         }
         if self.loss == "MultiClass":
             fixed |= {"classes_count": self.labels, **(PLAIN if self.labels > MANY else {})}

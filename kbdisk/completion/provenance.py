@@ -28,8 +28,7 @@ from kbdisk.entity import Completion, Path, show
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.training import forests
-from kbdisk.training.remembered import to_bytes
+from kbdisk.training import forests, remembered
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
@@ -43,7 +42,7 @@ def fingerprint(trained: Trained) -> str:
             digest.update(name.encode())
             digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         if member.memory is not None:
-            digest.update(to_bytes(member.memory))
+            digest.update(remembered.to_bytes(member.memory))
     if trained.forest is not None:
         digest.update(forests.to_bytes(trained.forest))
     return digest.hexdigest()[:SHORT]

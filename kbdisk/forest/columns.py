@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from kbdisk.batch import Batch
+from kbdisk.tokens import within
 
-NUMBERS, LABELS = ("number",), ("category", "link")  # the kinds that columns are of
+NUMBER = "number"
+KINDS = {NUMBER, "category", "link"}  # that columns are of: numbers themselves, and labels
 SEVERAL = 64  # labels of one property that have columns, at most
 
 
@@ -33,30 +35,28 @@ class Columns:
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column has 1 where it is that, else 0."""
         table = torch.full((batch.size, len(self)), torch.nan, device=self.slot.device)
-        for kind in batch.spans.keys() & {*NUMBERS, *LABELS}:
+        slots = int(batch.slot.max()) + 2 if len(batch) else 0
+        offsets = torch.searchsorted(self.slot, torch.arange(slots, device=self.slot.device))
+        for kind in batch.spans.keys() & KINDS:
             start, end = batch.spans[kind]
             own = visible[start:end].nonzero()[:, 0]
-            slot, entity = batch.slot[start + own], batch.entity[start + own]
-            first, last = torch.searchsorted(self.slot, slot), torch.searchsorted(self.slot, slot, right=True)
-            row = torch.arange(len(own), device=own.device).repeat_interleave(last - first)
-            within = torch.arange(len(row), device=own.device) - ((last - first).cumsum(0) - (last - first))[row]
-            column = first[row] + within
+            row, column = within(offsets, batch.slot[start + own])
             codes = batch.values[kind][own[row]]
-            told = codes[:, 0] if kind in NUMBERS else codes == self.label[column]
-            table[entity[row], column] = told.float()
+            told = codes[:, 0] if kind == NUMBER else codes == self.label[column]
+            table[batch.entity[start + own[row]], column] = told.float()
         return table
 
     @classmethod
     def fitted(cls, batch: Batch, most: int) -> Columns:
         """The fullest columns of what is known of some entities."""
         found: list[tuple[int, int, int]] = []  # how full, slot, label
-        for kind in batch.spans.keys() & {*NUMBERS, *LABELS}:
+        for kind in batch.spans.keys() & KINDS:
             start, end = batch.spans[kind]
             known = batch.known[start:end]
             slots, codes = batch.slot[start:end][known], batch.values[kind][known]
             for one in slots.unique().tolist():
                 of = codes[slots == one]
-                if kind in NUMBERS:
+                if kind == NUMBER:
                     found.append((len(of), one, -1))
                 else:
                     labels, counts = of[of >= 0].unique(return_counts=True)

@@ -36,6 +36,16 @@ def by_size(values: int) -> dict[str, Any]:
     return dict(next(settings for least, settings in BY_SIZE if values >= least))
 
 
+def unattended(seed: int) -> dict[str, Any]:
+    """What CatBoost is told besides, however it learns: to write nothing, and to use the cores that it may."""
+    return {
+        "random_seed": seed,
+        "thread_count": threads(),
+        "allow_writing_files": False,
+        "logging_level": "Silent",
+    }
+
+
 def threads() -> int:
     """How many threads may work: as OMP_NUM_THREADS says, or all of the cores."""
     told = os.environ.get("OMP_NUM_THREADS", "")

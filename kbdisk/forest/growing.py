@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,13 @@ from torch import Generator, Tensor
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
-from kbdisk.forest.columns import LABELS, NUMBERS, Columns
-from kbdisk.forest.config import ForestConfig, by_size, threads
+from kbdisk.forest.columns import KINDS, NUMBER, Columns
+from kbdisk.forest.config import ForestConfig, by_size, unattended
 from kbdisk.forest.forest import Forest, Grown
 from kbdisk.forest.trees import Trees
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.memory.learning import Question, parts, questions, some, usual
+from kbdisk.memory.learning import asked, some, usual
 from kbdisk.memory.memory import by_place
 from kbdisk.memory.weighing import least, masses, squares
 from kbdisk.tokens import Tokens
@@ -60,8 +60,8 @@ def grow(
     seconds: float | None = None,
     told: Told | None = None,
 ) -> Forest | None:
-    """The trees that are worth it beside a model, as what is held out has it; None if none are, or none are wanted."""
-    if not config.share or not len(held_out):
+    """The trees that are worth it beside a model, as what is held out has it; None if none are."""
+    if not len(held_out):
         return None
     generator = Generator(tokens.slot.device).manual_seed(seed)
     chosen = some(tokens, config.values, generator)
@@ -84,21 +84,16 @@ def grow(
 # ---------------------------------------------------------------- what is learnt
 
 
-def _asked(tokens: Tokens, chosen: Tensor, generator: Generator) -> Iterator[Question]:
-    for part in parts(tokens, chosen):
-        yield from questions(tokens.batch(part), 0, generator)
-
-
 def _known(tokens: Tokens, chosen: Tensor, columns: Columns, generator: Generator) -> Mapping[int, Known]:
     """Every value of these entities that trees can tell, by its slot."""
     found: dict[int, Known] = defaultdict(Known)
-    for batch, hidden, level in _asked(tokens, chosen, generator):
+    for batch, hidden, level in asked(tokens, chosen, 0, generator):
         table = columns.table(batch, hidden.visible)
-        for kind in batch.spans.keys() & {*NUMBERS, *LABELS}:
+        for kind in batch.spans.keys() & KINDS:
             start, end = batch.spans[kind]
-            asked = start + hidden.asked[start:end].nonzero()[:, 0]
-            entity, codes = batch.entity[asked], batch.values[kind][asked - start]
-            for (slot, _), rows in by_place(batch.slot[asked], level[entity]):
+            own = hidden.asked[start:end].nonzero()[:, 0]
+            entity, codes = batch.entity[start + own], batch.values[kind][own]
+            for (slot, _), rows in by_place(batch.slot[start + own], level[entity]):
                 found[slot].rows.append(table[entity[rows]])
                 found[slot].codes.append(codes[rows])
     return {slot: one for slot, one in found.items() if sum(map(len, one.codes)) >= FEW}
@@ -109,12 +104,14 @@ def _grown(
 ) -> Grown | None:
     """The trees of one slot, on their way for so long; nobody knows yet what they are worth."""
     codes = torch.cat(known.codes)
-    labels, truth = codes.new_zeros(0, dtype=torch.long), codes[:, 0] if codes.dim() > 1 else codes
-    if codec.slots[slot].kind in NUMBERS:
+    if codec.slots[slot].kind == NUMBER:
         numbers = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
-        truth = torch.tensor([float(one) for one in numbers], dtype=torch.float64)
+        truth, labels = (
+            torch.tensor(list(map(float, numbers)), dtype=torch.float64),
+            codes.new_zeros(0, dtype=torch.long),
+        )
     else:
-        labels, truth = codes[codes >= 0].unique(), codes
+        truth, labels = codes, codes[codes >= 0].unique()
     if len(truth.unique()) < 2 or len(labels) > config.labels:
         return None
     same = torch.tensor([n for n, one in enumerate(codec.slots) if one.of == codec.slots[slot].of])
@@ -134,14 +131,8 @@ def _grown(
 def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | None) -> CatBoost:
     from catboost import CatBoost, Pool
 
-    settings: dict[str, Any] = {
-        **by_size(len(truth)),
-        "loss_function": "MultiClass" if labels else "RMSE",
-        "random_seed": seed % (1 << 31),
-        "thread_count": threads(),
-        "allow_writing_files": False,
-        "logging_level": "Silent",
-    }
+    loss = "MultiClass" if labels else "RMSE"
+    settings = {**by_size(len(truth)), **unattended(seed % (1 << 31)), "loss_function": loss}
     watched = {} if seconds is None else {"callbacks": [_Until(time.monotonic() + seconds)]}
     return CatBoost(settings).fit(Pool(x.cpu().numpy(), truth.cpu().numpy()), **watched)
 
@@ -164,7 +155,7 @@ def _judged(forest: Forest, model: Model, held_out: Tokens, generator: Generator
     numbers: dict[int, list[Tensor]] = defaultdict(list)  # (n, 2) errors of the model and of the trees
     chances: dict[int, list[Tensor]] = defaultdict(list)  # (n, 2) what they gave to the truth
     every = torch.arange(len(held_out), device=held_out.slot.device)
-    for batch, hidden, level in _asked(held_out, every, generator):
+    for batch, hidden, level in asked(held_out, every, 0, generator):
         table = forest.columns.table(batch, hidden.visible)
         for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
             entity = batch.entity[one.tokens]

@@ -67,24 +67,22 @@ def remember(
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)
     enough, sides = usual(tokens), [some(one, config.values, generator) for one in (tokens, held_out)]
-    done = 0
+    done, total = 0, sum(map(len, sides))
 
-    def asked(tokens: Tokens, chosen: Tensor) -> Iterator[Question]:
+    def looked(count: int) -> None:
         nonlocal done
-        for part in parts(tokens, chosen):
-            yield from questions(tokens.batch(part), config.rounds, generator)
-            done += len(part)
-            if told is not None:
-                told(done, sum(map(len, sides)))
+        done += count
+        if told is not None:
+            told(done, total)
 
     heap: dict[Place, list[Values]] = defaultdict(list)
-    for question in asked(tokens, sides[0]):
+    for question in asked(tokens, sides[0], config.rounds, generator, looked):
         for place, values in _found(network, question):
             heap[place].append(values)
     shelves = {place: Shelf.of(Values.joined(several).shuffled(generator)) for place, several in heap.items()}
     heap.clear()
     heard: dict[tuple[str, int], dict[Place, Heard]] = defaultdict(lambda: defaultdict(Heard))
-    for question in asked(held_out, sides[1]):
+    for question in asked(held_out, sides[1], config.rounds, generator, looked):
         for kind, place, values, belief in _told(network, question):
             heard[kind, place[1]][place].take(values, belief)
     kept: dict[Place, Shelf] = {}
@@ -130,6 +128,19 @@ def parts(tokens: Tokens, chosen: Tensor) -> Iterator[Tensor]:
     """Entities in parts of some `CHUNK` tokens."""
     part = tokens.sizes[chosen].cumsum(0) // CHUNK
     yield from chosen.split(part.unique_consecutive(return_counts=True)[1].tolist())
+
+
+def asked(
+    tokens: Tokens,
+    chosen: Tensor,
+    rounds: int,
+    generator: Generator,
+    looked: Callable[[int], None] = lambda count: None,
+) -> Iterator[Question]:
+    """The `questions` of some entities, part by part; `looked` hears how many entities each part has, once it is done."""
+    for part in parts(tokens, chosen):
+        yield from questions(tokens.batch(part), rounds, generator)
+        looked(len(part))
 
 
 def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[Question]:

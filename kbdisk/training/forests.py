@@ -14,7 +14,7 @@ from kbdisk.forest import Forest
 from kbdisk.forest.columns import Columns
 from kbdisk.forest.forest import Grown
 from kbdisk.forest.trees import Trees
-from kbdisk.training.weights import opened
+from kbdisk.training import weights
 
 WHOLE = ("slot", "label", "enough")
 TREES, OTHERS = ("column", "border", "leaves", "start"), ("columns", "labels", "share")
@@ -31,8 +31,7 @@ def to_bytes(forest: Forest) -> bytes:
 
 def read(file: Path, codec: Codec, device: torch.device) -> Forest:
     """The forest of a file; ValueError or the like where it makes no sense."""
-    with opened(file) as found:
-        tensors = {name: found.get_tensor(name).to(device) for name in found.keys()}  # noqa: SIM118
+    tensors = weights.read(file, device)
     slot, label, enough = (tensors.pop(name) for name in WHOLE)
     columns = Columns(slot, label)
     parts: dict[int, dict[str, Tensor]] = defaultdict(dict)

@@ -13,8 +13,8 @@ from torch import Tensor
 from kbdisk.codec import Codec
 from kbdisk.memory import Memory
 from kbdisk.memory.memory import Place
-from kbdisk.memory.shelf import Shelf
-from kbdisk.training.weights import opened
+from kbdisk.memory.shelf import OWN, Shelf
+from kbdisk.training import weights
 
 NAMES = [one.name for one in fields(Shelf)]
 WHOLE = ("enough", "held", "nearest")
@@ -31,19 +31,19 @@ def to_bytes(memory: Memory) -> bytes:
 
 def read(file: Path, codec: Codec, device: torch.device) -> Memory:
     """The memory of a file; ValueError or the like where it makes no sense."""
-    with opened(file) as found:
-        tensors = {name: found.get_tensor(name).to(device) for name in found.keys()}  # noqa: SIM118
+    tensors = weights.read(file, device)
     whole = [tensors.pop(name) for name in WHOLE]
     parts: dict[Place, dict[str, Tensor]] = defaultdict(dict)
     for name, one in tensors.items():
-        slot, level, part = name.split(".")
+        number, level, part = name.split(".")
         if one.is_floating_point() and not bool(one.isfinite().all()):
             raise ValueError(f"NaN or infinity in {name}")
-        parts[int(slot), int(level)][part] = one
+        parts[int(number), int(level)][part] = one
     shelves = {place: Shelf(**of) for place, of in sorted(parts.items())}
     for (slot, _), shelf in shelves.items():
         lengths = {len(shelf), len(shelf.codes), len(shelf.who), len(shelf.held)}
-        if not 0 <= slot < len(codec.slots) or lengths != {len(shelf)} or shelf.keys.shape[1:] != shelf.mean.shape:
+        fits = shelf.keys.shape[1:] == shelf.mean.shape and len(shelf.said) == OWN + len(shelf.mass)
+        if not 0 <= slot < len(codec.slots) or lengths != {len(shelf)} or not fits:
             raise ValueError(f"values of another model at {codec.slots[slot].path}")
     if len(whole[0]) != len(codec.classes):
         raise ValueError(f"{len(whole[0])} classes, not {len(codec.classes)}")

@@ -29,7 +29,6 @@ from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
 SHORTEST = 120.0  # seconds of a network's training, or there are fewer of them
-GROWING = "growing trees"
 APART = 2  # what other networks' seeds are mixed with
 
 
@@ -74,13 +73,15 @@ def train(
 
 
 def _with_forest(trained: Trained, data: Data, device: torch.device, watch: Watch) -> Trained:
-    """A model with the trees that are worth it."""
+    """A model with the trees that are worth it, where any are wanted."""
+    if not trained.run.forest.share:
+        return trained
     run, facts, begun = trained.run, trained.record.facts, time.monotonic()
     seconds = None if run.train.seconds is None else run.forest.share * run.train.seconds
 
     def told(done: int, total: int) -> None:
-        spent = facts["seconds"] + time.monotonic() - begun
-        watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=After(GROWING, done, total)))
+        spent, after = facts["seconds"] + time.monotonic() - begun, After("growing trees", done, total)
+        watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=after))
 
     forest = grow(
         trained.believer,

@@ -43,6 +43,12 @@ def shapes(file: Path) -> dict[str, Shape]:
         return {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
 
 
+def read(file: Path, device: torch.device) -> dict[str, Tensor]:
+    """All tensors of a file by their names, on a device."""
+    with opened(file) as stored:
+        return {name: stored.get_tensor(name).to(device) for name in stored.keys()}  # noqa: SIM118
+
+
 def put(network: nn.Module, file: Path) -> None:
     """Write a file's weights into a network that they fit to the last one."""
     own, found = tensors_of(network), shapes(file)
