@@ -99,6 +99,7 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
     assert "forest.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
+    assert f"| trees | for {len(model.forest)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start"])
