@@ -4,7 +4,7 @@ Each value is hidden alone, as it is in an entity that lacks it, and so is each 
 once. A held-out value is believed by several experts: the network, and its neighbours within each reach by each kernel.
 Slots with few held-out values go by what all of their kind have in common.
 
-T tokens   n hidden values of one slot   E experts, the network first   R reaches   P kernels
+T tokens   n hidden values of one slot   E experts, the network first   R reaches   G surfaces   P kernels
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], confi
 
 
 def _experts(shelf: Shelf, heard: Heard, nearest: int) -> tuple[Tensor, Tensor | None]:
-    """(s, E) the chance that each expert gave to each step, in parts of the best; (n, OWN + R) how wrong, of numbers."""
+    """(s, E) the chance that each expert gave to each step, in parts of the best; (n, OWN + R + G) how wrong, of numbers."""
     values, own, belief = Values.joined(heard.values), torch.cat(heard.logs), heard.belief
     assert belief is not None
     near = shelf.nearest(values.vectors, values.who, torch.zeros_like(values.who, dtype=torch.bool), nearest)
@@ -234,6 +234,6 @@ def _experts(shelf: Shelf, heard: Heard, nearest: int) -> tuple[Tensor, Tensor |
     if not isinstance(belief, NumberBelief):
         return chances, None
     belief = belief.pick(torch.zeros_like(values.who))  # it is only asked for what stands in the tables of its slot
-    others = torch.einsum("nrk,nk->nr", near.counts, belief.numbers(near.codes))
+    others = torch.einsum("nrk,nk->nr", shelf.says(near), belief.numbers(near.codes))
     truth = belief.numbers(values.codes[:, None])
     return chances, torch.cat([torch.cat(heard.answers), others], 1) - truth

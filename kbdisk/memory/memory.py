@@ -63,7 +63,9 @@ class Memory:
             near = shelf.nearest(asked.vectors[rows], who[rows], held[rows], K)
             found = near.counts.shape[2]  # fewer where there are no more
             codes[rows, :found] = wide(near.codes, shape)
-            mass[rows, :, :found], said[rows, : OWN + found] = shelf.worth(near)
+            mass[rows, :, :found] = shelf.believing(near)
+            if kind == "number":
+                said[rows, : OWN + found] = shelf.saying(near)
         return replace(asked, belief=asked.belief.recalled(codes, mass, said))
 
 

@@ -1,6 +1,6 @@
 """Remembered values of one slot, found by vectors that are near to theirs.
 
-m rows   M remembered values   K nearest   D width   R reaches   P kernels
+m rows   M remembered values   K nearest   D width   R reaches   G surfaces   P kernels
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.leaves.words import PAD
+from kbdisk.memory import surface
 
 SCALE = 8  # reaches are in parts of the squared distance to this neighbour
 REACHES = (0.1, 0.4, 1.6, 6.4)
@@ -21,6 +22,7 @@ ROOM = 1 << 22  # distances at once
 LEAST = 1e-3  # of a deviation
 SAME = 1e-6  # of a squared distance, in each dimension
 OWN = 2  # answers that a belief in a number has by itself
+SAYING = OWN + len(REACHES) + len(surface.SURFACES)  # who may say a number
 TINY = 1e-12  # of an answer, that its own are left where there is nobody near
 
 
@@ -48,6 +50,9 @@ class Near(NamedTuple):
 
     codes: Tensor  # (m, K, ...)
     counts: Tensor  # (m, R, K) float64, what each counts within each reach: they add up to 1, or 0 where there is none
+    square: Tensor  # (m, K) float64 squared distances, infinite where there is none
+    scale: Tensor  # (m, 1) that to a near one
+    rows: Tensor  # (m, K) which of what is remembered they are
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Shelf:
     who: Tensor  # (M,) whose each value is
     held: Tensor  # (M,) whether that was held out in training
     mass: Tensor  # (R, P) float64, of a belief's mass: for neighbours within a reach, by a kernel
-    said: Tensor  # (OWN + R,) float64, of a number's answer: for the belief's own, and for neighbours within a reach
+    said: Tensor  # (OWN + R + G,) float64, of a number's answer: the belief's own, neighbours within a reach, surfaces
 
     @classmethod
     def of(cls, values: Values) -> Shelf:
@@ -69,7 +74,7 @@ class Shelf:
         vectors = values.vectors.float()
         mean, deviation = vectors.mean(0), vectors.std(0, correction=0).clamp(min=LEAST)
         mass = vectors.new_zeros(len(REACHES), 0, dtype=torch.float64)
-        said = vectors.new_zeros(OWN + len(REACHES), dtype=torch.float64)
+        said = vectors.new_zeros(SAYING, dtype=torch.float64)
         said[:OWN] = 1 / OWN
         codes, who = values.codes[:0], values.who[:0]
         empty = cls(vectors[:0].half(), mean, deviation, codes, who, who > 0, mass, said)
@@ -101,14 +106,22 @@ class Shelf:
             unfit = (whose[:, None] == self.who) | (kept_out[:, None] & self.held)
             found.append(square.clamp(min=0).masked_fill(unfit, torch.inf).topk(min(most, len(keys)), largest=False))
         square, rows = (torch.cat(several).double() for several in zip(*found, strict=True))
-        return Near(self.codes[rows.long()], _counts(square, SAME * at.shape[1]))
+        rows, scale = rows.long(), _scale(square) + SAME * at.shape[1]
+        return Near(self.codes[rows], _counts(square, scale), square, scale, rows)
 
-    def worth(self, near: Near) -> tuple[Tensor, Tensor]:
-        """What each neighbour has of a belief's mass (m, P, K), and the belief and each one of a number's answer (m, 2 + K)."""
-        mass = torch.einsum("rp,mrk->mpk", self.mass, near.counts)
-        own = self.said[:OWN].clamp(min=TINY).expand(len(mass), OWN)
-        said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], near.counts)], 1)
-        return mass, said / said.sum(1, keepdim=True)
+    def believing(self, near: Near) -> Tensor:
+        """(m, P, K) what each neighbour has of a belief's mass."""
+        return torch.einsum("rp,mrk->mpk", self.mass, near.counts)
+
+    def says(self, near: Near) -> Tensor:
+        """(m, R + G, K) what the number of each neighbour counts, within each reach and on each surface."""
+        return torch.cat([near.counts, surface.counts(near.square, near.scale, near.rows, self.keys)], 1)
+
+    def saying(self, near: Near) -> Tensor:
+        """(m, OWN + K) what a belief's own answers and the number of each neighbour count in an answer."""
+        own = self.said[:OWN].clamp(min=TINY).expand(len(near.square), OWN)
+        said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], self.says(near))], 1)
+        return said / said.sum(1, keepdim=True)
 
 
 def together(several: Sequence[Tensor]) -> Tensor:
@@ -122,11 +135,15 @@ def wide(codes: Tensor, shape: Sequence[int]) -> Tensor:
     return F.pad(codes, (0, shape[0] - codes.shape[-1]), value=PAD) if shape else codes
 
 
-def _counts(square: Tensor, same: float) -> Tensor:
-    """(m, K) squared distances, ascending, infinite where nothing is -> (m, R, K)"""
+def _counts(square: Tensor, scale: Tensor) -> Tensor:
+    """(m, K) squared distances, ascending, infinite where nothing is, in parts of a scale (m, 1) -> (m, R, K)"""
     there = square.isfinite()
-    last = there.sum(1, keepdim=True).clamp(1, SCALE) - 1
-    scale = square.gather(1, last).nan_to_num(posinf=0) + same
     over = ((square - square[:, :1]) / scale).nan_to_num(nan=0.0, posinf=torch.inf)  # (m, K)
     counts = torch.stack([(-over / reach).softmax(1) for reach in REACHES], 1)
     return counts * there[:, None]
+
+
+def _scale(square: Tensor) -> Tensor:
+    """(m, 1) of (m, K)."""
+    last = square.isfinite().sum(1, keepdim=True).clamp(1, SCALE) - 1
+    return square.gather(1, last).nan_to_num(posinf=0)

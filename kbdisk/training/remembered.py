@@ -13,7 +13,7 @@ from torch import Tensor
 from kbdisk.codec import Codec
 from kbdisk.memory import Memory
 from kbdisk.memory.memory import Place
-from kbdisk.memory.shelf import OWN, Shelf
+from kbdisk.memory.shelf import SAYING, Shelf
 from kbdisk.training import weights
 
 NAMES = [one.name for one in fields(Shelf)]
@@ -42,7 +42,7 @@ def read(file: Path, codec: Codec, device: torch.device) -> Memory:
     shelves = {place: Shelf(**of) for place, of in sorted(parts.items())}
     for (slot, _), shelf in shelves.items():
         lengths = {len(shelf), len(shelf.codes), len(shelf.who), len(shelf.held)}
-        fits = shelf.keys.shape[1:] == shelf.mean.shape and len(shelf.said) == OWN + len(shelf.mass)
+        fits = shelf.keys.shape[1:] == shelf.mean.shape and len(shelf.said) == SAYING
         if not 0 <= slot < len(codec.slots) or lengths != {len(shelf)} or not fits:
             raise ValueError(f"values of another model at {codec.slots[slot].path}")
     if len(whole[0]) != len(codec.classes):

@@ -269,7 +269,8 @@ class NumberBelief(Whole):
         curve = Blended(others, self.curve, mass / total.clamp(min=TINY))
         answer = None
         if said is not None:
-            answer = (torch.cat([self.answers(), self.numbers(codes)], 1) * said).sum(1)
+            answer = (torch.cat([self.answers(), self.numbers(codes)], 1) * said).sum(1, keepdim=True)
+            answer = self.tables.bounded(self.slot, answer)[:, 0]  # a surface may rise beyond all neighbours
         return NumberBelief(curve, shares.clamp(min=TINY).log().float(), self.slot, self.tables, None, answer)
 
     def answering(self, answer: Tensor) -> NumberBelief:
