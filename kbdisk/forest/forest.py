@@ -1,9 +1,9 @@
 """Forests, and models that they guide: what networks believe of a number or a label, and what trees say of it, as one.
 
 A forest is asked where as much of an entity is visible as is usual; how much it counts was learnt from what is held out
-(kbdisk.forest.growing). Of a number it moves what is answered, not the belief: trees say no more than that.
+(kbdisk.forest.growing). Of a number it moves what is answered, and some of the belief is around that.
 
-q asked tokens of one kind   m of one slot   K labels
+q asked tokens of one kind   m of one slot   K labels   W widths
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kbdisk.diffusion import Model
 from kbdisk.forest.columns import Columns
 from kbdisk.forest.trees import Trees
 from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.number.around import WIDTHS, centred
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.memory import ENOUGH, by_place, levels
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
@@ -32,6 +33,7 @@ class Grown:
     columns: Tensor  # (f,) which of all they see
     labels: Tensor  # (K,) the codes of what they tell apart; none: they tell a number
     share: Tensor  # () float64, of an answer or of the mass: what they are worth
+    around: Tensor  # (W,) float64, of the mass of a belief in numbers that has their answer: for what is around that
 
     def tell(self, table: Tensor) -> Tensor:
         """(m, F) -> (m,) numbers, or (m, K) how likely each label is."""
@@ -66,9 +68,11 @@ class Forest:
         ]
         if grown and isinstance(belief, NumberBelief):
             answer = belief.expected().clone()
+            around = answer.new_zeros(len(answer), len(WIDTHS))
             for rows, one, said in grown:
                 answer[rows] += one.share * (said - answer[rows])
-            return replace(asked, belief=belief.answering(answer))
+                around[rows] = one.around
+            return replace(asked, belief=centred(belief.answering(answer), around))
         if grown and isinstance(belief, CategoryBelief):
             most = max(len(one.labels) for _, one, _ in grown)
             codes = torch.zeros(len(entity), most, dtype=torch.long, device=entity.device)

@@ -23,7 +23,8 @@ from kbdisk.forest.columns import KINDS, NUMBER, Columns
 from kbdisk.forest.config import ForestConfig, by_size, unattended
 from kbdisk.forest.forest import Forest, Grown
 from kbdisk.forest.trees import Trees
-from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.base import Belief
+from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.learning import asked, some, usual
 from kbdisk.memory.memory import by_place
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 FEW = 50  # known values of a slot: of fewer there are no trees, nor are they judged by fewer held-out ones
 WORTH = 0.02  # of an answer, or of the mass: what trees are worth at least, or they are not kept
-PRIOR = 1.0  # held-out values that each of two experts has to itself
+PRIOR = 1.0  # held-out values that each expert has to itself
+TINY = 1e-300
 
 Told = Callable[[int, int], None]  # how many properties have their trees, of how many
 
@@ -125,7 +127,8 @@ def _grown(
     if not len(seen):
         return None
     trees = Trees.of(_boosted(x, truth, len(labels), seed, seconds)).to(codes.device)
-    return Grown(trees, seen, labels, torch.ones((), dtype=torch.float64, device=codes.device))
+    share = torch.ones((), dtype=torch.float64, device=codes.device)
+    return Grown(trees, seen, labels, share, share.new_zeros(len(WIDTHS)))
 
 
 def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | None) -> CatBoost:
@@ -150,35 +153,57 @@ class _Until:
 # ---------------------------------------------------------------- what it is worth
 
 
+@dataclass
+class Heard:
+    """Held-out values of one slot, and what was said of them by the model and by the trees."""
+
+    chances: list[Tensor] = field(
+        default_factory=list
+    )  # (n, 2) of the truth: by both of labels, by the model of numbers
+    said: list[Tensor] = field(default_factory=list)  # (n, 2) numbers
+    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
+    belief: NumberBelief | None = None  # about the first of them
+
+    def __len__(self) -> int:
+        return sum(map(len, self.codes))
+
+    def weighed(self, grown: Grown) -> Grown:
+        """Trees with what they are worth."""
+        chances, codes = torch.cat(self.chances), torch.cat(self.codes)
+        if self.belief is None:
+            return replace(grown, share=masses(chances, torch.full_like(chances[0], PRIOR))[1])
+        belief = self.belief.pick(torch.zeros(len(codes), dtype=torch.long, device=codes.device))
+        said = torch.cat(self.said)
+        shares = least(squares(said - belief.numbers(codes[:, None])))
+        near = log_masses(belief.answering(said @ shares), codes).double().exp()
+        chances = torch.cat([chances, near], 1)
+        around = masses(chances.clamp(min=TINY), torch.full_like(chances[0], PRIOR))[1:]
+        return replace(grown, share=shares[1], around=around)
+
+
 def _judged(forest: Forest, model: Model, held_out: Tokens, generator: Generator) -> Forest:
     """The trees that are worth it, with what they are worth."""
-    numbers: dict[int, list[Tensor]] = defaultdict(list)  # (n, 2) errors of the model and of the trees
-    chances: dict[int, list[Tensor]] = defaultdict(list)  # (n, 2) what they gave to the truth
+    heard: dict[int, Heard] = defaultdict(Heard)
     every = torch.arange(len(held_out), device=held_out.slot.device)
     for batch, hidden, level in asked(held_out, every, 0, generator):
         table = forest.columns.table(batch, hidden.visible)
         for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
             entity = batch.entity[one.tokens]
             for (slot, _), rows in by_place(batch.slot[one.tokens], level[entity]):
-                if slot not in forest.slots:
-                    continue
-                grown, codes = forest.slots[slot], batch.values[kind][one.rows[rows]]
-                said = grown.tell(table[entity[rows]])
-                belief = one.belief.pick(rows)
-                if isinstance(belief, NumberBelief):
-                    truth = belief.numbers(codes[:, None])[:, 0]
-                    numbers[slot].append(torch.stack([belief.expected(), said], 1) - truth[:, None])
-                elif isinstance(belief, CategoryBelief):
-                    of_trees = (said * (codes[:, None] == grown.labels)).sum(1)
-                    chances[slot].append(torch.stack([belief.log_prob(codes).double().exp(), of_trees], 1))
-    shares = {slot: least(squares(torch.cat(several)))[1] for slot, several in numbers.items() if _many(several)}
-    for slot, several in chances.items():
-        if _many(several):
-            every_one = torch.cat(several)
-            shares[slot] = masses(every_one, torch.full_like(every_one[0], PRIOR))[1]
-    kept = {slot: replace(forest.slots[slot], share=share) for slot, share in shares.items() if share > WORTH}
-    return replace(forest, slots=kept)
+                if slot in forest.slots:
+                    said = forest.slots[slot].tell(table[entity[rows]])
+                    codes = batch.values[kind][one.rows[rows]]
+                    _hear(heard[slot], forest.slots[slot], one.belief.pick(rows), codes, said)
+    weighed = {slot: own.weighed(forest.slots[slot]) for slot, own in heard.items() if len(own) >= FEW}
+    return replace(forest, slots={slot: one for slot, one in weighed.items() if one.share > WORTH})
 
 
-def _many(several: list[Tensor]) -> bool:
-    return sum(map(len, several)) >= FEW
+def _hear(heard: Heard, grown: Grown, belief: Belief, codes: Tensor, said: Tensor) -> None:
+    chances = belief.log_prob(codes).double().exp()[:, None]
+    if isinstance(belief, NumberBelief):
+        heard.said.append(torch.stack([belief.expected(), said], 1))
+        heard.belief = heard.belief or belief
+    else:
+        chances = torch.cat([chances, (said * (codes[:, None] == grown.labels)).sum(1, keepdim=True)], 1)
+    heard.chances.append(chances)
+    heard.codes.append(codes)

@@ -1,18 +1,16 @@
 """How a memory is made: values of known entities are hidden and looked up; held-out ones tell what that is worth.
 
 Each value is hidden alone, as it is in an entity that lacks it, and so is each composite; then some rounds hide many at
-once. A held-out value is believed by several experts: the network, and its neighbours within each reach by each kernel.
-Slots with few held-out values go by what all of their kind have in common.
+once. What is held out is asked likewise, and tells what all of this is worth (kbdisk.memory.worth).
 
-T tokens   n hidden values of one slot   E experts, the network first   R reaches   G surfaces   P kernels
+T tokens   n hidden values of one slot
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Generator, Tensor
@@ -20,41 +18,19 @@ from torch import Generator, Tensor
 from kbdisk.batch import Batch
 from kbdisk.hiding import Hidden, Hiding, hide, shuffled
 from kbdisk.leaves.base import Recalling
-from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.config import MemoryConfig
 from kbdisk.memory.memory import ENOUGH, LESS, Memory, Place, by_place
-from kbdisk.memory.shelf import OWN, Shelf, Values
-from kbdisk.memory.weighing import least, masses, squares
+from kbdisk.memory.shelf import Shelf, Values
+from kbdisk.memory.worth import Heard, weighed
 from kbdisk.network.disk import DiSK
 from kbdisk.tokens import CHUNK, Tokens
 
 KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
-FEW = 50  # held-out values of a kind: of fewer nothing is learnt
 USUAL = 0.1  # of the times that a value of a class is hidden alone, less is visible than is usual
-WORTH = 0.02  # of the mass, or of an answer: what neighbours are worth at least, or a slot is not remembered
 BESIDES = 3.0  # times what the network takes for the values
-LOWEST = -1e4  # nats below the best expert
 
 Told = Callable[[int, int], None]  # how many entities were looked at, of how many
 Question = tuple[Batch, Hidden, Tensor]  # what is hidden in some entities, and (B,) which shelf each belongs to
-
-
-@dataclass
-class Heard:
-    """Held-out values of one shelf, and what the network said of them."""
-
-    values: list[Values] = field(default_factory=list)
-    logs: list[Tensor] = field(default_factory=list)  # (s,) log p of each step in which they were told
-    answers: list[Tensor] = field(default_factory=list)  # (n, OWN) of numbers
-    belief: Recalling | None = None  # about the first of them
-
-    def take(self, values: Values, belief: Recalling) -> None:
-        """Some more of them."""
-        self.values.append(values)
-        self.logs.append(belief.steps(values.codes))
-        if isinstance(belief, NumberBelief):
-            self.answers.append(belief.answers())
-        self.belief = self.belief or belief
 
 
 @torch.no_grad()
@@ -87,7 +63,7 @@ def remember(
             heard[kind, place[1]][place].take(values, belief)
     kept: dict[Place, Shelf] = {}
     for own in heard.values():
-        kept |= _weighed(shelves, own, config)
+        kept |= weighed(shelves, own, config)
     return Memory(kept, enough, held_out.who.sort().values, config.nearest) if kept else None
 
 
@@ -192,48 +168,3 @@ def _placed(
     codes, who = batch.values[kind][tokens - batch.spans[kind][0]], batch.who[entity]
     for place, rows in by_place(batch.slot[tokens], level[entity]):
         yield place, Values(vectors[rows], codes[rows], who[rows]), rows
-
-
-# ---------------------------------------------------------------- what it is worth
-
-
-def _weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config: MemoryConfig) -> dict[Place, Shelf]:
-    """The shelves of one kind that are worth it, with what they are worth; the held-out values are put there, too."""
-    both = {place: (shelves[place], one) for place, one in heard.items() if place in shelves}
-    told = {place: _experts(shelf, one, config.nearest) for place, (shelf, one) in both.items()}
-    if sum(len(chances) for chances, _ in told.values()) < FEW:
-        return {}
-    every = torch.cat([chances for chances, _ in told.values()])
-    common = masses(every, torch.ones_like(every[0]))
-    forms = {place: squares(errors) for place, (_, errors) in told.items() if errors is not None}
-    mean = torch.stack(list(forms.values())).mean(0) if forms else None
-    kept = {}
-    for place, (chances, _) in told.items():
-        shelf, one = both[place]
-        mass = masses(chances, config.prior * common)[1:]
-        said = shelf.said if mean is None else least(len(chances) * forms[place] + config.prior * mean)
-        if mass.sum() > WORTH or said[OWN:].sum() > WORTH:
-            shelf = replace(shelf, mass=mass.view(len(shelf.mass), -1), said=said)
-            kept[place] = shelf.with_values(Values.joined(one.values), held=True)
-    return kept
-
-
-def _experts(shelf: Shelf, heard: Heard, nearest: int) -> tuple[Tensor, Tensor | None]:
-    """(s, E) the chance that each expert gave to each step, in parts of the best; (n, OWN + R + G) how wrong, of numbers."""
-    values, own, belief = Values.joined(heard.values), torch.cat(heard.logs), heard.belief
-    assert belief is not None
-    near = shelf.nearest(values.vectors, values.who, torch.zeros_like(values.who, dtype=torch.bool), nearest)
-    logs = [own]
-    for reach in near.counts.unbind(1):  # (n, K)
-        for kernel in range(belief.kernels):
-            mass = reach.new_zeros(len(reach), belief.kernels, reach.shape[1])
-            mass[:, kernel] = reach
-            logs.append(belief.steps_recalled(values.codes, own, near.codes, mass))
-    told = torch.stack(logs, 1).double()
-    chances = (told - told.amax(1, keepdim=True)).clamp(min=LOWEST).nan_to_num().exp()
-    if not isinstance(belief, NumberBelief):
-        return chances, None
-    belief = belief.pick(torch.zeros_like(values.who))  # it is only asked for what stands in the tables of its slot
-    others = torch.einsum("nrk,nk->nr", shelf.says(near), belief.numbers(near.codes))
-    truth = belief.numbers(values.codes[:, None])
-    return chances, torch.cat([torch.cat(heard.answers), others], 1) - truth

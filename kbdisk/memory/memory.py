@@ -20,10 +20,13 @@ from torch import Tensor
 
 from kbdisk.batch import Batch
 from kbdisk.leaves.base import Recalling
+from kbdisk.leaves.number.around import WIDTHS, centred
+from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.shelf import OWN, Shelf, wide
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 from kbdisk.network.disk import DiSK
 
+NUMBER = "number"
 ENOUGH, LESS = 0, 1  # which shelf: by how much is visible
 Place = tuple[int, int]  # a slot, and which of its shelves
 
@@ -57,16 +60,17 @@ class Memory:
         shape = max(shelf.codes.shape[1:] for _, shelf in known)
         codes = batch.values[kind].new_zeros(n, K, *shape)
         mass = torch.zeros(n, kernels, K, dtype=torch.float64, device=slots.device)
-        said = torch.zeros(n, OWN + K, dtype=torch.float64, device=slots.device)
+        said, around = mass.new_zeros(n, OWN + K), mass.new_zeros(n, len(WIDTHS))
         said[:, :OWN] = 1 / OWN  # of slots of which nothing is remembered
         for rows, shelf in known:
             near = shelf.nearest(asked.vectors[rows], who[rows], held[rows], K)
             found = near.counts.shape[2]  # fewer where there are no more
             codes[rows, :found] = wide(near.codes, shape)
             mass[rows, :, :found] = shelf.believing(near)
-            if kind == "number":
-                said[rows, : OWN + found] = shelf.saying(near)
-        return replace(asked, belief=asked.belief.recalled(codes, mass, said))
+            if kind == NUMBER:
+                said[rows, : OWN + found], around[rows] = shelf.saying(near), shelf.surrounding(near)
+        belief = asked.belief.recalled(codes, mass, said)
+        return replace(asked, belief=centred(belief, around) if isinstance(belief, NumberBelief) else belief)
 
 
 class Remembering:

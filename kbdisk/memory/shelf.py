@@ -1,6 +1,6 @@
 """Remembered values of one slot, found by vectors that are near to theirs.
 
-m rows   M remembered values   K nearest   D width   R reaches   G surfaces   P kernels
+m rows   M remembered values   K nearest   D width   R reaches   G surfaces   P kernels   W widths
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.leaves.words import PAD
 from kbdisk.memory import surface
 
@@ -67,6 +68,7 @@ class Shelf:
     held: Tensor  # (M,) whether that was held out in training
     mass: Tensor  # (R, P) float64, of a belief's mass: for neighbours within a reach, by a kernel
     said: Tensor  # (OWN + R + G,) float64, of a number's answer: the belief's own, neighbours within a reach, surfaces
+    around: Tensor  # (W,) float64, of the mass of a belief in numbers that has all this: for what is around its answer
 
     @classmethod
     def of(cls, values: Values) -> Shelf:
@@ -77,7 +79,7 @@ class Shelf:
         said = vectors.new_zeros(SAYING, dtype=torch.float64)
         said[:OWN] = 1 / OWN
         codes, who = values.codes[:0], values.who[:0]
-        empty = cls(vectors[:0].half(), mean, deviation, codes, who, who > 0, mass, said)
+        empty = cls(vectors[:0].half(), mean, deviation, codes, who, who > 0, mass, said, said.new_zeros(len(WIDTHS)))
         return empty.with_values(values, held=False)
 
     def __len__(self) -> int:
@@ -122,6 +124,10 @@ class Shelf:
         own = self.said[:OWN].clamp(min=TINY).expand(len(near.square), OWN)
         said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], self.says(near))], 1)
         return said / said.sum(1, keepdim=True)
+
+    def surrounding(self, near: Near) -> Tensor:
+        """(m, W) what is around an answer has of a belief's mass, where there are neighbours at all."""
+        return self.around * near.square.isfinite().any(1, keepdim=True)
 
 
 def together(several: Sequence[Tensor]) -> Tensor:

@@ -14,10 +14,11 @@ from kbdisk.forest import Forest
 from kbdisk.forest.columns import Columns
 from kbdisk.forest.forest import Grown
 from kbdisk.forest.trees import Trees
+from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.training import weights
 
 WHOLE = ("slot", "label", "enough")
-TREES, OTHERS = ("column", "border", "leaves", "start"), ("columns", "labels", "share")
+TREES, OTHERS = ("column", "border", "leaves", "start"), ("columns", "labels", "share", "around")
 
 
 def to_bytes(forest: Forest) -> bytes:
@@ -54,8 +55,8 @@ def _grown(own: dict[str, Tensor], columns: int) -> Grown:
     K = len(trees.start)
     shapes = (tuple(trees.border.shape), tuple(trees.leaves.shape), max(len(grown.labels), 1))
     inside = _within(trees.column, len(grown.columns)) and _within(grown.columns, columns)
-    finite = all(bool(one.isfinite().all()) for one in (trees.leaves, trees.start, grown.share))
-    if shapes != ((T, d), (T, 1 << d, K), K) or not inside or not finite:
+    finite = all(bool(one.isfinite().all()) for one in (trees.leaves, trees.start, grown.share, grown.around))
+    if shapes != ((T, d), (T, 1 << d, K), K) or len(grown.around) != len(WIDTHS) or not inside or not finite:
         raise ValueError("trees that make no sense")
     return grown
 

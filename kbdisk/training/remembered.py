@@ -11,6 +11,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from kbdisk.codec import Codec
+from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.memory import Memory
 from kbdisk.memory.memory import Place
 from kbdisk.memory.shelf import SAYING, Shelf
@@ -42,7 +43,8 @@ def read(file: Path, codec: Codec, device: torch.device) -> Memory:
     shelves = {place: Shelf(**of) for place, of in sorted(parts.items())}
     for (slot, _), shelf in shelves.items():
         lengths = {len(shelf), len(shelf.codes), len(shelf.who), len(shelf.held)}
-        fits = shelf.keys.shape[1:] == shelf.mean.shape and len(shelf.said) == SAYING
+        fits = shelf.keys.shape[1:] == shelf.mean.shape
+        fits = fits and (len(shelf.said), len(shelf.around)) == (SAYING, len(WIDTHS))
         if not 0 <= slot < len(codec.slots) or lengths != {len(shelf)} or not fits:
             raise ValueError(f"values of another model at {codec.slots[slot].path}")
     if len(whole[0]) != len(codec.classes):

@@ -75,6 +75,20 @@ def test_it_tells_what_networks_have_not_learnt(model):
     assert off(model, model.believer) < 20
 
 
+def test_what_is_believed_is_around_what_is_answered(model):
+    batch, hidden = asked(model, "y")
+    hidden = hidden & batch.known
+    told = [
+        beliefs(one, batch, hidden, batch.known & ~hidden).kinds["number"] for one in (model.network, model.believer)
+    ]
+    plain, guided = (one.belief for one in told)
+    codes = batch.values["number"][told[0].rows]
+    assert guided.log_prob(codes).mean() > plain.log_prob(codes).mean() + 0.5
+    assert (
+        (guided.median() - guided.expected()).abs().median() < 5 < (plain.median() - guided.expected()).abs().median()
+    )
+
+
 def test_labels_are_told_too_and_what_nothing_tells_has_no_trees(model):
     batch, hidden = asked(model, "side")
     nats = [

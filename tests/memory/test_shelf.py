@@ -77,3 +77,11 @@ def test_what_is_as_near_counts_as_much():
     vectors = torch.cat([torch.zeros(3, 2), torch.ones(3, 2)])
     counts = found(shelf(vectors), torch.zeros(1, 2), most=3).counts
     torch.testing.assert_close(counts, torch.full_like(counts, 1 / 3))
+
+
+def test_belief_goes_around_an_answer_only_where_somebody_is_near():
+    own = shelf(torch.randn(3, 2))
+    own.around[:] = 0.1
+    there, alone = found(own, torch.zeros(1, 2)), found(shelf(torch.randn(1, 3)), torch.randn(1, 3), who=0)
+    assert own.surrounding(there).tolist() == [own.around.tolist()]
+    assert own.surrounding(alone).tolist() == [[0.0] * len(own.around)]

@@ -1,0 +1,55 @@
+"""Some of a belief around its answer: its masses are those of normal distributions there, and all add up to 1."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kbdisk.leaves.number.around import WIDTHS, centred, log_masses
+from tests.leaves.test_number_beliefs import LEAVES, believed, fitted, mixture
+
+
+def answering(codec, number: float):
+    return believed(codec, mixture(2)).answering(torch.full((2,), number, dtype=torch.float64))
+
+
+def mass(at: int, share: float) -> torch.Tensor:
+    found = torch.zeros(2, len(WIDTHS), dtype=torch.float64)
+    found[:, at] = share
+    return found
+
+
+@pytest.mark.parametrize("data", LEAVES)
+@pytest.mark.parametrize("at", range(len(WIDTHS)))
+def test_what_is_given_is_normal_around_the_answer_and_the_rest_stays(data, at):
+    codec = fitted(data)
+    values = list(dict.fromkeys(LEAVES[data][1][:6]))
+    belief = answering(codec, float(values[0]))
+    after = centred(belief, mass(at, 0.7))
+    place = float(codec.map.forward(belief.answer[:1].numpy())[0])
+    for value in values:
+        codes = codec.encode([value]).expand(2, -1)
+        code, below, above = codes[0, :3].double()
+        near = torch.distributions.Normal(place, WIDTHS[at])
+        step = float(near.cdf((code + above).clamp(-1e6, 1e6)) - near.cdf((code - below).clamp(-1e6, 1e6)))
+        assert log_masses(belief, codes)[:, at].exp().tolist() == pytest.approx([step] * 2, rel=2e-2, abs=1e-3)
+        chance = 0.3 * belief.log_prob(codes).exp() + 0.7 * step
+        assert after.log_prob(codes).exp().tolist() == pytest.approx(chance.tolist(), rel=2e-2, abs=1e-3)
+    assert after.cdf(torch.full((2,), 1e9, dtype=torch.float64)).tolist() == pytest.approx([1, 1])
+    assert after.expected().tolist() == belief.expected().tolist()
+
+
+def test_with_all_mass_there_the_median_is_the_answer():
+    codec = fitted("skewed")
+    for at in range(len(WIDTHS)):
+        assert centred(answering(codec, 2.0), mass(at, 1.0)).median().tolist() == pytest.approx([2.0, 2.0], abs=1e-4)
+
+
+def test_with_none_a_belief_stays_what_it_is():
+    codec = fitted("spiked")
+    before = answering(codec, 2.5)
+    after = centred(before, mass(0, 0.0))
+    codes = codec.encode([0.0, 2.5])
+    assert after.log_prob(codes).tolist() == pytest.approx(before.log_prob(codes).tolist(), rel=1e-5)
+    assert after.mean().tolist() == pytest.approx(before.mean().tolist())
+    assert after.median().tolist() == pytest.approx(before.median().tolist())
