@@ -115,14 +115,19 @@ class Shelf:
         """(m, P, K) what each neighbour has of a belief's mass."""
         return torch.einsum("rp,mrk->mpk", self.mass, near.counts)
 
-    def says(self, near: Near) -> Tensor:
-        """(m, R + G, K) what the number of each neighbour counts, within each reach and on each surface."""
-        return torch.cat([near.counts, surface.counts(near.square, near.scale, near.rows, self.keys)], 1)
+    def says(self, near: Near, *, every: bool = True) -> Tensor:
+        """(m, R + G, K) what the number of each neighbour counts, within each reach and on each surface.
+
+        Unless `every` is wanted, nothing counts on surfaces that are worth nothing.
+        """
+        wanted = torch.ones_like(self.said) if every else self.said
+        surfaces = surface.counts(near.square, near.scale, near.rows, self.keys, wanted[-len(surface.SURFACES) :] > 0)
+        return torch.cat([near.counts, surfaces], 1)
 
     def saying(self, near: Near) -> Tensor:
         """(m, OWN + K) what a belief's own answers and the number of each neighbour count in an answer."""
         own = self.said[:OWN].clamp(min=TINY).expand(len(near.square), OWN)
-        said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], self.says(near))], 1)
+        said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], self.says(near, every=False))], 1)
         return said / said.sum(1, keepdim=True)
 
     def surrounding(self, near: Near) -> Tensor:

@@ -9,6 +9,8 @@ m rows   K neighbours   M remembered values   D width   G surfaces
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -24,19 +26,29 @@ PART = 256  # rows at once
 TINY = 1e-12
 
 
-def counts(square: Tensor, scale: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
-    """(m, G, K) by squared distances (m, K), infinite where nothing is, and their scale (m, 1); rows (m, K) of keys (M, D)."""
+def counts(square: Tensor, scale: Tensor, rows: Tensor, keys: Tensor, wanted: Tensor) -> Tensor:
+    """(m, G, K) by squared distances (m, K), infinite where nothing is, and their scale (m, 1); rows (m, K) of keys (M, D).
+
+    Nothing counts on surfaces that are not `wanted` (G,).
+    """
     parts = zip(square.split(PART), scale.split(PART), rows.split(PART), strict=True)
-    return torch.cat([_counts(far, one, which, keys) for far, one, which in parts])
+    found = square.new_zeros(len(square), len(SURFACES), square.shape[1])
+    settings = [one for one, own in zip(SURFACES, wanted.tolist(), strict=True) if own]
+    if settings:
+        several = [_counts(far, one, which, keys, settings) for far, one, which in parts]
+        found[:, wanted] = torch.cat(several)
+    return found
 
 
-def _counts(square: Tensor, scale: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
+def _counts(
+    square: Tensor, scale: Tensor, rows: Tensor, keys: Tensor, settings: Sequence[tuple[float, float]]
+) -> Tensor:
     there = square.isfinite()
     between = _between(keys[rows].double()) / scale[:, :, None]
     between = between.masked_fill(~(there[:, :, None] & there[:, None]), torch.inf)
     own = torch.eye(square.shape[1], dtype=torch.float64, device=square.device)
     found = []
-    for reach, noise in SURFACES:
+    for reach, noise in settings:
         alike = (-between / reach).exp() * (1 - own) + (1 + noise) * own  # (m, K, K)
         here = (-square / scale / reach).exp()
         both = torch.stack([here, there.double()], 2)

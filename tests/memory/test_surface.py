@@ -12,6 +12,8 @@ from kbdisk.memory import surface
 from kbdisk.memory.shelf import OWN, REACHES, Shelf, Values
 from kbdisk.memory.surface import MOST, SURFACES
 
+ALL = torch.ones(len(SURFACES), dtype=torch.bool)
+
 
 def neighbours(rows: int, count: int, width: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Squared distances and their scale, which ones, and all keys."""
@@ -23,7 +25,7 @@ def neighbours(rows: int, count: int, width: int, seed: int) -> tuple[torch.Tens
 
 
 def counted(square: torch.Tensor, rows: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    return surface.counts(square, square[:, -1:], rows, keys)
+    return surface.counts(square, square[:, -1:], rows, keys, ALL)
 
 
 def test_they_are_the_best_linear_unbiased_ones(monkeypatch):
@@ -60,7 +62,7 @@ def test_they_add_up_to_one_among_those_that_are_there_and_are_tame(rows, count,
     some = data.draw(st.integers(0, count))
     square[:, some:] = torch.inf
     scale = torch.ones(rows, 1, dtype=torch.float64) if some == 0 else square[:, some - 1 : some].clamp(min=1e-6)
-    found = surface.counts(square, scale, which, keys)
+    found = surface.counts(square, scale, which, keys, ALL)
     assert found.shape == (rows, len(SURFACES), count)
     torch.testing.assert_close(found.sum(2), torch.full((rows, len(SURFACES)), float(some > 0), dtype=torch.float64))
     assert (found[:, :, some:] == 0).all()
@@ -70,7 +72,7 @@ def test_they_add_up_to_one_among_those_that_are_there_and_are_tame(rows, count,
 def test_the_same_place_many_times_is_no_trouble():
     keys = torch.zeros(8, 2, dtype=torch.float64)
     found = surface.counts(
-        torch.zeros(1, 8, dtype=torch.float64), torch.full((1, 1), 1e-6).double(), torch.arange(8)[None], keys
+        torch.zeros(1, 8, dtype=torch.float64), torch.full((1, 1), 1e-6).double(), torch.arange(8)[None], keys, ALL
     )
     torch.testing.assert_close(found, torch.full_like(found, 1 / 8))
 
@@ -80,6 +82,13 @@ def test_in_parts_they_are_the_same(monkeypatch):
     whole = counted(square, rows, keys)
     monkeypatch.setattr(surface, "PART", 2)
     torch.testing.assert_close(counted(square, rows, keys), whole)
+
+
+def test_on_those_that_are_not_wanted_nothing_counts():
+    square, rows, keys = neighbours(9, 5, 2, 1)
+    wanted = torch.arange(len(SURFACES)) % 2 == 1
+    found = surface.counts(square, square[:, -1:], rows, keys, wanted)
+    torch.testing.assert_close(found, counted(square, rows, keys) * wanted[:, None])
 
 
 @pytest.mark.parametrize("at", range(len(SURFACES)))
