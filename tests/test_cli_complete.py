@@ -26,6 +26,8 @@ from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
 from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.training.alone import alone
+from kbdisk.training.configfile import checksum
+from kbdisk.training.files import FORMAT
 from kbdisk.training.folder import save
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -441,6 +443,10 @@ def test_without_a_model_one_is_trained_kept_and_used_again_while_all_is_the_sam
     assert Path("done.jsonl").read_bytes() == first
     assert Path("phones.jsonl.kbdisk/config.json").read_bytes() == folder
     assert json.loads(folder)["facts"]["schema"] == "phones.yaml"
+    outdated = {**json.loads(folder), "format": FORMAT - 1}
+    Path("phones.jsonl.kbdisk/config.json").write_text(json.dumps({**outdated, "checksum": checksum(outdated)}))
+    assert "training on" in run(*options)[2]
+    assert "using the model" in run(*options)[2]
     assert "training on" in run(*options, "--seed", 1)[2]
     with Path("phones.jsonl").open("a") as file:
         file.write('{"id": "new", "brand": "Nokia"}\n')

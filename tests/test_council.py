@@ -9,11 +9,14 @@ import pytest
 import torch
 from models import phones, tiny_run
 
-from kbdisk.council import averaged
+from kbdisk.api.asking import log_probs
+from kbdisk.council import Council, averaged
 from kbdisk.diffusion import beliefs, reveal
 from kbdisk.errors import CheckpointError
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
+from kbdisk.likelihood import log_prob
+from kbdisk.sampling import sample
 from kbdisk.training import checkpoint
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.state import Progress
@@ -39,6 +42,26 @@ def each(model, batch):
     asked = batch.known & (batch.entity % 2 == 0)
     with torch.no_grad():
         return [beliefs(one.model, batch, asked, batch.known & ~asked) for one in model.members]
+
+
+def test_all_make_up_entities_and_score_them(model):
+    """By themselves, without what they remember: those are not to be copies."""
+    known = phones()[1][:8]
+    networks = [one.network for one in model.members]
+    assert [one.memory is None for one in model.members] == [False] * 3
+    batch = model.encode(known).batch(torch.arange(8))
+    asked = batch.known & (batch.entity % 2 == 0)
+    told, wanted = (beliefs(one, batch, asked, batch.known & ~asked) for one in (model.maker, Council(networks)))
+    assert torch.equal(told.log_prob(batch), wanted.log_prob(batch))
+    scores = log_probs(model, known, None)
+    tokens = model.encode(known)
+    generator = torch.Generator().manual_seed(0)
+    found = log_prob(Council(networks), tokens.batch(torch.arange(8)), orders=4, generator=generator)
+    assert scores.tolist() == pytest.approx(found.exact.where(~found.exact.isnan(), found.bound).tolist())
+    one, same, first = (
+        [each.tree for each in sample(which, 5, seed=1)] for which in (model, model, replace(model, others=()))
+    )
+    assert one == same != first
 
 
 def test_there_are_as_many_as_were_wanted_and_no_two_are_the_same(model):

@@ -36,7 +36,7 @@ def log_probs(
     """(N,) in nats: exact where an entity has few values, else a lower bound, a mean over so many orders."""
     generator = torch.Generator(trained.device).manual_seed(seed)
     tokens = trained.encode(entities, graph=graph)
-    found = [log_prob(trained.network, batch, orders=orders, generator=generator) for _, batch in batches(tokens)]
+    found = [log_prob(trained.maker, batch, orders=orders, generator=generator) for _, batch in batches(tokens)]
     return np.concatenate([np.zeros(0), *(one.exact.where(~one.exact.isnan(), one.bound).cpu() for one in found)])
 
 

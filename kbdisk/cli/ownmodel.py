@@ -189,8 +189,11 @@ def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None
 def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
     """The model of the folder where it is the one that would be trained; None where it is an earlier one of ours."""
     from kbdisk.api import training
+    from kbdisk.training.configfile import read_config
     from kbdisk.training.files import Files
 
+    if _is_outdated(read_config(folder)):
+        return None
     config = Files.of(folder).config
     source, facts = config.get("source", {}), config.get("facts", {})
     same_source = source.get("entities") == len(reading.entities) and (
@@ -208,6 +211,14 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
     ids = {model.schema.id_of(entity) for entity in reading.entities if model.schema.class_of(entity)}
     same_ids = ids == {*model.record.training, *model.record.validation}
     return model if same_ids and _same(model.schema, schema, wanted.only) else None
+
+
+def _is_outdated(config: Mapping[str, Any]) -> bool:
+    """Whether it is one of ours, of a format that is no longer written."""
+    from kbdisk.training.files import FORMAT
+
+    facts = config.get("facts")
+    return config["format"] < FORMAT and isinstance(facts, dict) and facts.get("maker") == MADE_HERE
 
 
 def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:

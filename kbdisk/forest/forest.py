@@ -18,7 +18,7 @@ from kbdisk.batch import Batch
 from kbdisk.diffusion import Model
 from kbdisk.forest.columns import Columns
 from kbdisk.forest.trees import Trees
-from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.base import Recalling
 from kbdisk.leaves.number.around import WIDTHS, centred
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.memory import ENOUGH, by_place, levels
@@ -73,7 +73,7 @@ class Forest:
                 answer[rows] += one.share * (said - answer[rows])
                 around[rows] = one.around
             return replace(asked, belief=centred(belief.answering(answer), around))
-        if grown and isinstance(belief, CategoryBelief):
+        if grown and isinstance(belief, Recalling):
             most = max(len(one.labels) for _, one, _ in grown)
             codes = torch.zeros(len(entity), most, dtype=torch.long, device=entity.device)
             weights = torch.zeros(len(entity), 1, most, dtype=torch.float64, device=entity.device)

@@ -23,12 +23,12 @@ from kbdisk.forest.columns import KINDS, NUMBER, Columns
 from kbdisk.forest.config import ForestConfig, by_size, unattended
 from kbdisk.forest.forest import Forest, Grown
 from kbdisk.forest.trees import Trees
-from kbdisk.leaves.base import Belief
+from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.learning import asked, some, usual
 from kbdisk.memory.memory import by_place
-from kbdisk.memory.weighing import least, masses, squares
+from kbdisk.memory.weighing import chances, least, masses, squares
 from kbdisk.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FEW = 50  # known values of a slot: of fewer there are no trees, nor are they judged by fewer held-out ones
 WORTH = 0.02  # of an answer, or of the mass: what trees are worth at least, or they are not kept
 PRIOR = 1.0  # held-out values that each expert has to itself
-TINY = 1e-300
+TINY = 1e-30  # of a chance, whose log is taken
 
 Told = Callable[[int, int], None]  # how many properties have their trees, of how many
 
@@ -157,9 +157,7 @@ class _Until:
 class Heard:
     """Held-out values of one slot, and what was said of them by the model and by the trees."""
 
-    chances: list[Tensor] = field(
-        default_factory=list
-    )  # (n, 2) of the truth: by both of labels, by the model of numbers
+    logs: list[Tensor] = field(default_factory=list)  # (n, 2) log p of the truth by both; by the model alone of numbers
     said: list[Tensor] = field(default_factory=list)  # (n, 2) numbers
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
     belief: NumberBelief | None = None  # about the first of them
@@ -169,16 +167,20 @@ class Heard:
 
     def weighed(self, grown: Grown) -> Grown:
         """Trees with what they are worth."""
-        chances, codes = torch.cat(self.chances), torch.cat(self.codes)
+        logs, codes = torch.cat(self.logs), torch.cat(self.codes)
         if self.belief is None:
-            return replace(grown, share=masses(chances, torch.full_like(chances[0], PRIOR))[1])
+            return replace(grown, share=_shares(logs)[1])
         belief = self.belief.pick(torch.zeros(len(codes), dtype=torch.long, device=codes.device))
         said = torch.cat(self.said)
         shares = least(squares(said - belief.numbers(codes[:, None])))
-        near = log_masses(belief.answering(said @ shares), codes).double().exp()
-        chances = torch.cat([chances, near], 1)
-        around = masses(chances.clamp(min=TINY), torch.full_like(chances[0], PRIOR))[1:]
-        return replace(grown, share=shares[1], around=around)
+        near = log_masses(belief.answering(said @ shares), codes).double()
+        return replace(grown, share=shares[1], around=_shares(torch.cat([logs, near], 1))[1:])
+
+
+def _shares(logs: Tensor) -> Tensor:
+    """(n, E) -> (E,) what each of several is worth."""
+    told = chances(logs)
+    return masses(told, torch.full_like(told[0], PRIOR))
 
 
 def _judged(forest: Forest, model: Model, held_out: Tokens, generator: Generator) -> Forest:
@@ -199,11 +201,14 @@ def _judged(forest: Forest, model: Model, held_out: Tokens, generator: Generator
 
 
 def _hear(heard: Heard, grown: Grown, belief: Belief, codes: Tensor, said: Tensor) -> None:
-    chances = belief.log_prob(codes).double().exp()[:, None]
+    logs = belief.log_prob(codes).double()[:, None]
     if isinstance(belief, NumberBelief):
         heard.said.append(torch.stack([belief.expected(), said], 1))
         heard.belief = heard.belief or belief
-    else:
-        chances = torch.cat([chances, (said * (codes[:, None] == grown.labels)).sum(1, keepdim=True)], 1)
-    heard.chances.append(chances)
+    elif isinstance(belief, Recalling):
+        of_trees = (said * (codes[:, None] == grown.labels)).sum(1, keepdim=True)
+        logs = torch.cat([logs, of_trees.clamp(min=TINY).log()], 1)
+    else:  # a belief that trees cannot join
+        return
+    heard.logs.append(logs)
     heard.codes.append(codes)

@@ -26,8 +26,9 @@ from kbdisk.network.disk import DiSK
 from kbdisk.tokens import CHUNK, Tokens
 
 KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
+JUDGES = 8  # of what is held out no more is looked at than this part of what may be remembered
 USUAL = 0.1  # of the times that a value of a class is hidden alone, less is visible than is usual
-BESIDES = 3.0  # times what the network takes for the values
+BESIDES = 4.0  # times what the network takes for the values
 
 Told = Callable[[int, int], None]  # how many entities were looked at, of how many
 Question = tuple[Batch, Hidden, Tensor]  # what is hidden in some entities, and (B,) which shelf each belongs to
@@ -42,7 +43,8 @@ def remember(
         return None
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)
-    enough, sides = usual(tokens), [some(one, config.values, generator) for one in (tokens, held_out)]
+    enough, most = usual(tokens), config.values
+    sides = some(tokens, most, generator), some(held_out, most // JUDGES, generator)
     done, total = 0, sum(map(len, sides))
 
     def looked(count: int) -> None:

@@ -1,13 +1,13 @@
 """Values of known entities, found again by what the network made of all else that was visible of them.
 
 Asked for a property, the network makes a vector of what it sees. Entities of which it makes nearly the same have nearly
-the same value, often the very same: so a belief gives some of its mass to the values of the nearest. How much, was
-learnt for each slot from what is held out (kbdisk.memory.learning). Nobody's own value is recalled for him, and what was
-held out is not recalled for what was: so what is said of the held-out part stays an honest test.
+the same value, often the very same: so a belief gives some of its mass to the values of the nearest, and one in numbers
+to what is around an answer that they help to make. How much, was learnt for each slot from what is held out
+(kbdisk.memory.worth). Nobody's own value is recalled for him, and what was held out is not recalled for what was.
 
 Slots have two shelves: one for entities of which as much is visible as usually is, one for those of which less is.
 
-q asked rows of one kind   m of them of one slot   K nearest   R reaches   P kernels
+q asked rows of one kind   m of them of one slot   K nearest   R reaches   P kernels   W widths
 """
 
 from __future__ import annotations

@@ -51,9 +51,14 @@ class Near(NamedTuple):
 
     codes: Tensor  # (m, K, ...)
     counts: Tensor  # (m, R, K) float64, what each counts within each reach: they add up to 1, or 0 where there is none
-    square: Tensor  # (m, K) float64 squared distances, infinite where there is none
-    scale: Tensor  # (m, 1) that to a near one
+    at: Tensor  # (m, D) where the rows are, in deviations from the mean
     rows: Tensor  # (m, K) which of what is remembered they are
+    there: Tensor  # (m, K) whether there is one
+    scale: Tensor  # (m, 1) float64, the squared distance to a near one
+
+    def pick(self, rows: Tensor) -> Near:
+        """Of some of the rows."""
+        return Near(*(one[rows] for one in self))
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Shelf:
             found.append(square.clamp(min=0).masked_fill(unfit, torch.inf).topk(min(most, len(keys)), largest=False))
         square, rows = (torch.cat(several).double() for several in zip(*found, strict=True))
         rows, scale = rows.long(), _scale(square) + SAME * at.shape[1]
-        return Near(self.codes[rows], _counts(square, scale), square, scale, rows)
+        return Near(self.codes[rows], _counts(square, scale), at, rows, square.isfinite(), scale)
 
     def believing(self, near: Near) -> Tensor:
         """(m, P, K) what each neighbour has of a belief's mass."""
@@ -121,18 +126,26 @@ class Shelf:
         Unless `every` is wanted, nothing counts on surfaces that are worth nothing.
         """
         wanted = torch.ones_like(self.said) if every else self.said
-        surfaces = surface.counts(near.square, near.scale, near.rows, self.keys, wanted[-len(surface.SURFACES) :] > 0)
+        wanted = wanted[-len(surface.SURFACES) :] > 0
+        surfaces = surface.counts(near.at, self.keys, near.rows, near.there, near.scale, wanted)
         return torch.cat([near.counts, surfaces], 1)
+
+    def answers(self, near: Near, numbers: Tensor) -> Tensor:
+        """(m, R + G) what neighbours say who have these numbers (m, K), within each reach and on each surface."""
+        parts = torch.arange(len(numbers), device=numbers.device).split(
+            surface.part_of(near.rows.shape[1], self.keys.shape[1])
+        )
+        return torch.cat([torch.einsum("mrk,mk->mr", self.says(near.pick(one)), numbers[one]) for one in parts])
 
     def saying(self, near: Near) -> Tensor:
         """(m, OWN + K) what a belief's own answers and the number of each neighbour count in an answer."""
-        own = self.said[:OWN].clamp(min=TINY).expand(len(near.square), OWN)
+        own = self.said[:OWN].clamp(min=TINY).expand(len(near.rows), OWN)
         said = torch.cat([own, torch.einsum("r,mrk->mk", self.said[OWN:], self.says(near, every=False))], 1)
         return said / said.sum(1, keepdim=True)
 
     def surrounding(self, near: Near) -> Tensor:
         """(m, W) what is around an answer has of a belief's mass, where there are neighbours at all."""
-        return self.around * near.square.isfinite().any(1, keepdim=True)
+        return self.around * near.there.any(1, keepdim=True)
 
 
 def together(several: Sequence[Tensor]) -> Tensor:
@@ -155,6 +168,6 @@ def _counts(square: Tensor, scale: Tensor) -> Tensor:
 
 
 def _scale(square: Tensor) -> Tensor:
-    """(m, 1) of (m, K)."""
+    """(m, 1) how far it is to a near one, of squared distances (m, K); 0 where there is none."""
     last = square.isfinite().sum(1, keepdim=True).clamp(1, SCALE) - 1
     return square.gather(1, last).nan_to_num(posinf=0)

@@ -1,7 +1,7 @@
 """A surface through the values of neighbours: what each of them counts at a place among them.
 
-Between neighbours a number rises and falls as they do: a nucleus with one neutron more than those around it is not what they
-have on average. This is kriging: values are alike as a Gaussian of their distance, each has some noise to itself, and of
+Between neighbours a number rises and falls as they do: a nucleus with one neutron more than those around it is not
+what they have on average. This is kriging: values are alike as a Gaussian of their distance, each has some noise to itself, and of
 all means of them (counts may be below 0, and add up to 1) the one with the least expected squared error is taken.
 
 m rows   K neighbours   M remembered values   D width   G surfaces
@@ -22,47 +22,50 @@ SURFACES = (  # how far values are alike, in squared distances to a near neighbo
     (64.0, 1e-2),
 )
 MOST = 2.0  # sum of squared counts: how much of its neighbours' noise a surface may have, in that of one
-PART = 256  # rows at once
+ROOM = 1 << 21  # distances between neighbours at once
 TINY = 1e-12
 
 
-def counts(square: Tensor, scale: Tensor, rows: Tensor, keys: Tensor, wanted: Tensor) -> Tensor:
-    """(m, G, K) by squared distances (m, K), infinite where nothing is, and their scale (m, 1); rows (m, K) of keys (M, D).
+def counts(at: Tensor, keys: Tensor, rows: Tensor, there: Tensor, scale: Tensor, wanted: Tensor) -> Tensor:
+    """(m, G, K) at places (m, D), of neighbours that are rows (m, K) of keys (M, D); 0 of those that are not there (m, K).
 
-    Nothing counts on surfaces that are not `wanted` (G,).
+    Lengths are in parts of a scale (m, 1), squared. Nothing counts on surfaces that are not `wanted` (G,).
     """
-    parts = zip(square.split(PART), scale.split(PART), rows.split(PART), strict=True)
-    found = square.new_zeros(len(square), len(SURFACES), square.shape[1])
+    found = scale.new_zeros(len(rows), len(SURFACES), rows.shape[1])
     settings = [one for one, own in zip(SURFACES, wanted.tolist(), strict=True) if own]
-    if settings:
-        several = [_counts(far, one, which, keys, settings) for far, one, which in parts]
-        found[:, wanted] = torch.cat(several)
+    for part in torch.arange(len(rows), device=rows.device).split(part_of(rows.shape[1], keys.shape[1])):
+        if settings:
+            some = _counts(at[part], keys[rows[part]], there[part], scale[part], settings)
+            found[part[:, None], wanted.nonzero()[:, 0]] = some
     return found
 
 
-def _counts(
-    square: Tensor, scale: Tensor, rows: Tensor, keys: Tensor, settings: Sequence[tuple[float, float]]
-) -> Tensor:
-    there = square.isfinite()
-    between = _between(keys[rows].double()) / scale[:, :, None]
-    between = between.masked_fill(~(there[:, :, None] & there[:, None]), torch.inf)
-    own = torch.eye(square.shape[1], dtype=torch.float64, device=square.device)
+def part_of(neighbours: int, width: int) -> int:
+    """How many rows are worked on at once."""
+    return max(ROOM // (neighbours * max(neighbours, width)), 1)
+
+
+def _counts(at: Tensor, keys: Tensor, there: Tensor, scale: Tensor, settings: Sequence[tuple[float, float]]) -> Tensor:
+    points = torch.cat([keys.masked_fill(~there[:, :, None], 0), at[:, None]], 1).double()  # (m, K + 1, D)
+    lengths = _between(points) / scale[:, :, None]
+    between = lengths[:, :-1, :-1].masked_fill(~(there[:, :, None] & there[:, None]), torch.inf)
+    toward = lengths[:, -1, :-1].masked_fill(~there, torch.inf)  # (m, K)
+    own = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device)
     found = []
     for reach, noise in settings:
         alike = (-between / reach).exp() * (1 - own) + (1 + noise) * own  # (m, K, K)
-        here = (-square / scale / reach).exp()
-        both = torch.stack([here, there.double()], 2)
-        toward, even = torch.cholesky_solve(both, torch.linalg.cholesky(alike)).unbind(2)  # (m, K)
-        missing = 1 - toward.sum(1, keepdim=True)
-        found.append(_tamed(toward + even * missing / even.sum(1, keepdim=True).clamp(min=TINY), there))
+        both = torch.stack([(-toward / reach).exp(), there.double()], 2)
+        near, even = torch.cholesky_solve(both, torch.linalg.cholesky(alike)).unbind(2)  # (m, K)
+        missing = 1 - near.sum(1, keepdim=True)
+        found.append(_tamed(near + even * missing / even.sum(1, keepdim=True).clamp(min=TINY), there))
     return torch.stack(found, 1)
 
 
-def _between(keys: Tensor) -> Tensor:
-    """(m, K, D) -> (m, K, K) squared distances."""
-    keys = keys - keys.mean(1, keepdim=True)
-    lengths = keys.square().sum(2)
-    return (lengths[:, :, None] + lengths[:, None] - 2 * keys @ keys.transpose(1, 2)).clamp(min=0)
+def _between(points: Tensor) -> Tensor:
+    """(m, P, D) -> (m, P, P) squared distances."""
+    points = points - points.mean(1, keepdim=True)
+    lengths = points.square().sum(2)
+    return (lengths[:, :, None] + lengths[:, None] - 2 * points @ points.transpose(1, 2)).clamp(min=0)
 
 
 def _tamed(counts: Tensor, there: Tensor) -> Tensor:

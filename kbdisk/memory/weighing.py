@@ -11,7 +11,13 @@ from torch import Tensor
 STEPS = 100  # of EM
 SLIGHT = 1e-9  # of a form, that it is always definite by
 FURTHEST = 5.0  # root mean squared errors of the best expert: what an error counts as at most
+LOWEST = -1e4  # nats below the best expert
 TINY = 1e-30
+
+
+def chances(logs: Tensor) -> Tensor:
+    """(n, E) the logs of the chances that experts gave to each value -> (n, E) them, in parts of the best one's."""
+    return (logs - logs.amax(1, keepdim=True)).clamp(min=LOWEST).nan_to_num().exp()
 
 
 def masses(chances: Tensor, prior: Tensor) -> Tensor:
@@ -40,8 +46,9 @@ def least(form: Tensor) -> Tensor:
     Where those of some experts are above 0, they alone decide: so all sets of them are tried.
     """
     E = len(form)
-    form = form + SLIGHT * form.diagonal().mean().clamp(min=TINY) * torch.eye(E, dtype=form.dtype)
-    sets = (torch.arange(1, 1 << E)[:, None] >> torch.arange(E)) & 1  # (2 ** E - 1, E)
+    every = torch.arange(E, device=form.device)
+    form = form + SLIGHT * form.diagonal().mean().clamp(min=TINY) * torch.eye(E, dtype=form.dtype, device=form.device)
+    sets = (torch.arange(1, 1 << E, device=form.device)[:, None] >> every) & 1  # (2 ** E - 1, E)
     inside = sets.to(form.dtype)
     alone = form * inside[:, :, None] * inside[:, None] + torch.diag_embed(1 - inside)
     found = torch.linalg.solve(alone, inside[:, :, None])[:, :, 0]

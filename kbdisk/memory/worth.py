@@ -4,7 +4,7 @@ A held-out value is believed by the network, and by its neighbours within each r
 the network, by means of its neighbours and by surfaces through them. Slots with few held-out values go by what all of
 their kind have in common.
 
-s steps   n hidden values of one slot   E experts, the network first   R reaches   G surfaces   W widths
+s steps   n hidden values of one slot   E experts, the network first   K neighbours   R reaches   P kernels   G surfaces   W widths
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.config import MemoryConfig
 from kbdisk.memory.memory import Place
 from kbdisk.memory.shelf import OWN, Shelf, Values
-from kbdisk.memory.weighing import least, masses, squares
+from kbdisk.memory.weighing import chances, least, masses, squares
 
 FEW = 50  # held-out values of a kind: of fewer nothing is learnt
 WORTH = 0.02  # of the mass, or of an answer: what neighbours are worth at least, or a slot is not remembered
-LOWEST = -1e4  # nats below the best expert
-TINY = 1e-30
+TINY = 1e-30  # of a mass, whose log is taken
 
 
 @dataclass
@@ -56,10 +55,6 @@ class Experts:
     truth: Tensor | None = None  # (n,) the numbers
     belief: NumberBelief | None = None  # about one of them, again and again
 
-    def chances(self) -> Tensor:
-        """(s, E) in parts of the best."""
-        return _chances(self.logs)
-
     def around(self, values: Values, said: Tensor, mass: Tensor) -> Tensor:
         """(n, 1 + W) the chances of numbers with these masses (E,), and around what is answered by these shares."""
         assert self.wrong is not None
@@ -67,7 +62,7 @@ class Experts:
         assert self.belief is not None
         answering = self.belief.answering(self.truth + self.wrong @ said)
         own = (self.logs + mass.clamp(min=TINY).log()).logsumexp(1)
-        return _chances(torch.cat([own[:, None], log_masses(answering, values.codes).double()], 1))
+        return chances(torch.cat([own[:, None], log_masses(answering, values.codes).double()], 1))
 
 
 def weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config: MemoryConfig) -> dict[Place, Shelf]:
@@ -76,7 +71,7 @@ def weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config
     experts = {place: _experts(shelf, heard[place], config.nearest) for place, (shelf, _) in both.items()}
     if sum(len(one.logs) for one in experts.values()) < FEW:
         return {}
-    mass = _shares({place: one.chances() for place, one in experts.items()}, config.prior)
+    mass = _shares({place: chances(one.logs) for place, one in experts.items()}, config.prior)
     said = _said(experts, config.prior)
     around = _shares(
         {place: experts[place].around(both[place][1], own, mass[place]) for place, own in said.items()}, config.prior
@@ -94,13 +89,13 @@ def weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config
     return kept
 
 
-def _shares(chances: Mapping[Place, Tensor], prior: float) -> dict[Place, Tensor]:
+def _shares(told: Mapping[Place, Tensor], prior: float) -> dict[Place, Tensor]:
     """What each of several is worth, shelf by shelf; what is so for all of them counts as some values."""
-    if not chances:
+    if not told:
         return {}
-    every = torch.cat(list(chances.values()))
+    every = torch.cat(list(told.values()))
     common = masses(every, torch.ones_like(every[0]))
-    return {place: masses(own, prior * common) for place, own in chances.items()}
+    return {place: masses(own, prior * common) for place, own in told.items()}
 
 
 def _said(experts: Mapping[Place, Experts], prior: float) -> dict[Place, Tensor]:
@@ -126,10 +121,6 @@ def _experts(shelf: Shelf, heard: Heard, nearest: int) -> Experts:
     if not isinstance(belief, NumberBelief):
         return Experts(found)
     belief = belief.pick(torch.zeros_like(values.who))  # it is only asked for what stands in the tables of its slot
-    others = torch.einsum("nrk,nk->nr", shelf.says(near), belief.numbers(near.codes))
+    others = shelf.answers(near, belief.numbers(near.codes))
     truth = belief.numbers(values.codes[:, None])
     return Experts(found, torch.cat([torch.cat(heard.answers), others], 1) - truth, truth[:, 0], belief)
-
-
-def _chances(logs: Tensor) -> Tensor:
-    return (logs - logs.amax(1, keepdim=True)).clamp(min=LOWEST).nan_to_num().exp()

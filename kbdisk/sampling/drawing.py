@@ -59,7 +59,7 @@ class Drawing:
         batch = encoding.tokens().to(self.trained.device).batch(torch.arange(len(readings)))
         run = self.trained.run
         with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
-            drawn = reveal(self.trained.network, batch, leap=self.leap, generator=self.generator)
+            drawn = reveal(self.trained.maker, batch, leap=self.leap, generator=self.generator)
         found = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, found, strict=True):
             room = _room(self.codec, reading.of)

@@ -14,7 +14,7 @@ from kbdisk.forest import Forest
 from kbdisk.forest.columns import Columns
 from kbdisk.forest.forest import Grown
 from kbdisk.forest.trees import Trees
-from kbdisk.leaves.number.around import WIDTHS
+from kbdisk.leaves.number.around import are_masses
 from kbdisk.training import weights
 
 WHOLE = ("slot", "label", "enough")
@@ -56,7 +56,7 @@ def _grown(own: dict[str, Tensor], columns: int) -> Grown:
     shapes = (tuple(trees.border.shape), tuple(trees.leaves.shape), max(len(grown.labels), 1))
     inside = _within(trees.column, len(grown.columns)) and _within(grown.columns, columns)
     finite = all(bool(one.isfinite().all()) for one in (trees.leaves, trees.start, grown.share, grown.around))
-    if shapes != ((T, d), (T, 1 << d, K), K) or len(grown.around) != len(WIDTHS) or not inside or not finite:
+    if shapes != ((T, d), (T, 1 << d, K), K) or not are_masses(grown.around) or not inside or not finite:
         raise ValueError("trees that make no sense")
     return grown
 

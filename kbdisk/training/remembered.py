@@ -11,10 +11,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from kbdisk.codec import Codec
-from kbdisk.leaves.number.around import WIDTHS
+from kbdisk.leaves.number.around import are_masses
 from kbdisk.memory import Memory
 from kbdisk.memory.memory import Place
-from kbdisk.memory.shelf import SAYING, Shelf
+from kbdisk.memory.shelf import REACHES, SAYING, Shelf
 from kbdisk.training import weights
 
 NAMES = [one.name for one in fields(Shelf)]
@@ -42,11 +42,16 @@ def read(file: Path, codec: Codec, device: torch.device) -> Memory:
         parts[int(number), int(level)][part] = one
     shelves = {place: Shelf(**of) for place, of in sorted(parts.items())}
     for (slot, _), shelf in shelves.items():
-        lengths = {len(shelf), len(shelf.codes), len(shelf.who), len(shelf.held)}
-        fits = shelf.keys.shape[1:] == shelf.mean.shape
-        fits = fits and (len(shelf.said), len(shelf.around)) == (SAYING, len(WIDTHS))
-        if not 0 <= slot < len(codec.slots) or lengths != {len(shelf)} or not fits:
-            raise ValueError(f"values of another model at {codec.slots[slot].path}")
+        if not 0 <= slot < len(codec.slots) or not _fits(shelf):
+            raise ValueError("values of another model")
     if len(whole[0]) != len(codec.classes):
         raise ValueError(f"{len(whole[0])} classes, not {len(codec.classes)}")
     return Memory(shelves, whole[0], whole[1], int(whole[2]))
+
+
+def _fits(shelf: Shelf) -> bool:
+    """Whether a shelf's tensors are those of one."""
+    lengths = {len(shelf), len(shelf.codes), len(shelf.who), len(shelf.held)}
+    shapes = (shelf.keys.shape[1:], shelf.mass.shape[:1], shelf.said.shape)
+    wanted = (shelf.mean.shape, (len(REACHES),), (SAYING,))
+    return lengths == {len(shelf)} and shapes == wanted and shelf.mass.ndim == 2 and are_masses(shelf.around)

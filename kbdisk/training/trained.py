@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,13 +77,14 @@ class Trained:
 
     @property
     def believer(self) -> Model:
-        """What is asked for beliefs about entities that there are: all networks, what they remember, and the trees.
-
-        The first network alone is asked about those that there are not, which are not to be copies.
-        """
-        models = [one.model for one in self.members]
-        council = models[0] if len(models) == 1 else Council(models)
+        """What is asked for beliefs about entities that there are: all networks, what they remember, and the trees."""
+        council = _together([one.model for one in self.members])
         return council if self.forest is None else Guided(council, self.forest)
+
+    @property
+    def maker(self) -> Model:
+        """What is asked about entities that there are not: all networks by themselves, as those are not to be copies."""
+        return _together([one.network for one in self.members])
 
     @property
     def device(self) -> torch.device:
@@ -95,3 +96,8 @@ class Trained:
     ) -> Tokens:
         """Entities as tokens on the network's device."""
         return self.codec.encode(entities, ask, graph).to(self.device)
+
+
+def _together(models: Sequence[Model]) -> Model:
+    """Several models as one."""
+    return models[0] if len(models) == 1 else Council(models)

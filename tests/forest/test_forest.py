@@ -116,7 +116,7 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     assert f"| trees | for {len(model.forest)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start"])
+@pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
 def test_trees_that_make_no_sense_are_refused(model, tmp_path, name):
     from kbdisk.training import forests
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kbdisk.leaves.number.around import WIDTHS, centred, log_masses
+from kbdisk.leaves.number.around import WIDTHS, are_masses, centred, log_masses
 from tests.leaves.test_number_beliefs import LEAVES, believed, fitted, mixture
 
 
@@ -32,9 +32,9 @@ def test_what_is_given_is_normal_around_the_answer_and_the_rest_stays(data, at):
         code, below, above = codes[0, :3].double()
         near = torch.distributions.Normal(place, WIDTHS[at])
         step = float(near.cdf((code + above).clamp(-1e6, 1e6)) - near.cdf((code - below).clamp(-1e6, 1e6)))
-        assert log_masses(belief, codes)[:, at].exp().tolist() == pytest.approx([step] * 2, rel=2e-2, abs=1e-3)
+        assert log_masses(belief, codes)[:, at].exp().tolist() == pytest.approx([step] * 2, rel=2e-2, abs=1e-6)
         chance = 0.3 * belief.log_prob(codes).exp() + 0.7 * step
-        assert after.log_prob(codes).exp().tolist() == pytest.approx(chance.tolist(), rel=2e-2, abs=1e-3)
+        assert after.log_prob(codes).exp().tolist() == pytest.approx(chance.tolist(), rel=2e-2, abs=1e-6)
     assert after.cdf(torch.full((2,), 1e9, dtype=torch.float64)).tolist() == pytest.approx([1, 1])
     assert after.expected().tolist() == belief.expected().tolist()
 
@@ -53,3 +53,33 @@ def test_with_none_a_belief_stays_what_it_is():
     assert after.log_prob(codes).tolist() == pytest.approx(before.log_prob(codes).tolist(), rel=1e-5)
     assert after.mean().tolist() == pytest.approx(before.mean().tolist())
     assert after.median().tolist() == pytest.approx(before.median().tolist())
+
+
+def test_several_widths_are_a_mixture_of_them():
+    codec = fitted("skewed")
+    belief = answering(codec, 2.0)
+    several = torch.tensor([[0.1, 0.0, 0.2, 0.0, 0.3, 0.1]], dtype=torch.float64).expand(2, -1)
+    for value in (1.5, 2.0, 2.1):
+        codes = codec.encode([value]).expand(2, -1)
+        near = (several * log_masses(belief, codes).exp()).sum(1)
+        chance = 0.3 * belief.log_prob(codes).exp() + near
+        assert centred(belief, several).log_prob(codes).exp().tolist() == pytest.approx(chance.tolist(), rel=1e-3)
+
+
+def test_another_value_may_be_likelier_than_the_answer():
+    """Of the mass a little is dense at the answer, and more of it on one step elsewhere: that is the mode."""
+    codec = fitted("skewed")
+    belief = answering(codec, 2.0)
+    other = codec.encode([4.0]).expand(2, 1, -1)
+    mass = torch.zeros(2, belief.kernels, 1, dtype=torch.float64)
+    mass[:, 0] = 0.5
+    shares = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64).expand(2, -1)
+    recalled = belief.recalled(other, mass, shares).answering(belief.answer)
+    few = torch.full((2, len(WIDTHS)), 0.06, dtype=torch.float64)
+    assert centred(recalled, few).likeliest().tolist() == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("wrong", [[0.2] * 5, [0.2] * 6, [-0.1] + [0.1] * 5])
+def test_what_are_no_masses_is_told(wrong):
+    assert not are_masses(torch.tensor(wrong, dtype=torch.float64))
+    assert are_masses(torch.full((len(WIDTHS),), 0.1, dtype=torch.float64))

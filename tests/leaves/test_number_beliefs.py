@@ -61,7 +61,20 @@ def blended(codec: NumberCodec, rows: int = 3) -> Blended:
     return Blended(mixture(rows, narrow=2), mixture(rows), torch.rand(rows, dtype=torch.float64))
 
 
-CURVES = {"mixture": lambda codec: mixture(), "binned": binned, "tailed": tailed, "blended": blended}
+def nested(codec: NumberCodec, rows: int = 3) -> Blended:
+    """As in a belief that is around its answer, and knows its neighbours: narrow ones, of one mean, within a blend."""
+    mean, std = torch.randn(rows, 1).expand(-1, 6), torch.tensor([0.02, 0.03, 0.05, 0.1, 0.2, 0.3]).expand(rows, -1)
+    near = Mixture(torch.randn(rows, 6), mean, std)
+    return Blended(near, blended(codec, rows), torch.rand(rows, dtype=torch.float64) * 0.6)
+
+
+CURVES = {
+    "mixture": lambda codec: mixture(),
+    "binned": binned,
+    "tailed": tailed,
+    "blended": blended,
+    "nested": nested,
+}
 
 
 @pytest.fixture(params=[(d, c, k) for d in LEAVES for c in ("quantile", "log", "standard") for k in CURVES])

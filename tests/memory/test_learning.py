@@ -13,6 +13,7 @@ from things import entities, schema, thing
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hidden
+from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.memory import Memory, MemoryConfig, Remembering, remember
 from kbdisk.memory.learning import parts, questions, some, usual
 from kbdisk.memory.memory import ENOUGH, LESS
@@ -133,6 +134,21 @@ def test_nobody_is_told_by_himself(model):
     first = hidden.nonzero()[0]
     assert own.log_prob(batch)[first] == pytest.approx(float(plain.log_prob(batch)[first]), abs=1e-4)
     assert alone.log_prob(batch)[first] > plain.log_prob(batch)[first] + 0.5  # as a stranger he would have been
+
+
+def test_what_is_answered_is_believed(model):
+    """With all mass around answers, medians are answers; slots of which nothing is remembered keep their own."""
+    _, known = twins()
+    batch = model.encode(known[:20]).batch(torch.arange(20))
+    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    around = torch.zeros(len(WIDTHS), dtype=torch.float64)
+    around[0] = 1
+    shelves = {place: replace(one, around=around.clone()) for place, one in model.memory.shelves.items()}
+    believer = Remembering(model.network, replace(model.memory, shelves=shelves))
+    told = beliefs(believer, batch, size, batch.known & ~size).kinds["number"].belief
+    assert told.median().tolist() == pytest.approx(told.expected().tolist(), abs=0.05)
+    plain = beliefs(model.network, batch, size, batch.known & ~size).kinds["number"].belief
+    assert (plain.median() - plain.expected()).abs().mean() > 0.1
 
 
 def only(memory: Memory | None, who: torch.Tensor) -> Memory:

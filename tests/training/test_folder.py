@@ -495,7 +495,7 @@ def test_a_tensor_that_claims_ten_gigabytes_is_refused_at_once(folder):
 def test_json_that_is_deep_is_refused_at_once(folder, deep):
     forged(folder, "split.json", deep)
     assert refusal(folder).startswith("split.json: expected ")
-    (folder / "config.json").write_bytes(b'{"kbdisk": "1", "format": 1, "checksum": "", "a": ' + deep + b"}")
+    (folder / "config.json").write_bytes(b'{"kbdisk": "1", "format": 2, "checksum": "", "a": ' + deep + b"}")
     assert refusal(folder).startswith("config.json: expected ")
 
 

@@ -1,7 +1,7 @@
 """A belief in numbers that gives some of its mass to what is near its own answer.
 
-An answer may be made by others than made the belief - neighbours, surfaces, trees - and then be more exact than that is:
-how far the truth is from answers, as it was for held-out values, is told by a few normal distributions around them.
+An answer may be made by others than made the belief - neighbours, surfaces, trees - and then be more exact than that
+is: how far the truth is from answers, as it was for held-out values, is told by a few normal distributions around them.
 
 n rows   W widths
 """
@@ -19,6 +19,11 @@ from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.normal import log_mass
 
 WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # in code: standard deviations of these
+
+
+def are_masses(mass: Tensor) -> bool:
+    """Whether a belief can give so much (W,) of its mass."""
+    return mass.shape == (len(WIDTHS),) and bool((mass >= 0).all()) and float(mass.sum()) <= 1
 
 
 def log_masses(belief: NumberBelief, codes: Tensor) -> Tensor:

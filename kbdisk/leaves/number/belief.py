@@ -177,7 +177,7 @@ class NumberBelief(Whole):
         z = self.curve.peaks(tables.z[slot])  # (n, C)
         values = tables.inverse(slot, z)
         dense = self.curve.density(z) * tables.derivative(slot, values)
-        values = values.gather(1, dense.topk(min(TOP, z.shape[1]), dim=1).indices)
+        values = _densest(tables.snapped(slot, values), dense, min(TOP, z.shape[1]))
         commonest = self.atoms[1].topk(min(TOP, self.shares.shape[1] - 1), dim=1).indices
         values = torch.cat([self._numbers().gather(1, commonest), values, tables.ends(slot, values)], dim=1)
         values = tables.snapped(slot, values)
@@ -225,7 +225,9 @@ class NumberBelief(Whole):
         return torch.cat([self.pick(rows)._entropy() for rows in torch.split(every, CELLS // NODES)])
 
     def _entropy(self) -> Tensor:
-        curve = self.tables.snapped(self.slot, self.tables.inverse(self.slot, self.curve.nodes(NODES)))
+        even = (torch.arange(NODES, device=self.slot.device, dtype=torch.float64) + 0.5) / NODES
+        even = even.expand(len(self.slot), -1)
+        curve = self.tables.snapped(self.slot, self.tables.inverse(self.slot, self.curve.nodes(even)))
         values = torch.cat([curve, self._numbers()], dim=1)  # (n, nodes + A)
         weights = torch.cat([self._curve_mass().expand(-1, NODES) / NODES, self.atoms[1]], dim=1).float()
         repeated = torch.arange(len(self.slot), device=values.device).repeat_interleave(values.shape[1])
@@ -292,3 +294,12 @@ class NumberBelief(Whole):
         """A function of numbers (n, m), for (n,) too."""
         values = torch.as_tensor(values, dtype=torch.float64, device=self.slot.device)
         return function(values[:, None]).squeeze(1) if values.ndim == 1 else function(values)
+
+
+def _densest(values: Tensor, dense: Tensor, most: int) -> Tensor:
+    """Of numbers (n, C) those where it is densest (n, most), none of them twice but where there are no more."""
+    values, order = values.sort(1)
+    group = torch.nn.functional.pad((values.diff(dim=1) > 0).long().cumsum(1), (1, 0))  # (n, C) which one it is
+    highest = torch.full_like(dense, -1).scatter_reduce(1, group, dense.gather(1, order), "amax")
+    each = values[:, :1].expand_as(values).scatter(1, group, values)
+    return each.gather(1, highest.topk(most, dim=1).indices)

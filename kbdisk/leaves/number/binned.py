@@ -180,10 +180,9 @@ class Binned:
         level = torch.rand(len(self.logits), 1, generator=generator, device=self.logits.device)
         return self._inverse(level.double()).squeeze(1)
 
-    def nodes(self, count: int) -> Tensor:
-        """Codes (n, count) that stand for the distribution: the average over them is near to the expectation."""
-        even = (torch.arange(count, device=self.places.device, dtype=torch.float64) + 0.5) / count
-        return self._inverse(even.expand(len(self.logits), -1))
+    def nodes(self, level: Tensor) -> Tensor:
+        """Codes (n, m) that stand for the distribution: the average over them is near to the expectation."""
+        return self._inverse(level)
 
     def _inverse(self, level: Tensor) -> Tensor:
         """The codes (n, m) below which so much of the mass is, in (0, 1)."""

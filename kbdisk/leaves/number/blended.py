@@ -5,7 +5,6 @@ n rows   m points of each row
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from kbdisk.leaves.number.curve import Curve
 
-ROOT = math.sqrt(2)  # its multiples are as evenly spread as a curve's own nodes, and not as those are
+SLIGHT = 1e-9  # of a level, that no curve ends there
 TINY = 1e-30  # of a share, whose log is taken
 
 
@@ -64,10 +63,12 @@ class Blended:
         level = torch.rand(len(self.share), generator=generator, device=self.share.device)
         return torch.where(level < self.share, self.some.draw(generator), self.rest.draw(generator))
 
-    def nodes(self, count: int) -> Tensor:
-        """Codes (n, count) that stand for the distribution: of each curve as many as it has of the mass."""
-        level = (torch.arange(count, device=self.share.device) + 0.5) * ROOT % 1
-        return torch.where(level < self.share[:, None], self.some.nodes(count), self.rest.nodes(count))
+    def nodes(self, level: Tensor) -> Tensor:
+        """Codes (n, m) that stand for the distribution: of each curve as many as it has of the mass."""
+        share = self.share[:, None]
+        some, rest = level / share.clamp(min=TINY), (level - share) / (1 - share).clamp(min=TINY)
+        within = self.some.nodes(some.clamp(SLIGHT, 1 - SLIGHT))
+        return torch.where(level < share, within, self.rest.nodes(rest.clamp(SLIGHT, 1 - SLIGHT)))
 
     def peaks(self, knots: Tensor) -> Tensor:
         """Codes (n, m) near to the likeliest of either."""

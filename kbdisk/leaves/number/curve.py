@@ -38,8 +38,8 @@ class Curve(Protocol):
     def draw(self, generator: torch.Generator | None) -> Tensor:
         """(n,) one z each."""
 
-    def nodes(self, count: int) -> Tensor:
-        """(n, count) z that stand for the distribution."""
+    def nodes(self, level: Tensor) -> Tensor:
+        """(n, m) z that stand for the distribution, by levels (n, m) that are evenly spread and rise."""
 
     def peaks(self, knots: Tensor) -> Tensor:
         """(n, m) z where the density may be highest in original units, the map having its knots there (n, P)."""

@@ -79,12 +79,10 @@ class Mixture:
         component = torch.searchsorted(shares, level.contiguous()).clamp(max=shares.shape[1] - 1)  # (n, m)
         return (self.mean.gather(1, component) + noise * self.std.gather(1, component)).double()
 
-    def nodes(self, count: int) -> Tensor:
-        """Codes (n, count) that stand for the distribution: the average over them is near to the expectation."""
-        even = (torch.arange(count, device=self.mean.device) + 0.5) / count
-        noise = torch.special.ndtri((even * count * GOLDEN) % 1)
-        shares = self.logits.softmax(1).cumsum(1)
-        return self._at(shares, even.expand(len(shares), -1), noise.expand(len(shares), -1))
+    def nodes(self, level: Tensor) -> Tensor:
+        """Codes (n, m) that stand for the distribution: the average over them is near to the expectation."""
+        noise = torch.special.ndtri((torch.arange(level.shape[1], device=level.device) + 0.5) * GOLDEN % 1)
+        return self._at(self.logits.softmax(1).cumsum(1), level.float(), noise.expand(level.shape))
 
     def peaks(self, knots: Tensor) -> Tensor:
         """Codes (n, m) near to the likeliest: uphill from the highest components, and between the knots (n, P)."""

@@ -109,9 +109,9 @@ class Tailed:
         tail = self.middle + self.scale * (2 * even - 1) / (2 * even * (1 - even)).sqrt()
         return torch.where(level < self.share, tail, drawn)
 
-    def nodes(self, count: int) -> Tensor:
-        """Codes (n, count) that stand for the distribution: the curve's, since so few have no room for the tail."""
-        return self.curve.nodes(count)
+    def nodes(self, level: Tensor) -> Tensor:
+        """Codes (n, m) that stand for the distribution: the curve's, since so few have no room for the tail."""
+        return self.curve.nodes(level)
 
     def peaks(self, knots: Tensor) -> Tensor:
         """Codes (n, m) near to the likeliest: the curve's."""
