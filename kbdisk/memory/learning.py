@@ -26,7 +26,7 @@ from kbdisk.network.disk import DiSK
 from kbdisk.tokens import CHUNK, Tokens
 
 KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
-JUDGES = 8  # of what is held out no more is looked at than this part of what may be remembered
+JUDGED = 1 << 14  # values of what is held out that tell what neighbours are worth, at most
 USUAL = 0.1  # of the times that a value of a class is hidden alone, less is visible than is usual
 BESIDES = 4.0  # times what the network takes for the values
 
@@ -44,7 +44,7 @@ def remember(
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)
     enough, most = usual(tokens), config.values
-    sides = some(tokens, most, generator), some(held_out, most // JUDGES, generator)
+    sides = some(tokens, most, generator), some(held_out, min(most, JUDGED), generator)
     done, total = 0, sum(map(len, sides))
 
     def looked(count: int) -> None:
