@@ -165,6 +165,20 @@ class Heard:
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
+    def take(self, codes: Tensor, belief: Belief, said: Tensor, grown: Grown) -> None:
+        """Some more of them; none of a belief that trees cannot join."""
+        logs = belief.log_prob(codes).double()[:, None]
+        if isinstance(belief, NumberBelief):
+            self.said.append(torch.stack([belief.expected(), said], 1))
+            self.belief = self.belief or belief
+        elif isinstance(belief, Recalling):
+            of_trees = (said * (codes[:, None] == grown.labels)).sum(1, keepdim=True)
+            logs = torch.cat([logs, of_trees.clamp(min=TINY).log()], 1)
+        else:
+            return
+        self.logs.append(logs)
+        self.codes.append(codes)
+
     def weighed(self, grown: Grown) -> Grown:
         """Trees with what they are worth."""
         logs, codes = torch.cat(self.logs), torch.cat(self.codes)
@@ -193,22 +207,7 @@ def _judged(forest: Forest, model: Model, held_out: Tokens, generator: Generator
             entity = batch.entity[one.tokens]
             for (slot, _), rows in by_place(batch.slot[one.tokens], level[entity]):
                 if slot in forest.slots:
-                    said = forest.slots[slot].tell(table[entity[rows]])
-                    codes = batch.values[kind][one.rows[rows]]
-                    _hear(heard[slot], forest.slots[slot], one.belief.pick(rows), codes, said)
+                    grown, codes = forest.slots[slot], batch.values[kind][one.rows[rows]]
+                    heard[slot].take(codes, one.belief.pick(rows), grown.tell(table[entity[rows]]), grown)
     weighed = {slot: own.weighed(forest.slots[slot]) for slot, own in heard.items() if len(own) >= FEW}
     return replace(forest, slots={slot: one for slot, one in weighed.items() if one.share > WORTH})
-
-
-def _hear(heard: Heard, grown: Grown, belief: Belief, codes: Tensor, said: Tensor) -> None:
-    logs = belief.log_prob(codes).double()[:, None]
-    if isinstance(belief, NumberBelief):
-        heard.said.append(torch.stack([belief.expected(), said], 1))
-        heard.belief = heard.belief or belief
-    elif isinstance(belief, Recalling):
-        of_trees = (said * (codes[:, None] == grown.labels)).sum(1, keepdim=True)
-        logs = torch.cat([logs, of_trees.clamp(min=TINY).log()], 1)
-    else:  # a belief that trees cannot join
-        return
-    heard.logs.append(logs)
-    heard.codes.append(codes)

@@ -26,7 +26,6 @@ from kbdisk.memory.shelf import OWN, Shelf, wide
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 from kbdisk.network.disk import DiSK
 
-NUMBER = "number"
 ENOUGH, LESS = 0, 1  # which shelf: by how much is visible
 Place = tuple[int, int]  # a slot, and which of its shelves
 
@@ -57,6 +56,7 @@ class Memory:
         who = batch.who[entity]
         held = torch.isin(who, self.held)
         n, K, kernels = len(slots), self.nearest, asked.belief.kernels
+        numbers = isinstance(asked.belief, NumberBelief)
         shape = max(shelf.codes.shape[1:] for _, shelf in known)
         codes = batch.values[kind].new_zeros(n, K, *shape)
         mass = torch.zeros(n, kernels, K, dtype=torch.float64, device=slots.device)
@@ -67,7 +67,7 @@ class Memory:
             found = near.counts.shape[2]  # fewer where there are no more
             codes[rows, :found] = wide(near.codes, shape)
             mass[rows, :, :found] = shelf.believing(near)
-            if kind == NUMBER:
+            if numbers:
                 said[rows, : OWN + found], around[rows] = shelf.saying(near), shelf.surrounding(near)
         belief = asked.belief.recalled(codes, mass, said)
         return replace(asked, belief=centred(belief, around) if isinstance(belief, NumberBelief) else belief)

@@ -56,10 +56,6 @@ class Near(NamedTuple):
     there: Tensor  # (m, K) whether there is one
     scale: Tensor  # (m, 1) float64, the squared distance to a near one
 
-    def pick(self, rows: Tensor) -> Near:
-        """Of some of the rows."""
-        return Near(*(one[rows] for one in self))
-
 
 @dataclass(frozen=True)
 class Shelf:
@@ -125,17 +121,15 @@ class Shelf:
 
         Unless `every` is wanted, nothing counts on surfaces that are worth nothing.
         """
-        wanted = torch.ones_like(self.said) if every else self.said
-        wanted = wanted[-len(surface.SURFACES) :] > 0
+        wanted = self.said[-len(surface.SURFACES) :] > 0
+        if every:
+            wanted = torch.ones_like(wanted)
         surfaces = surface.counts(near.at, self.keys, near.rows, near.there, near.scale, wanted)
         return torch.cat([near.counts, surfaces], 1)
 
     def answers(self, near: Near, numbers: Tensor) -> Tensor:
         """(m, R + G) what neighbours say who have these numbers (m, K), within each reach and on each surface."""
-        parts = torch.arange(len(numbers), device=numbers.device).split(
-            surface.part_of(near.rows.shape[1], self.keys.shape[1])
-        )
-        return torch.cat([torch.einsum("mrk,mk->mr", self.says(near.pick(one)), numbers[one]) for one in parts])
+        return torch.einsum("mrk,mk->mr", self.says(near), numbers)
 
     def saying(self, near: Near) -> Tensor:
         """(m, OWN + K) what a belief's own answers and the number of each neighbour count in an answer."""

@@ -1,8 +1,8 @@
 """A surface through the values of neighbours: what each of them counts at a place among them.
 
-Between neighbours a number rises and falls as they do: a nucleus with one neutron more than those around it is not
-what they have on average. This is kriging: values are alike as a Gaussian of their distance, each has some noise to itself, and of
-all means of them (counts may be below 0, and add up to 1) the one with the least expected squared error is taken.
+Between neighbours a number rises and falls as they do: a nucleus with one neutron more than those around it is not what
+they have on average. This is kriging: values are alike as a Gaussian of their distance, each has some noise to itself,
+and of all means of them (counts may be below 0, and add up to 1) the one with the least expected squared error is taken.
 
 m rows   K neighbours   M remembered values   D width   G surfaces
 """
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-SURFACES = (  # how far values are alike, in squared distances to a near neighbour; their noise, in parts of how they vary
+SURFACES = (  # how far values are alike, in squared distances to a near one; their noise, in parts of how they vary
     (4.0, 1e-2),
     (16.0, 1e-3),
     (64.0, 1e-4),
@@ -27,22 +27,20 @@ TINY = 1e-12
 
 
 def counts(at: Tensor, keys: Tensor, rows: Tensor, there: Tensor, scale: Tensor, wanted: Tensor) -> Tensor:
-    """(m, G, K) at places (m, D), of neighbours that are rows (m, K) of keys (M, D); 0 of those that are not there (m, K).
+    """(m, G, K) at places (m, D), of neighbours that are rows (m, K) of keys (M, D); 0 where none is there (m, K).
 
     Lengths are in parts of a scale (m, 1), squared. Nothing counts on surfaces that are not `wanted` (G,).
     """
     found = scale.new_zeros(len(rows), len(SURFACES), rows.shape[1])
     settings = [one for one, own in zip(SURFACES, wanted.tolist(), strict=True) if own]
-    for part in torch.arange(len(rows), device=rows.device).split(part_of(rows.shape[1], keys.shape[1])):
-        if settings:
-            some = _counts(at[part], keys[rows[part]], there[part], scale[part], settings)
-            found[part[:, None], wanted.nonzero()[:, 0]] = some
+    if not settings:
+        return found
+    neighbours, width = rows.shape[1], keys.shape[1]
+    part_of = max(ROOM // (neighbours * max(neighbours, width)), 1)  # rows at once
+    for part in torch.arange(len(rows), device=rows.device).split(part_of):
+        some = _counts(at[part], keys[rows[part]], there[part], scale[part], settings)
+        found[part[:, None], wanted.nonzero()[:, 0]] = some
     return found
-
-
-def part_of(neighbours: int, width: int) -> int:
-    """How many rows are worked on at once."""
-    return max(ROOM // (neighbours * max(neighbours, width)), 1)
 
 
 def _counts(at: Tensor, keys: Tensor, there: Tensor, scale: Tensor, settings: Sequence[tuple[float, float]]) -> Tensor:

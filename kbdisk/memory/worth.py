@@ -1,10 +1,11 @@
 """What remembered values are worth: by what several experts said of held-out ones.
 
-A held-out value is believed by the network, and by its neighbours within each reach by each kernel; a number is answered by
-the network, by means of its neighbours and by surfaces through them. Slots with few held-out values go by what all of
-their kind have in common.
+A held-out value is believed by the network, and by its neighbours within each reach by each kernel; a number is answered
+by the network, by means of its neighbours and by surfaces through them. Slots with few held-out values go by what all
+of their kind have in common.
 
-s steps   n hidden values of one slot   E experts, the network first   K neighbours   R reaches   P kernels   G surfaces   W widths
+s steps   n hidden values of one slot   E experts, the network first
+K neighbours   R reaches   P kernels   G surfaces   W widths
 """
 
 from __future__ import annotations

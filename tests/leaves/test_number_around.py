@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from kbdisk.leaves.number.around import WIDTHS, are_masses, centred, log_masses
+from kbdisk.leaves.number.likeliest import likeliest
 from tests.leaves.test_number_beliefs import LEAVES, believed, fitted, mixture
 
 
@@ -76,7 +77,7 @@ def test_another_value_may_be_likelier_than_the_answer():
     shares = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64).expand(2, -1)
     recalled = belief.recalled(other, mass, shares).answering(belief.answer)
     few = torch.full((2, len(WIDTHS)), 0.06, dtype=torch.float64)
-    assert centred(recalled, few).likeliest().tolist() == [4.0, 4.0]
+    assert likeliest(centred(recalled, few)).tolist() == [4.0, 4.0]
 
 
 @pytest.mark.parametrize("wrong", [[0.2] * 5, [0.2] * 6, [-0.1] + [0.1] * 5])

@@ -1,4 +1,4 @@
-"""Surfaces through the values of neighbours: the least squared error, told by numpy; what neither noise nor absence may do."""
+"""Surfaces through neighbours' values: the least squared error, told by numpy; what noise and absence may not do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_they_are_the_best_linear_unbiased_ones(monkeypatch):
 
 
 def test_a_slope_is_gone_on_along():
-    """Between neighbours, and beyond the last one: where a mean of neighbours is off by a step, this is by a hundredth and a sixth."""
+    """Between neighbours and beyond the last: where a mean of them is off by a step, this is by a hundredth and a sixth."""
     keys = torch.arange(9.0, dtype=torch.float64)[:, None]
     numbers = 5 + 3 * keys[:, 0]
     for at, off in ((3.5, 0.03), (9.0, 0.5)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import safetensors.torch
 import torch
@@ -25,7 +23,7 @@ HELD = 100
 
 @pytest.fixture(scope="module")
 def plane() -> tuple[Shelf, Values, NumberBelief, torch.Tensor]:
-    """500 numbers that rise with their vectors, of which a belief knows nothing; the last 100 tell what neighbours are worth."""
+    """500 numbers that rise with their vectors, of which a belief knows nothing; 100 tell what neighbours are worth."""
     generator = torch.Generator().manual_seed(0)
     vectors = torch.rand(500, 2, generator=generator)
     numbers = (30 * vectors[:, 0] - 10 * vectors[:, 1] ** 2).double().round(decimals=3)
@@ -44,7 +42,7 @@ def plane() -> tuple[Shelf, Values, NumberBelief, torch.Tensor]:
 
 
 def test_surfaces_tell_what_rises_and_are_believed(plane):
-    """Neighbours' mean is off where numbers rise; what surfaces answer is near, and so is the median of what is believed."""
+    """Neighbours' mean is off where numbers rise; what surfaces answer is near, and so is the belief's median."""
     shelf, held, belief, truth = plane
     near = shelf.nearest(held.vectors, held.who, torch.ones(HELD, dtype=torch.bool), 64)
     recalled = belief.recalled(near.codes, shelf.believing(near), shelf.saying(near))
@@ -66,14 +64,14 @@ def test_held_out_values_are_kept_as_such(plane):
 
 @pytest.mark.parametrize("name", ["mass", "said", "around", "codes"])
 def test_a_shelf_that_makes_no_sense_is_refused(plane, tmp_path, name, tiny_model):
-    file, wrong = tmp_path / "memory.safetensors", getattr(plane[0], name)[:-1]
-    codec = tiny_model.codec
-    memory = Memory({PLACE: plane[0]}, torch.zeros(len(codec.classes), dtype=torch.long), plane[1].who, 64)
+    shelf, held, _, _ = plane
+    file, codec = tmp_path / "memory.safetensors", tiny_model.codec
+    memory = Memory({PLACE: shelf}, torch.zeros(len(codec.classes), dtype=torch.long), held.who, 64)
     file.write_bytes(remembered.to_bytes(memory))
-    again = remembered.read(file, codec, torch.device("cpu")).shelves[PLACE]
-    assert torch.equal(again.around, plane[0].around)
-    for changed in (wrong, -getattr(plane[0], name) - 1) if name == "around" else (wrong,):
-        told = safetensors.torch.load(remembered.to_bytes(replace(memory, shelves={PLACE: plane[0]})))
-        file.write_bytes(safetensors.torch.save({**told, f"{PLACE[0]}.{PLACE[1]}.{name}": changed.contiguous()}))
+    assert torch.equal(remembered.read(file, codec, torch.device("cpu")).shelves[PLACE].around, shelf.around)
+    told = safetensors.torch.load(remembered.to_bytes(memory))
+    right = getattr(shelf, name)
+    for wrong in (right[:-1], -right - 1) if name == "around" else (right[:-1],):
+        file.write_bytes(safetensors.torch.save({**told, f"{PLACE[0]}.{PLACE[1]}.{name}": wrong.contiguous()}))
         with pytest.raises(ValueError, match="another model"):
             remembered.read(file, codec, torch.device("cpu"))

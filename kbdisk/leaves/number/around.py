@@ -8,13 +8,11 @@ n rows   W widths
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.leaves.number.blended import TINY, Blended
+from kbdisk.leaves.number.blended import TINY
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.normal import log_mass
 
@@ -40,13 +38,7 @@ def centred(belief: NumberBelief, mass: Tensor) -> NumberBelief:
     places = _places(belief).expand(-1, len(WIDTHS))
     widths = torch.tensor(WIDTHS, device=places.device).expand_as(places)
     near = Mixture(mass.clamp(min=TINY).log().float(), places, widths)
-    shares = belief.shares.double().exp() * (1 - given)[:, None]
-    curve = shares[:, :1] + given[:, None]
-    return replace(
-        belief,
-        curve=Blended(near, belief.curve, given / curve[:, 0].clamp(min=TINY)),
-        shares=torch.cat([curve, shares[:, 1:]], 1).clamp(min=TINY).log().float(),
-    )
+    return belief.giving(near, given, belief.shares.double().exp() * (1 - given)[:, None])
 
 
 def _places(belief: NumberBelief) -> Tensor:

@@ -4,7 +4,7 @@ A belief is a curve over codes (a mixture, a binned density) and a mass for each
 property's piecewise linear map to its units; what lies beyond a bound counts as the bound. `mean`, `quantile`, `cdf`
 and the like are in those units and float64; `log_prob`, `sample`, `mode`, `entropy` speak of codes and steps.
 
-n rows   m points of each row   A atoms   P knots of the map   C candidates
+n rows   m points of each row   A atoms   P knots of the map   K values of others
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from kbdisk.leaves.number.blended import TINY, Blended
 from kbdisk.leaves.number.curve import Curve
+from kbdisk.leaves.number.likeliest import likeliest
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.point import Points
 from kbdisk.leaves.number.tables import Tables
@@ -25,7 +26,6 @@ from kbdisk.leaves.whole import Whole
 
 HALVINGS = 56  # of a quantile's bracket
 NODES = 64  # values that stand for a belief when its entropy is estimated
-TOP = 8  # candidates whose mass is found exactly for the mode
 CELLS = 2**12  # rows x nodes at once: what fits the cache is fastest
 NEAR = (0.05, 0.2)  # in code: how far values are from those of others that they are like
 FINE = (1e-5, 1e-2)  # in code: no value of others is more, or less, exactly believed
@@ -92,11 +92,6 @@ class NumberBelief(Whole):
         """The repeated numbers and their masses, (n, A) each; infinity and 0 where a property has fewer."""
         return self.tables.atoms[self.slot], self.shares[:, 1:].double().exp()
 
-    def _numbers(self) -> Tensor:
-        """The atoms (n, A), and something that can be coded where there is none."""
-        atoms = self.tables.atoms[self.slot]
-        return self.tables.bounded(self.slot, atoms.where(atoms.isfinite(), 0))
-
     def mean(self) -> Tensor:
         """(n,) in original units, exact: the map's pieces are straight, so the integral of the cdf is all it takes."""
         tables, slot = self.tables, self.slot
@@ -111,7 +106,7 @@ class NumberBelief(Whole):
             torch.minimum(high, torch.maximum(most[:, None], knots[:, -1:]))
         )
         mean = tables.inverse(slot, knots[:, -1:]) + steep[:, -1:] * top - (steep[:, :-1] * areas).sum(1, keepdim=True)
-        atoms = (self._numbers() * self.atoms[1]).sum(1, keepdim=True)
+        atoms = (self.tables.repeated(self.slot) * self.atoms[1]).sum(1, keepdim=True)
         return tables.bounded(slot, self._curve_mass() * mean + atoms).squeeze(1)
 
     def expected(self) -> Tensor:
@@ -170,20 +165,7 @@ class NumberBelief(Whole):
         ends = self.quantile(torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64))
         return ends[:, 0], ends[:, 1]
 
-    @torch.no_grad()
-    def likeliest(self) -> Tensor:
-        """(n,) the number whose step has the greatest mass, among the peaks of the curve, the map's pieces and atoms."""
-        tables, slot = self.tables, self.slot
-        z = self.curve.peaks(tables.z[slot])  # (n, C)
-        values = tables.inverse(slot, z)
-        dense = self.curve.density(z) * tables.derivative(slot, values)
-        values = _densest(tables.snapped(slot, values), dense, min(TOP, z.shape[1]))
-        commonest = self.atoms[1].topk(min(TOP, self.shares.shape[1] - 1), dim=1).indices
-        values = torch.cat([self._numbers().gather(1, commonest), values, tables.ends(slot, values)], dim=1)
-        values = tables.snapped(slot, values)
-        return values.gather(1, self._mass(values).argmax(1, keepdim=True)).squeeze(1)
-
-    def _mass(self, values: Tensor) -> Tensor:
+    def mass(self, values: Tensor) -> Tensor:
         """Of the steps around numbers (n, m) on the grid."""
         below, above = self.tables.edges(self.slot, values)
         mass = self._curve_mass() * (self.curve.cdf(above) - self.curve.cdf(below))
@@ -195,7 +177,7 @@ class NumberBelief(Whole):
 
     def mode(self) -> Tensor:
         """Codes (n, 4) of the likeliest numbers."""
-        return self.codes(self.likeliest())
+        return self.codes(likeliest(self))
 
     @torch.no_grad()
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
@@ -228,7 +210,7 @@ class NumberBelief(Whole):
         even = (torch.arange(NODES, device=self.slot.device, dtype=torch.float64) + 0.5) / NODES
         even = even.expand(len(self.slot), -1)
         curve = self.tables.snapped(self.slot, self.tables.inverse(self.slot, self.curve.nodes(even)))
-        values = torch.cat([curve, self._numbers()], dim=1)  # (n, nodes + A)
+        values = torch.cat([curve, self.tables.repeated(self.slot)], dim=1)  # (n, nodes + A)
         weights = torch.cat([self._curve_mass().expand(-1, NODES) / NODES, self.atoms[1]], dim=1).float()
         repeated = torch.arange(len(self.slot), device=values.device).repeat_interleave(values.shape[1])
         codes = self.tables.codes(self.slot, values).flatten(0, 1)  # (n (nodes + A), 4)
@@ -265,15 +247,18 @@ class NumberBelief(Whole):
         std = torch.cat([fine, *(torch.full_like(fine, far) for far in NEAR)], 1)
         mean = codes[:, :, 0].repeat(1, 1 + len(NEAR))
         others = Mixture(weights.clamp(min=TINY).log().float(), mean, std)
-        mass = weights.sum(1)
-        total = shares[:, 0] + mass
-        shares = torch.cat([total[:, None], shares[:, 1:]], 1)
-        curve = Blended(others, self.curve, mass / total.clamp(min=TINY))
         answer = None
         if said is not None:
             answer = (torch.cat([self.answers(), self.numbers(codes)], 1) * said).sum(1, keepdim=True)
             answer = self.tables.bounded(self.slot, answer)[:, 0]  # a surface may rise beyond all neighbours
-        return NumberBelief(curve, shares.clamp(min=TINY).log().float(), self.slot, self.tables, None, answer)
+        return replace(self.giving(others, weights.sum(1), shares), points=None, answer=answer)
+
+    def giving(self, curve: Curve, mass: Tensor, shares: Tensor) -> NumberBelief:
+        """Itself with a curve that has so much of the mass (n,); of its own each part has what `shares` (n, 1 + A) say."""
+        total = shares[:, 0] + mass
+        both = Blended(curve, self.curve, mass / total.clamp(min=TINY))
+        shares = torch.cat([total[:, None], shares[:, 1:]], 1).clamp(min=TINY).log().float()
+        return replace(self, curve=both, shares=shares)
 
     def answering(self, answer: Tensor) -> NumberBelief:
         """Itself where it is known what has the least squared error: (n,) float64."""
@@ -294,12 +279,3 @@ class NumberBelief(Whole):
         """A function of numbers (n, m), for (n,) too."""
         values = torch.as_tensor(values, dtype=torch.float64, device=self.slot.device)
         return function(values[:, None]).squeeze(1) if values.ndim == 1 else function(values)
-
-
-def _densest(values: Tensor, dense: Tensor, most: int) -> Tensor:
-    """Of numbers (n, C) those where it is densest (n, most), none of them twice but where there are no more."""
-    values, order = values.sort(1)
-    group = torch.nn.functional.pad((values.diff(dim=1) > 0).long().cumsum(1), (1, 0))  # (n, C) which one it is
-    highest = torch.full_like(dense, -1).scatter_reduce(1, group, dense.gather(1, order), "amax")
-    each = values[:, :1].expand_as(values).scatter(1, group, values)
-    return each.gather(1, highest.topk(most, dim=1).indices)

@@ -110,6 +110,11 @@ class Tables(nn.Module):
         parts = [code.clamp(-FAR, FAR), below, above, self.atom(slot, values).double()]
         return torch.stack(parts, dim=2).float()
 
+    def repeated(self, slot: Tensor) -> Tensor:
+        """The atoms (n, A), and some number within the bounds where there is none."""
+        atoms = self.atoms[slot]
+        return self.bounded(slot, atoms.where(atoms.isfinite(), 0))
+
     def ends(self, slot: Tensor, values: Tensor) -> Tensor:
         """The first and the last step of the piece of the map that each number is on (n, 2 m); its own in a tail."""
         x, half = self.x[slot], self.step[slot, None] / 2
