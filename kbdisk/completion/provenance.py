@@ -28,7 +28,7 @@ from kbdisk.entity import Completion, Path, show
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.training import forests, remembered
+from kbdisk.training import forests, likenesses, remembered
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
@@ -43,6 +43,8 @@ def fingerprint(trained: Trained) -> str:
             digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         if member.memory is not None:
             digest.update(remembered.to_bytes(member.memory))
+    if trained.likeness is not None:
+        digest.update(likenesses.to_bytes(trained.likeness))
     if trained.forest is not None:
         digest.update(forests.to_bytes(trained.forest))
     return digest.hexdigest()[:SHORT]

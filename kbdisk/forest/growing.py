@@ -1,6 +1,6 @@
 """How forests grow: CatBoost learns each property from all others, and held-out values tell what its trees are worth.
 
-Every value is hidden alone once, and every composite as a whole, as it is when a model is asked for it.
+Every value is hidden alone once, and every composite as a whole; so trees are asked where as much is visible as is usual.
 
 n values of one slot   F columns   K labels
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,23 +21,17 @@ from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.forest.columns import KINDS, NUMBER, Columns
 from kbdisk.forest.config import ForestConfig, by_size, unattended
-from kbdisk.forest.forest import Forest, Grown
+from kbdisk.forest.grown import Grown
 from kbdisk.forest.trees import Trees
-from kbdisk.leaves.base import Belief, Recalling
-from kbdisk.leaves.number.around import WIDTHS, log_masses
-from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.guides import Guide, Guiding, judged
 from kbdisk.memory.learning import asked, some, usual
-from kbdisk.memory.memory import by_place
-from kbdisk.memory.weighing import chances, least, masses, squares
+from kbdisk.memory.memory import ENOUGH, Place, by_place
 from kbdisk.tokens import Tokens
 
 if TYPE_CHECKING:
     from catboost import CatBoost
 
-FEW = 50  # known values of a slot: of fewer there are no trees, nor are they judged by fewer held-out ones
-WORTH = 0.02  # of an answer, or of the mass: what trees are worth at least, or they are not kept
-PRIOR = 1.0  # held-out values that each expert has to itself
-TINY = 1e-30  # of a chance, whose log is taken
+FEW = 50  # known values of a slot: of fewer there are no trees
 
 Told = Callable[[int, int], None]  # how many properties have their trees, of how many
 
@@ -61,7 +55,7 @@ def grow(
     seed: int,
     seconds: float | None = None,
     told: Told | None = None,
-) -> Forest | None:
+) -> Guide | None:
     """The trees that are worth it beside a model, as what is held out has it; None if none are."""
     if not len(held_out):
         return None
@@ -69,18 +63,17 @@ def grow(
     chosen = some(tokens, config.values, generator)
     columns = Columns.fitted(tokens.batch(chosen), config.columns)
     known = _known(tokens, chosen, columns, generator)
-    grown: dict[int, Grown] = {}
+    grown: dict[Place, Guiding] = {}
     begun, total = time.monotonic(), len(known)
     for done, (slot, own) in enumerate(sorted(known.items())):
         left = None if seconds is None else (seconds - (time.monotonic() - begun)) / (total - done)
         one = _grown(codec, slot, own, columns, config, seed, left)
         if one is not None:
-            grown[slot] = one
+            grown[slot, ENOUGH] = Guiding.unweighed(one)
         own.rows.clear()
         if told is not None:
             told(done + 1, total)
-    forest = _judged(Forest(columns, usual(tokens), grown), model, held_out, generator)
-    return forest if forest.slots else None
+    return judged(Guide(columns, usual(tokens), grown), model, held_out, 0, generator)
 
 
 # ---------------------------------------------------------------- what is learnt
@@ -126,9 +119,7 @@ def _grown(
     x, seen = x[:, differs], seen[differs]
     if not len(seen):
         return None
-    trees = Trees.of(_boosted(x, truth, len(labels), seed, seconds)).to(codes.device)
-    share = torch.ones((), dtype=torch.float64, device=codes.device)
-    return Grown(trees, seen, labels, share, share.new_zeros(len(WIDTHS)))
+    return Grown(Trees.of(_boosted(x, truth, len(labels), seed, seconds)).to(codes.device), seen, labels)
 
 
 def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | None) -> CatBoost:
@@ -148,66 +139,3 @@ class _Until:
 
     def after_iteration(self, info: Any) -> bool:
         return time.monotonic() < self.end
-
-
-# ---------------------------------------------------------------- what it is worth
-
-
-@dataclass
-class Heard:
-    """Held-out values of one slot, and what was said of them by the model and by the trees."""
-
-    logs: list[Tensor] = field(default_factory=list)  # (n, 2) log p of the truth by both; by the model alone of numbers
-    said: list[Tensor] = field(default_factory=list)  # (n, 2) numbers
-    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
-    belief: NumberBelief | None = None  # about the first of them
-
-    def __len__(self) -> int:
-        return sum(map(len, self.codes))
-
-    def take(self, codes: Tensor, belief: Belief, said: Tensor, grown: Grown) -> None:
-        """Some more of them; none of a belief that trees cannot join."""
-        logs = belief.log_prob(codes).double()[:, None]
-        if isinstance(belief, NumberBelief):
-            self.said.append(torch.stack([belief.expected(), said], 1))
-            self.belief = self.belief or belief
-        elif isinstance(belief, Recalling):
-            of_trees = (said * (codes[:, None] == grown.labels)).sum(1, keepdim=True)
-            logs = torch.cat([logs, of_trees.clamp(min=TINY).log()], 1)
-        else:
-            return
-        self.logs.append(logs)
-        self.codes.append(codes)
-
-    def weighed(self, grown: Grown) -> Grown:
-        """Trees with what they are worth."""
-        logs, codes = torch.cat(self.logs), torch.cat(self.codes)
-        if self.belief is None:
-            return replace(grown, share=_shares(logs)[1])
-        belief = self.belief.pick(torch.zeros(len(codes), dtype=torch.long, device=codes.device))
-        said = torch.cat(self.said)
-        shares = least(squares(said - belief.numbers(codes[:, None])))
-        near = log_masses(belief.answering(said @ shares), codes).double()
-        return replace(grown, share=shares[1], around=_shares(torch.cat([logs, near], 1))[1:])
-
-
-def _shares(logs: Tensor) -> Tensor:
-    """(n, E) -> (E,) what each of several is worth."""
-    told = chances(logs)
-    return masses(told, torch.full_like(told[0], PRIOR))
-
-
-def _judged(forest: Forest, model: Model, held_out: Tokens, generator: Generator) -> Forest:
-    """The trees that are worth it, with what they are worth."""
-    heard: dict[int, Heard] = defaultdict(Heard)
-    every = torch.arange(len(held_out), device=held_out.slot.device)
-    for batch, hidden, level in asked(held_out, every, 0, generator):
-        table = forest.columns.table(batch, hidden.visible)
-        for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
-            entity = batch.entity[one.tokens]
-            for (slot, _), rows in by_place(batch.slot[one.tokens], level[entity]):
-                if slot in forest.slots:
-                    grown, codes = forest.slots[slot], batch.values[kind][one.rows[rows]]
-                    heard[slot].take(codes, one.belief.pick(rows), grown.tell(table[entity[rows]]), grown)
-    weighed = {slot: own.weighed(forest.slots[slot]) for slot, own in heard.items() if len(own) >= FEW}
-    return replace(forest, slots={slot: one for slot, one in weighed.items() if one.share > WORTH})

@@ -5,8 +5,13 @@ n values   E experts
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 import torch
 from torch import Tensor
+
+Of = TypeVar("Of")
 
 STEPS = 100  # of EM
 SLIGHT = 1e-9  # of a form, that it is always definite by
@@ -56,3 +61,21 @@ def least(form: Tensor) -> Tensor:
     cost = torch.einsum("se,ef,sf->s", found, form, found).masked_fill((found < 0).any(1), torch.inf)
     best: Tensor = found[cost.argmin()]
     return best
+
+
+def each_masses(told: Mapping[Of, Tensor], prior: float) -> dict[Of, Tensor]:
+    """Of several places, (n, E) chances each, the `masses`; what is so for all of them counts as some values of each."""
+    if not told:
+        return {}
+    every = torch.cat(list(told.values()))
+    common = masses(every, torch.ones_like(every[0]))
+    return {place: masses(own, prior * common) for place, own in told.items()}
+
+
+def each_least(wrong: Mapping[Of, Tensor], prior: float) -> dict[Of, Tensor]:
+    """Of several places, (n, E) errors each, the shares of `least`, likewise."""
+    if not wrong:
+        return {}
+    forms = {place: squares(own) for place, own in wrong.items()}
+    common = torch.stack(list(forms.values())).mean(0)
+    return {place: least(len(wrong[place]) * form + prior * common) for place, form in forms.items()}

@@ -22,7 +22,7 @@ from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.config import MemoryConfig
 from kbdisk.memory.memory import Place
 from kbdisk.memory.shelf import OWN, Shelf, Values
-from kbdisk.memory.weighing import chances, least, masses, squares
+from kbdisk.memory.weighing import chances, each_least, each_masses
 
 FEW = 50  # held-out values of a kind: of fewer nothing is learnt
 WORTH = 0.02  # of the mass, or of an answer: what neighbours are worth at least, or a slot is not remembered
@@ -72,9 +72,10 @@ def weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config
     experts = {place: _experts(shelf, heard[place], config.nearest) for place, (shelf, _) in both.items()}
     if sum(len(one.logs) for one in experts.values()) < FEW:
         return {}
-    mass = _shares({place: chances(one.logs) for place, one in experts.items()}, config.prior)
-    said = _said(experts, config.prior)
-    around = _shares(
+    mass = each_masses({place: chances(one.logs) for place, one in experts.items()}, config.prior)
+    wrong = {place: one.wrong for place, one in experts.items() if one.wrong is not None}
+    said = each_least(wrong, config.prior)
+    around = each_masses(
         {place: experts[place].around(both[place][1], own, mass[place]) for place, own in said.items()}, config.prior
     )
     kept = {}
@@ -88,24 +89,6 @@ def weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config
         if max(shelf.mass.sum(), shelf.said[OWN:].sum(), shelf.around.sum()) > WORTH:
             kept[place] = shelf.with_values(values, held=True)
     return kept
-
-
-def _shares(told: Mapping[Place, Tensor], prior: float) -> dict[Place, Tensor]:
-    """What each of several is worth, shelf by shelf; what is so for all of them counts as some values."""
-    if not told:
-        return {}
-    every = torch.cat(list(told.values()))
-    common = masses(every, torch.ones_like(every[0]))
-    return {place: masses(own, prior * common) for place, own in told.items()}
-
-
-def _said(experts: Mapping[Place, Experts], prior: float) -> dict[Place, Tensor]:
-    """By which shares numbers are answered, shelf by shelf, likewise."""
-    forms = {place: squares(one.wrong) for place, one in experts.items() if one.wrong is not None}
-    if not forms:
-        return {}
-    mean = torch.stack(list(forms.values())).mean(0)
-    return {place: least(len(experts[place].logs) * form + prior * mean) for place, form in forms.items()}
 
 
 def _experts(shelf: Shelf, heard: Heard, nearest: int) -> Experts:

@@ -59,6 +59,7 @@ def trained_how(config: Told) -> dict[str, str]:
         stopped=facts.get("stopped"),
         parameters=number(counts.get("parameters")),
         remembered=number(counts.get("remembered") or None),
+        likeness=f"for {number(counts['likeness'])} properties" if counts.get("likeness") else None,
         trees=f"for {number(counts['forests'])} properties" if counts.get("forests") else None,
         device=facts.get("device"),
         machine=facts.get("machine"),

@@ -8,7 +8,8 @@
     habits.json         how their values are written, where that is known
     memory.safetensors  what is remembered of their values, where that is worth it
     model-2.safetensors, memory-2.safetensors, ...  the same of other networks, where there are several
-    forest.safetensors  the trees that have a say beside them, where they are worth it
+    likeness.safetensors  who is alike, and what that counts, where it is worth it
+    forest.safetensors  the trees that have a say beside them, likewise
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -30,19 +31,20 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
-FORMAT = 2
+FORMAT = 3
 MEMBERS = tuple(  # each network's weights, and what it remembers
     (f"model{number}.safetensors", f"memory{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
 )
 WEIGHTS, MEMORY = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
-FOREST = "forest.safetensors"
+LIKENESS, FOREST = "likeness.safetensors", "forest.safetensors"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
 OPTIONAL = (
     WORDS,
     HABITS,
+    LIKENESS,
     FOREST,
     MEMORY,
     *(name for one in MEMBERS[1:] for name in one),

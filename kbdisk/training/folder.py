@@ -18,13 +18,13 @@ import torch
 
 from kbdisk.codec import Codec
 from kbdisk.errors import CheckpointError, SchemaError
-from kbdisk.forest import Forest
+from kbdisk.guides import Guide
 from kbdisk.leaves.words import Words
 from kbdisk.memory import Memory
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
-from kbdisk.training import forests, remembered, swapping, weights
+from kbdisk.training import forests, likenesses, remembered, swapping, weights
 from kbdisk.training.card import markdown
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum
 from kbdisk.training.files import (
@@ -33,6 +33,7 @@ from kbdisk.training.files import (
     FOREST,
     FORMAT,
     HABITS,
+    LIKENESS,
     MEMBERS,
     METRICS,
     SCHEMA,
@@ -44,6 +45,7 @@ from kbdisk.training.place import refuse_place
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 
+GUIDES: Mapping[str, Any] = {LIKENESS: likenesses, FOREST: forests}  # which module writes and reads each
 CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
 
 
@@ -80,8 +82,8 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         constants=metrics["constants"],
         facts=files.config["facts"],
     )
-    shapes, forest = _shapes(files, codec), _forest(files, codec, device)
-    return Trained(codec, first.network, run, record, shapes, first.memory, tuple(others), forest)
+    shapes, guides = _shapes(files, codec), [_guide(files, codec, device, name) for name in GUIDES]
+    return Trained(codec, first.network, run, record, shapes, first.memory, tuple(others), *guides)
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -105,8 +107,9 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     }
     if codec.words is not None:
         files[WORDS] = codec.words.to_bytes()
-    if trained.forest is not None:
-        files[FOREST] = forests.to_bytes(trained.forest)
+    for name, guide in ((LIKENESS, trained.likeness), (FOREST, trained.forest)):
+        if guide is not None:
+            files[name] = GUIDES[name].to_bytes(guide)
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
@@ -141,6 +144,7 @@ def _config(trained: Trained) -> Told:
         "validation": len(record.validation),
         "networks": len(trained.members),
         "remembered": sum(len(one.memory or ()) for one in trained.members),
+        "likeness": len(trained.likeness or ()),
         "forests": len(trained.forest or ()),
     }
     told = {
@@ -207,11 +211,12 @@ def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iter
             yield Member(read, _memory(files, codec, device, memory))
 
 
-def _forest(files: Files, codec: Codec, device: torch.device) -> Forest | None:
-    if not files.has(FOREST):
+def _guide(files: Files, codec: Codec, device: torch.device, name: str) -> Guide | None:
+    if not files.has(name):
         return None
-    with files.understood(FOREST):
-        return forests.read(files.sound(FOREST), codec, device)
+    with files.understood(name):
+        guide: Guide = GUIDES[name].read(files.sound(name), codec, device)
+    return guide
 
 
 def _memory(files: Files, codec: Codec, device: torch.device, name: str) -> Memory | None:

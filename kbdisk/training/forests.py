@@ -10,27 +10,30 @@ from safetensors.torch import save
 from torch import Tensor
 
 from kbdisk.codec import Codec
-from kbdisk.forest import Forest
 from kbdisk.forest.columns import Columns
-from kbdisk.forest.forest import Grown
+from kbdisk.forest.grown import Grown
 from kbdisk.forest.trees import Trees
+from kbdisk.guides import Guide, Guiding
 from kbdisk.leaves.number.around import are_masses
+from kbdisk.memory.memory import ENOUGH
 from kbdisk.training import weights
 
 WHOLE = ("slot", "label", "enough")
-TREES, OTHERS = ("column", "border", "leaves", "start"), ("columns", "labels", "share", "around")
+TREES, SIGHT, WORTH = ("column", "border", "leaves", "start"), ("columns", "labels"), ("share", "around")
 
 
-def to_bytes(forest: Forest) -> bytes:
+def to_bytes(forest: Guide) -> bytes:
     """A forest's tensors."""
-    tensors = {"slot": forest.columns.slot, "label": forest.columns.label, "enough": forest.enough}
-    for slot, one in forest.slots.items():
-        tensors |= {f"{slot}.{name}": getattr(one.trees, name) for name in TREES}
-        tensors |= {f"{slot}.{name}": getattr(one, name) for name in OTHERS}
+    assert isinstance(forest.sight, Columns)
+    tensors = {"slot": forest.sight.slot, "label": forest.sight.label, "enough": forest.enough}
+    for (slot, _), one in forest.places.items():
+        assert isinstance(one.expert, Grown)
+        for part, names in ((one.expert.trees, TREES), (one.expert, SIGHT), (one, WORTH)):
+            tensors |= {f"{slot}.{name}": getattr(part, name) for name in names}
     return save({name: one.cpu().contiguous() for name, one in tensors.items()})
 
 
-def read(file: Path, codec: Codec, device: torch.device) -> Forest:
+def read(file: Path, codec: Codec, device: torch.device) -> Guide:
     """The forest of a file; ValueError or the like where it makes no sense."""
     tensors = weights.read(file, device)
     slot, label, enough = (tensors.pop(name) for name in WHOLE)
@@ -41,24 +44,25 @@ def read(file: Path, codec: Codec, device: torch.device) -> Forest:
         parts[int(number)][part] = one
     if len(enough) != len(codec.classes) or len(slot) != len(label) or bool((slot.diff() < 0).any()):
         raise ValueError("columns of another model")
-    slots = {number: _grown(own, len(columns)) for number, own in sorted(parts.items())}
-    if not all(0 <= number < len(codec.slots) for number in slots):
+    places = {(number, ENOUGH): _grown(own, len(columns)) for number, own in sorted(parts.items())}
+    if not all(0 <= number < len(codec.slots) for number, _ in places):
         raise ValueError("trees of another model")
-    return Forest(columns, enough, slots)
+    return Guide(columns, enough, places)
 
 
-def _grown(own: dict[str, Tensor], columns: int) -> Grown:
+def _grown(own: dict[str, Tensor], columns: int) -> Guiding:
     """Trees that ask for nothing but what there is."""
     trees = Trees(*(own[name] for name in TREES))
-    grown = Grown(trees, *(own[name] for name in OTHERS))
+    grown = Grown(trees, *(own[name] for name in SIGHT))
+    one = Guiding(grown, *(own[name] for name in WORTH))
     T, d = trees.column.shape
     K = len(trees.start)
     shapes = (tuple(trees.border.shape), tuple(trees.leaves.shape), max(len(grown.labels), 1))
     inside = _within(trees.column, len(grown.columns)) and _within(grown.columns, columns)
-    finite = all(bool(one.isfinite().all()) for one in (trees.leaves, trees.start, grown.share, grown.around))
-    if shapes != ((T, d), (T, 1 << d, K), K) or not are_masses(grown.around) or not inside or not finite:
+    finite = all(bool(part.isfinite().all()) for part in (trees.leaves, trees.start, one.share, one.around))
+    if shapes != ((T, d), (T, 1 << d, K), K) or not are_masses(one.around) or not inside or not finite:
         raise ValueError("trees that make no sense")
-    return grown
+    return one
 
 
 def _within(numbers: Tensor, most: int) -> bool:

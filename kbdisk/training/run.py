@@ -30,6 +30,7 @@ from kbdisk.leaves.link import LinkConfig
 from kbdisk.leaves.number import NumberConfig
 from kbdisk.leaves.sets import SetConfig
 from kbdisk.leaves.text.config import TextConfig
+from kbdisk.likeness.config import LikenessConfig
 from kbdisk.memory.config import MemoryConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.suggest import did_you_mean
@@ -47,11 +48,19 @@ class Run:
     hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", everything=0.1, nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
+    likeness: LikenessConfig = field(default_factory=LikenessConfig)
     forest: ForestConfig = field(default_factory=ForestConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError("seed", f"expected a whole number from 0 to 2 ** 63 - 1, got {self.seed!r}.")
+        if self.guiding >= 1:
+            raise ConfigError("likeness.share, forest.share", f"expected less than 1 in all, got {self.guiding:g}.")
+
+    @property
+    def guiding(self) -> float:
+        """The share of a time budget that is for what has a say beside networks."""
+        return self.likeness.share + self.forest.share
 
     @classmethod
     def of(cls, preset: str) -> Self:
@@ -93,6 +102,7 @@ TABLES: dict[str, Any] = {
     "hiding": Hiding,
     "train": TrainConfig,
     "memory": MemoryConfig,
+    "likeness": LikenessConfig,
     "forest": ForestConfig,
 }
 
@@ -142,14 +152,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": ModelConfig(width=64, dropout=0.05),
         "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
         "memory": MemoryConfig(values=1 << 15),
+        "likeness": LikenessConfig(share=0.12),
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
+        "likeness": LikenessConfig(share=0.12),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=3600),
+        "likeness": LikenessConfig(share=0.12),
         "forest": ForestConfig(share=0.15),
     },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,

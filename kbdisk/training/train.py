@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path as FilePath
@@ -15,6 +15,8 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.forest import grow
+from kbdisk.guides import Guide
+from kbdisk.likeness import learn
 from kbdisk.randomness import mixed
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
@@ -69,39 +71,49 @@ def train(
     first, *others = members
     record, shapes = _record(trainers, data, source or {}), Shapes.learn(schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
-    return _with_forest(trained, data, device, watch)
+    for name, doing, teach in (("likeness", "comparing", learn), ("forest", "growing trees", grow)):
+        if getattr(run, name).share:
+            changes: dict[str, Any] = {name: _guide(trained, data, device, watch, name, doing, teach)}
+            trained = replace(trained, **changes)
+    return trained
 
 
-def _with_forest(trained: Trained, data: Data, device: torch.device, watch: Watch) -> Trained:
-    """A model with the trees that are worth it, where any are wanted."""
-    if not trained.run.forest.share:
-        return trained
+def _guide(
+    trained: Trained,
+    data: Data,
+    device: torch.device,
+    watch: Watch,
+    name: str,
+    doing: str,
+    teach: Callable[..., Guide | None],
+) -> Guide | None:
+    """The experts of one kind that are worth it beside all that a model has by then."""
     run, facts, begun = trained.run, trained.record.facts, time.monotonic()
-    seconds = None if run.train.seconds is None else run.forest.share * run.train.seconds
+    config = getattr(run, name)
 
     def told(done: int, total: int) -> None:
-        spent, after = facts["seconds"] + time.monotonic() - begun, After("growing trees", done, total)
+        spent, after = facts["seconds"] + time.monotonic() - begun, After(doing, done, total)
         watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=after))
 
-    forest = grow(
+    guide = teach(
         trained.believer,
         data.codec,
         data.training.to(device),
         data.validation.to(device),
-        run.forest,
+        config,
         seed=run.seed,
-        seconds=seconds,
+        seconds=None if run.train.seconds is None else config.share * run.train.seconds,
         told=told,
     )
     facts["seconds"] = round(facts["seconds"] + time.monotonic() - begun, 1)
-    return replace(trained, forest=forest)
+    return guide
 
 
 def several(run: Run) -> list[Run]:
     """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short."""
     count, seconds = run.train.members, run.train.seconds
     if seconds is not None:
-        seconds *= 1 - run.forest.share
+        seconds *= 1 - run.guiding
         count = min(count, max(int(seconds / SHORTEST), 1))
     train = replace(run.train, seconds=None if seconds is None else seconds / count)
     return [

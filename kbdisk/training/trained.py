@@ -12,8 +12,8 @@ from kbdisk.codec import Codec
 from kbdisk.council import Council
 from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
-from kbdisk.forest import Forest, Guided
 from kbdisk.graph import Graph
+from kbdisk.guides import Guide, Guided
 from kbdisk.memory import Memory, Remembering
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
@@ -59,7 +59,8 @@ class Trained:
     shapes: Shapes | None = None  # how the values that it was trained on are written
     memory: Memory | None = None  # what the network remembers of what it was trained on
     others: tuple[Member, ...] = ()  # networks that were trained as well, from other beginnings
-    forest: Forest | None = None  # trees that have a say beside the networks
+    likeness: Guide | None = None  # known entities that have a say beside the networks
+    forest: Guide | None = None  # trees that have a say beside all of these
 
     def __post_init__(self) -> None:
         for one in self.members:
@@ -77,9 +78,11 @@ class Trained:
 
     @property
     def believer(self) -> Model:
-        """What is asked for beliefs about entities that there are: all networks, what they remember, and the trees."""
-        council = _together([one.model for one in self.members])
-        return council if self.forest is None else Guided(council, self.forest)
+        """What is asked for beliefs about entities that there are: all networks, what they remember, and all guides."""
+        believer = _together([one.model for one in self.members])
+        for guide in (self.likeness, self.forest):
+            believer = believer if guide is None else Guided(believer, guide)
+        return believer
 
     @property
     def maker(self) -> Model:

@@ -1,0 +1,30 @@
+"""What the trees of one slot say.
+
+m entities   F columns   f of them that trees see   K labels
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from kbdisk.forest.trees import Trees
+from kbdisk.guides import Labels, Seen
+from kbdisk.guides.guide import Said
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The trees of one slot: an expert."""
+
+    trees: Trees
+    columns: Tensor  # (f,) which of all they see
+    labels: Tensor  # (K,) the codes of what they tell apart; none: they tell a number
+
+    def tell(self, seen: Seen) -> Said:
+        """Numbers, or how likely each label is."""
+        told = self.trees(seen.columns[:, self.columns])
+        if not len(self.labels):
+            return told[:, 0]
+        return Labels(self.labels.expand(len(told), -1), told.softmax(1))

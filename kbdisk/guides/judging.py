@@ -1,0 +1,130 @@
+"""What experts are worth beside a model: by what both said of held-out values.
+
+Places with few of them go by what all of their kind have in common: numbers, or labels, with as much visible.
+
+Every value is hidden alone once, every composite as a whole, and in some rounds many at once: as it is when a model is asked.
+
+n values of one place   W widths
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Generator, Tensor
+
+from kbdisk.diffusion import Model
+from kbdisk.guides.guide import Guide, Labels, Said, Seen
+from kbdisk.leaves.base import Belief, Recalling
+from kbdisk.leaves.number.around import WIDTHS, log_masses
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.memory.learning import JUDGED, Question, parts, questions, some
+from kbdisk.memory.memory import Place, by_place
+from kbdisk.memory.weighing import chances, each_least, each_masses
+from kbdisk.tokens import Tokens
+
+FEWER = 128  # entities that are asked for at once: what can be stopped after
+FEW = 50  # held-out values of all places of a kind: by fewer nobody is judged, nor kept
+WORTH = 0.02  # of an answer, or of the mass: what experts are worth at least, or they are not kept
+PRIOR = 20.0  # held-out values of a place, as many as what all of its kind have in common counts
+TINY = 1e-30  # of a chance, whose log is taken
+
+
+@dataclass
+class Heard:
+    """Held-out values of one place, and what was said of them by the model and by the expert."""
+
+    logs: list[Tensor] = field(default_factory=list)  # (n, 2) log p of the truth by both; by the model alone of numbers
+    said: list[Tensor] = field(default_factory=list)  # (n, 2) numbers
+    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
+    belief: NumberBelief | None = None  # about the first of them
+
+    def __len__(self) -> int:
+        return sum(map(len, self.codes))
+
+    def take(self, codes: Tensor, belief: Belief, said: Said) -> None:
+        """Some more of them; none of a belief that no expert can join."""
+        logs = belief.log_prob(codes).double()[:, None]
+        if isinstance(belief, NumberBelief):
+            assert not isinstance(said, Labels)
+            self.said.append(torch.stack([belief.expected(), said], 1))
+            self.belief = self.belief or belief
+        elif isinstance(belief, Recalling) and isinstance(said, Labels):
+            chance = (said.mass * (codes[:, None] == said.codes)).sum(1, keepdim=True)
+            logs = torch.cat([logs, chance.clamp(min=TINY).log()], 1)
+        else:
+            return
+        self.logs.append(logs)
+        self.codes.append(codes)
+
+    @property
+    def wrong(self) -> Tensor:
+        """(n, 2) how far off numbers were."""
+        return torch.cat(self.said) - self._belief.numbers(torch.cat(self.codes)[:, None])
+
+    def around(self, shares: Tensor) -> Tensor:
+        """(n, 1 + W) the chances of numbers by the model, and around what is answered by these shares."""
+        near = log_masses(self._belief.answering(torch.cat(self.said) @ shares), torch.cat(self.codes)).double()
+        return chances(torch.cat([torch.cat(self.logs), near], 1))
+
+    @property
+    def _belief(self) -> NumberBelief:
+        """One belief, as often as there are values: it is only asked for what stands in the tables of its slot."""
+        assert self.belief is not None
+        return self.belief.pick(torch.zeros(len(self), dtype=torch.long, device=self.codes[0].device))
+
+
+def weighed(heard: Mapping[Place, Heard]) -> dict[Place, tuple[Tensor, Tensor]]:
+    """For places that are alike: the share of each expert, and (W,) what is around answers."""
+    if sum(map(len, heard.values())) < FEW:
+        return {}
+    numbers = {place: one for place, one in heard.items() if one.belief is not None}
+    shares = each_least({place: one.wrong for place, one in numbers.items()}, PRIOR)
+    around = each_masses({place: one.around(shares[place]) for place, one in numbers.items()}, PRIOR)
+    labels = {place: chances(torch.cat(one.logs)) for place, one in heard.items() if one.belief is None}
+    found = {place: (own[1], around[place][1:]) for place, own in shares.items()}
+    return found | {place: (own[1], own.new_zeros(len(WIDTHS))) for place, own in each_masses(labels, PRIOR).items()}
+
+
+@torch.no_grad()
+def judged(
+    guide: Guide, model: Model, held_out: Tokens, rounds: int, generator: Generator, seconds: float | None = None
+) -> Guide | None:
+    """The experts that are worth it beside a model, with what they are worth; None if none are.
+
+    Once the time is used, what was heard by then has to do.
+    """
+    heard: dict[Place, Heard] = defaultdict(Heard)
+    for batch, hidden, level in _asked(held_out, rounds, generator, seconds):
+        table = guide.sight.table(batch, hidden.visible)
+        for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
+            entity = batch.entity[one.tokens]
+            for place, rows in by_place(batch.slot[one.tokens], level[entity]):
+                if place in guide.places:
+                    whose = entity[rows]
+                    said = guide.places[place].expert.tell(Seen(table[whose], batch.who[whose]))
+                    heard[place].take(batch.values[kind][one.rows[rows]], one.belief.pick(rows), said)
+    kept = {}
+    groups: dict[tuple[int, bool], dict[Place, Heard]] = defaultdict(dict)
+    for place, own in heard.items():
+        if len(own):
+            groups[place[1], own.belief is None][place] = own
+    for group in groups.values():
+        for place, (share, around) in weighed(group).items():
+            if share > WORTH:
+                kept[place] = replace(guide.places[place], share=share, around=around)
+    return replace(guide, places=dict(sorted(kept.items()))) if kept else None
+
+
+def _asked(held_out: Tokens, rounds: int, generator: Generator, seconds: float | None) -> Iterator[Question]:
+    """What is asked of held-out entities, part by part, of any size: in any order, as the time may not be enough for all."""
+    begun = time.monotonic()
+    every = [few for part in parts(held_out, some(held_out, JUDGED, generator)) for few in part.split(FEWER)]
+    for place in torch.randperm(len(every), generator=generator, device=generator.device).tolist():
+        yield from questions(held_out.batch(every[place]), rounds, generator)
+        if seconds is not None and time.monotonic() - begun > seconds:
+            return

@@ -1,0 +1,258 @@
+"""How likeness is learnt: known entities as columns, what columns count for each property, and what all of it is worth.
+
+Values are hidden as they are for memories and trees; so what came with a value is hidden with it.
+
+N known entities   n queries of one place   F columns
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Generator, Tensor
+
+from kbdisk.codec import Codec
+from kbdisk.diffusion import Model
+from kbdisk.estimates import decoded
+from kbdisk.guides import Guide, Guiding, Seen, judged
+from kbdisk.likeness.config import LikenessConfig
+from kbdisk.likeness.features import BLOCKS, Features
+from kbdisk.likeness.kin import STEEP, WAYS, Kin, Known, counts
+from kbdisk.likeness.metric import learnt
+from kbdisk.memory.learning import parts, questions, some, usual
+from kbdisk.memory.memory import ENOUGH, Place, by_place
+from kbdisk.memory.weighing import least, masses, squares
+from kbdisk.tokens import Tokens
+
+TOLD = ("number", "category", "link")  # kinds of values that kin tell
+FEW = 50  # who have a property: fewer are asked about nothing, nor are fewer queries learnt from
+CHECKED = 1024  # queries that tell what each way of telling is worth, at most
+PRIOR = 1.0  # queries that each way has to itself
+JUDGING = 0.4  # of the time: for telling what kin are worth
+METRIC = 0.7  # of a place's time: for what columns count
+
+Told = Callable[[int, int], None]  # how many places are learnt, of how many
+
+
+@dataclass
+class Queries:
+    """Known values of one place, as they are asked for."""
+
+    columns: list[Tensor] = field(default_factory=list)  # (n, F) float16 of what is visible beside each
+    whose: list[Tensor] = field(default_factory=list)  # (n,) which of the known entities
+
+    def __len__(self) -> int:
+        return sum(map(len, self.whose))
+
+
+@torch.no_grad()
+def learn(
+    model: Model,
+    codec: Codec,
+    tokens: Tokens,
+    held_out: Tokens,
+    config: LikenessConfig,
+    *,
+    seed: int,
+    seconds: float | None = None,
+    told: Told | None = None,
+) -> Guide | None:
+    """Kin for each property whose word is worth it beside a model's, as what is held out has it; None if there are none."""
+    if not len(held_out):
+        return None
+    begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
+    chosen = some(tokens, config.values, generator)
+    features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
+    known, values = _known(codec, features, tokens, chosen, held=False)
+    queries = _queries(features, tokens, chosen, config, generator)
+    order = sorted(place for place, own in queries.items() if len(own) >= FEW and len(values.get(place[0], ())) >= FEW)
+    order.sort(key=lambda place: place[1] != ENOUGH)  # stable: the usual ones first
+    found = {}
+    for done, (slot, level) in enumerate(order):
+        left = None if seconds is None else _left((1 - JUDGING) * seconds, begun) / (len(order) - done)
+        block = features.block(codec, codec.slots[slot].of).to(known.who.device)
+        kin = _kin(known, values[slot], queries[slot, level], block, config.nearest, generator, left)
+        if kin is not None:
+            found[slot, level] = Guiding.unweighed(kin)
+        if told is not None:
+            told(done + 1, len(order))
+    left = None if seconds is None else _left(seconds, begun)
+    guide = judged(Guide(features, usual(tokens), found), model, held_out, config.rounds, generator, left)
+    return None if guide is None else _with_held_out(guide, codec, features, held_out)
+
+
+def _left(seconds: float, begun: float) -> float:
+    return seconds - (time.monotonic() - begun)
+
+
+def fullest(codec: Codec, most: int) -> Tensor:
+    """The slots of each class that most entities have, ascending."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, slot in enumerate(codec.slots):
+        if slot.kind in BLOCKS and slot.count:
+            found[slot.of].append((-slot.count, number))
+    return torch.tensor(sorted(number for own in found.values() for _, number in sorted(own)[:most]), dtype=torch.long)
+
+
+# ---------------------------------------------------------------- who is known, and who is asked for
+
+
+@dataclass(frozen=True)
+class Values:
+    """Known values of one slot."""
+
+    rows: Tensor  # (M,) whose, ascending
+    codes: Tensor  # (M, ...)
+    values: Tensor  # (M,) numbers, or labels
+    targets: Tensor  # (M, 2) float32 what is learnt to be told of numbers; (M,) labels
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def _known(
+    codec: Codec, features: Features, tokens: Tokens, chosen: Tensor, *, held: bool
+) -> tuple[Known, Mapping[int, Values]]:
+    """Entities, and which of them have which value of each slot."""
+    tables, who = [], []
+    rows: dict[int, list[Tensor]] = defaultdict(list)
+    codes: dict[int, list[Tensor]] = defaultdict(list)
+    begin = 0
+    for part in parts(tokens, chosen):
+        batch = tokens.batch(part)
+        tables.append(features.table(batch, batch.known).half())
+        who.append(batch.who)
+        for kind in batch.spans.keys() & set(TOLD):
+            start, end = batch.spans[kind]
+            own = (batch.known & ~batch.fixed)[start:end].nonzero()[:, 0]
+            own = own if kind == "number" else own[batch.values[kind][own] >= 0]  # a label without a name tells nothing
+            order = batch.slot[start + own]
+            for slot, some_own in zip(*_groups(order, own), strict=True):
+                rows[slot].append(begin + batch.entity[start + some_own])
+                codes[slot].append(batch.values[kind][some_own])
+        begin += len(part)
+    whose = torch.cat(who)
+    known = Known(torch.cat(tables), whose, torch.full_like(whose, held, dtype=torch.bool))
+    return known, {slot: _values(codec, slot, torch.cat(own), torch.cat(codes[slot])) for slot, own in rows.items()}
+
+
+def _groups(slots: Tensor, own: Tensor) -> tuple[list[int], Sequence[Tensor]]:
+    """Ascending slots, and what belongs to each."""
+    found, many = slots.unique_consecutive(return_counts=True)
+    return found.tolist(), own.split(many.tolist())
+
+
+def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
+    if codec.slots[slot].kind != "number":
+        return Values(rows, codes, codes, codes)
+    told = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
+    numbers = torch.tensor(list(map(float, told)), dtype=torch.float64, device=codes.device)
+    mean, deviation = codec.slots[slot].codec.moments
+    return Values(rows, codes, numbers, torch.stack([((numbers - mean) / deviation).float(), codes[:, 0]], 1))
+
+
+def _queries(
+    features: Features, tokens: Tokens, chosen: Tensor, config: LikenessConfig, generator: Generator
+) -> Mapping[Place, Queries]:
+    """Some of the known entities with values hidden, as they are hidden in those that lack them."""
+    drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.asked].sort().values
+    found: dict[Place, Queries] = defaultdict(Queries)
+    begin = 0
+    for part in parts(tokens, chosen[drawn]):
+        for batch, hidden, level in questions(tokens.batch(part), config.rounds, generator):
+            table = features.table(batch, hidden.visible).half()
+            for kind in batch.spans.keys() & set(TOLD):
+                start, end = batch.spans[kind]
+                own = hidden.asked[start:end].nonzero()[:, 0]
+                own = own if kind == "number" else own[batch.values[kind][own] >= 0]
+                entity = batch.entity[start + own]
+                for place, rows in by_place(batch.slot[start + own], level[entity]):
+                    found[place].columns.append(table[entity[rows]])
+                    found[place].whose.append(drawn[begin + entity[rows]])
+        begin += len(part)
+    return found
+
+
+# ---------------------------------------------------------------- what is learnt
+
+
+def _kin(
+    known: Known,
+    values: Values,
+    queries: Queries,
+    block: Tensor,
+    nearest: int,
+    generator: Generator,
+    seconds: float | None,
+) -> Kin | None:
+    """Who tells one property; None where there is nothing to tell, or nothing to tell it by."""
+    columns, whose = torch.cat(queries.columns), torch.cat(queries.whose)
+    if len(values.values.unique()) < 2 or bool(columns.isnan().all()):
+        return None
+    own, begun = torch.searchsorted(values.rows, whose), time.monotonic()
+    weights = learnt(
+        block,
+        columns,
+        own,
+        known.columns[values.rows],
+        values.targets,
+        generator,
+        None if seconds is None else METRIC * seconds,
+    )
+    kin = Kin(known, values.rows, values.values, weights, weights.new_zeros(0, dtype=torch.float64), nearest)
+    drawn = torch.randperm(len(whose), generator=generator, device=whose.device)[:CHECKED]
+    seen = Seen(columns[drawn].float(), known.who[whose[drawn]])
+    return replace(
+        kin, ways=_ways(kin, seen, values.values[own[drawn]], None if seconds is None else _left(seconds, begun))
+    )
+
+
+def _ways(kin: Kin, seen: Seen, truth: Tensor, seconds: float | None) -> Tensor:
+    """(E,) what each way of telling is worth, by as many queries as there is time for."""
+    told: list[Tensor] = []
+    begun = time.monotonic()
+    for some_seen, right in _parts(seen, truth):
+        if told and seconds is not None and time.monotonic() - begun > seconds:
+            break
+        near = kin.near(some_seen)
+        if kin.is_number:
+            every = torch.ones(WAYS, dtype=torch.bool, device=right.device)
+            told.append(kin.answers(some_seen, near, every) - right[:, None])
+        else:
+            told.append((counts(near) * (kin.values[near.rows] == right[:, None])[:, None]).sum(2))
+    found = torch.cat(told)
+    if kin.is_number:
+        return least(squares(found))
+    return masses(found, torch.full((len(STEEP),), PRIOR, dtype=torch.float64, device=found.device))
+
+
+def _parts(seen: Seen, truth: Tensor) -> Iterator[tuple[Seen, Tensor]]:
+    for columns, who, right in zip(*(one.split(256) for one in (*seen, truth)), strict=True):
+        yield Seen(columns, who), right
+
+
+def _with_held_out(guide: Guide, codec: Codec, features: Features, held_out: Tokens) -> Guide:
+    """What is held out is known, too, once it has told what everybody's word is worth."""
+    more, values = _known(
+        codec, features, held_out, torch.arange(len(held_out), device=held_out.slot.device), held=True
+    )
+    places, whole = {}, None
+    for (slot, level), one in guide.places.items():
+        kin = one.expert
+        assert isinstance(kin, Kin)
+        before = len(kin.known.who)
+        whole = whole or Known(*(torch.cat(both) for both in zip(_fields(kin.known), _fields(more), strict=True)))
+        if slot in values:
+            kin = kin.among(whole, before + values[slot].rows, values[slot].values)
+        else:
+            kin = replace(kin, known=whole)
+        places[slot, level] = replace(one, expert=kin)
+    return replace(guide, places=places)
+
+
+def _fields(known: Known) -> tuple[Tensor, Tensor, Tensor]:
+    return known.columns, known.who, known.held
