@@ -115,9 +115,10 @@ def _signed_labels(codes: Tensor, slot: Tensor) -> Tensor:
 class _Spelt(nn.Module):
     def __init__(self, spelling: list[bytes]) -> None:
         super().__init__()
-        self.grams = Grams(spelling, SPELT, BUCKETS).requires_grad_(False).eval()
-        generator = torch.Generator().manual_seed(0)
-        self.grams.table.copy_(torch.randn(BUCKETS, SPELT, generator=generator))
+        with torch.random.fork_rng(devices=[]):
+            self.grams = Grams(spelling, SPELT, BUCKETS).requires_grad_(False).eval()
+        every = torch.arange(BUCKETS)  # not drawn: what is kept of entities has to fit for ever
+        self.grams.table.copy_(torch.cat([signs(every, SPELT // 2), signs(every + BUCKETS, SPELT // 2)], 1))
 
     def forward(self, codes: Tensor, slot: Tensor) -> Tensor:
         """(n, L) -> (n, SPELT)"""
