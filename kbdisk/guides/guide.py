@@ -1,8 +1,8 @@
 """Guides, and models that they guide: what networks believe of a number or a label, and what experts say, as one.
 
-Experts know one property each, where as much of an entity is visible as is usual or where less is; how much they count was
-learnt from what is held out (kbdisk.guides.judging). Of a number they move what is answered, and some of the belief is
-around that.
+Experts know one property each, where as much of an entity is visible as is usual or where less is; how much they count
+was learnt from what is held out (kbdisk.guides.judging). Of a number they move what is answered, and some of the belief
+is around that.
 
 B entities   T tokens   q asked tokens of one kind   m of one slot   F columns   K labels   W widths
 """

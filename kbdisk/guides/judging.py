@@ -2,7 +2,8 @@
 
 Places with few of them go by what all of their kind have in common: numbers, or labels, with as much visible.
 
-Every value is hidden alone once, every composite as a whole, and in some rounds many at once: as it is when a model is asked.
+Every value is hidden alone once, every composite as a whole, and in some rounds many at once, as it is when a model is
+asked.
 
 n values of one place   W widths
 """
@@ -121,7 +122,7 @@ def judged(
 
 
 def _asked(held_out: Tokens, rounds: int, generator: Generator, seconds: float | None) -> Iterator[Question]:
-    """What is asked of held-out entities, part by part, of any size: in any order, as the time may not be enough for all."""
+    """What is asked of held-out entities, some at a time, in any order: there may not be time for all."""
     begun = time.monotonic()
     every = [few for part in parts(held_out, some(held_out, JUDGED, generator)) for few in part.split(FEWER)]
     for place in torch.randperm(len(every), generator=generator, device=generator.device).tolist():

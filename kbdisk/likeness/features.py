@@ -1,11 +1,11 @@
 """What is visible of entities as vectors, of which likeness is told: each property has a few columns, NaN where hidden.
 
-    number            its code, itself standardised, and a sign: drawn by its hash, so equal numbers have equal ones
-    category, link    a sign
+    number            its code, itself standardised, and signs by its hash: equal numbers have equal ones
+    category, link    signs by its hash
     text              what its spelling tells (kbdisk.leaves.text.grams), projected at random
 
-The columns of one such part are a block, and a metric weighs blocks. Entities of different classes have the same columns
-for different properties: they are never compared.
+The columns of one such part are a block, and a metric weighs blocks. Entities of different classes have the same
+columns for different properties: they are never compared.
 
 B entities   T tokens   n of them of one kind   S slots   F columns   G blocks
 """

@@ -1,14 +1,14 @@
 """Kin: known entities that are alike in what is visible, and what they say of one property.
 
-A number is told by means of the nearest, which count the more the nearer they are, more or less steeply; by surfaces through
-them (kbdisk.memory.surface); and by the mean of all. A label is told by the nearest.
+A number is told by means of the nearest, which count the more the nearer they are, more or less steeply; by surfaces
+through them (kbdisk.memory.surface); and by the mean of all. A label is told by the nearest.
 
 m asked   M known entities of one class with the property   N known entities   K nearest   F columns   E ways of telling
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import torch
@@ -38,6 +38,10 @@ class Known:
     def apart(self) -> Tensor:
         """Who was held out."""
         return self.who[self.held]
+
+    def and_others(self, others: Known) -> Known:
+        """Both, these first."""
+        return Known(*(torch.cat([getattr(one, field.name) for one in (self, others)]) for field in fields(Known)))
 
 
 class Near(NamedTuple):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Generator, Tensor
 
+from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
@@ -61,11 +62,11 @@ def learn(
     seconds: float | None = None,
     told: Told | None = None,
 ) -> Guide | None:
-    """Kin for each property whose word is worth it beside a model's, as what is held out has it; None if there are none."""
-    if not len(held_out):
-        return None
+    """Kin whose word is worth it beside a model's, as what is held out has it; None if nobody's is."""
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     chosen = some(tokens, config.values, generator)
+    if not len(held_out) or not len(chosen):
+        return None
     features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
     known, values = _known(codec, features, tokens, chosen, held=False)
     queries = _queries(features, tokens, chosen, config, generator)
@@ -82,7 +83,7 @@ def learn(
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
     guide = judged(Guide(features, usual(tokens), found), model, held_out, config.rounds, generator, left)
-    return None if guide is None else _with_held_out(guide, codec, features, held_out)
+    return None if guide is None else _with_held_out(guide, known, codec, features, held_out)
 
 
 def _left(seconds: float, begun: float) -> float:
@@ -106,7 +107,6 @@ class Values:
     """Known values of one slot."""
 
     rows: Tensor  # (M,) whose, ascending
-    codes: Tensor  # (M, ...)
     values: Tensor  # (M,) numbers, or labels
     targets: Tensor  # (M, 2) float32 what is learnt to be told of numbers; (M,) labels
 
@@ -128,31 +128,30 @@ def _known(
         who.append(batch.who)
         for kind in batch.spans.keys() & set(TOLD):
             start, end = batch.spans[kind]
-            own = (batch.known & ~batch.fixed)[start:end].nonzero()[:, 0]
-            own = own if kind == "number" else own[batch.values[kind][own] >= 0]  # a label without a name tells nothing
-            order = batch.slot[start + own]
-            for slot, some_own in zip(*_groups(order, own), strict=True):
-                rows[slot].append(begin + batch.entity[start + some_own])
-                codes[slot].append(batch.values[kind][some_own])
+            own = _named(batch, kind, (batch.known & ~batch.fixed)[start:end])
+            found, many = batch.slot[start + own].unique_consecutive(return_counts=True)
+            for slot, of_slot in zip(found.tolist(), own.split(many.tolist()), strict=True):
+                rows[slot].append(begin + batch.entity[start + of_slot])
+                codes[slot].append(batch.values[kind][of_slot])
         begin += len(part)
     whose = torch.cat(who)
     known = Known(torch.cat(tables), whose, torch.full_like(whose, held, dtype=torch.bool))
     return known, {slot: _values(codec, slot, torch.cat(own), torch.cat(codes[slot])) for slot, own in rows.items()}
 
 
-def _groups(slots: Tensor, own: Tensor) -> tuple[list[int], Sequence[Tensor]]:
-    """Ascending slots, and what belongs to each."""
-    found, many = slots.unique_consecutive(return_counts=True)
-    return found.tolist(), own.split(many.tolist())
+def _named(batch: Batch, kind: str, among: Tensor) -> Tensor:
+    """Which of a kind's tokens, of some (n,) of them: a label without a name tells nothing."""
+    own = among.nonzero()[:, 0]
+    return own if kind == "number" else own[batch.values[kind][own] >= 0]
 
 
 def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
     if codec.slots[slot].kind != "number":
-        return Values(rows, codes, codes, codes)
+        return Values(rows, codes, codes)
     told = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
     numbers = torch.tensor(list(map(float, told)), dtype=torch.float64, device=codes.device)
     mean, deviation = codec.slots[slot].codec.moments
-    return Values(rows, codes, numbers, torch.stack([((numbers - mean) / deviation).float(), codes[:, 0]], 1))
+    return Values(rows, numbers, torch.stack([((numbers - mean) / deviation).float(), codes[:, 0]], 1))
 
 
 def _queries(
@@ -167,8 +166,7 @@ def _queries(
             table = features.table(batch, hidden.visible).half()
             for kind in batch.spans.keys() & set(TOLD):
                 start, end = batch.spans[kind]
-                own = hidden.asked[start:end].nonzero()[:, 0]
-                own = own if kind == "number" else own[batch.values[kind][own] >= 0]
+                own = _named(batch, kind, hidden.asked[start:end])
                 entity = batch.entity[start + own]
                 for place, rows in by_place(batch.slot[start + own], level[entity]):
                     found[place].columns.append(table[entity[rows]])
@@ -235,24 +233,16 @@ def _parts(seen: Seen, truth: Tensor) -> Iterator[tuple[Seen, Tensor]]:
         yield Seen(columns, who), right
 
 
-def _with_held_out(guide: Guide, codec: Codec, features: Features, held_out: Tokens) -> Guide:
+def _with_held_out(guide: Guide, known: Known, codec: Codec, features: Features, held_out: Tokens) -> Guide:
     """What is held out is known, too, once it has told what everybody's word is worth."""
     more, values = _known(
         codec, features, held_out, torch.arange(len(held_out), device=held_out.slot.device), held=True
     )
-    places, whole = {}, None
+    whole, places = known.and_others(more), {}
     for (slot, level), one in guide.places.items():
         kin = one.expert
         assert isinstance(kin, Kin)
-        before = len(kin.known.who)
-        whole = whole or Known(*(torch.cat(both) for both in zip(_fields(kin.known), _fields(more), strict=True)))
-        if slot in values:
-            kin = kin.among(whole, before + values[slot].rows, values[slot].values)
-        else:
-            kin = replace(kin, known=whole)
-        places[slot, level] = replace(one, expert=kin)
+        own = values.get(slot)
+        rows, found = (kin.rows[:0], kin.values[:0]) if own is None else (len(known.who) + own.rows, own.values)
+        places[slot, level] = replace(one, expert=kin.among(whole, rows, found))
     return replace(guide, places=places)
-
-
-def _fields(known: Known) -> tuple[Tensor, Tensor, Tensor]:
-    return known.columns, known.who, known.held

@@ -1,7 +1,7 @@
-"""How far entities are from each other, for one property: what each block of columns counts, learnt from who is alike in it.
+"""How far entities are from each other, for one property: what each block of columns counts, learnt from known values.
 
-Each known value is told by a mean of all others', which counts more the nearer they are; what blocks count is moved such
-that this comes out right. Distances are squared and add up, block by block; a block that is hidden counts nothing.
+Each is told by a mean of all others, who count the more the nearer they are; what blocks count is moved such that this
+comes out right. Distances are squared and add up, block by block; a block that is hidden counts nothing.
 
 n queries   M keys   F columns   G blocks   t targets
 """

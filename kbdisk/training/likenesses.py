@@ -1,4 +1,4 @@
-"""Likeness as safetensors: the known entities, which properties are compared, and who tells each by slot, level and name."""
+"""Likeness as safetensors: known entities, which properties are compared, and who tells each by slot, level, name."""
 
 from __future__ import annotations
 

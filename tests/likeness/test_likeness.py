@@ -1,4 +1,4 @@
-"""Known entities that are alike tell what networks have had no time to learn: numbers, labels, with much or little given."""
+"""Known entities that are alike tell what networks have had no time to learn, with much or little given."""
 
 from __future__ import annotations
 
