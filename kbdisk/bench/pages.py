@@ -33,9 +33,10 @@ def render(results: Path, page: Path) -> list[str]:
 
 
 def section(name: str, results: Path, page: Path) -> Iterator[str]:
-    """The lines of one bench: its tables, of test where that was scored, and the pictures that there are."""
-    stored = read(results / f"{name}.jsonl")
-    for table in opened(name).tables([one for one in stored if one.part == "test"] or stored):
+    """The lines of one bench: its tables, of test where that was scored, and its pictures, drawn anew."""
+    stored, bench = read(results / f"{name}.jsonl"), opened(name)
+    bench.figure(stored, results / f"{name}.png")
+    for table in bench.tables([one for one in stored if one.part == "test"] or stored):
         yield from markdown(table)
     for picture in pictures(results, name):
         yield f"![{picture.stem}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"

@@ -71,7 +71,6 @@ def test_a_page_keeps_what_is_written_by_hand(tmp_path):
     page.parent.mkdir()
     page.write_text(f"# By hand\n\n{BEGIN}\nold\n{END}\n\n## Also by hand\n")
     append(tmp_path / "r" / "gsm.jsonl", result(weight=18.25))
-    (tmp_path / "r" / "gsm.png").write_bytes(b"")
     assert render(tmp_path / "r", page) == ["gsm"]
     text = page.read_text()
     assert text.startswith(f"# By hand\n\n{BEGIN}\n")
@@ -79,6 +78,7 @@ def test_a_page_keeps_what_is_written_by_hand(tmp_path):
     assert "old" not in text
     assert "| weight | 18.2 |" in text
     assert "![gsm](../r/gsm.png)" in text
+    assert (tmp_path / "r" / "gsm.png").read_bytes().startswith(b"\x89PNG")
     render(tmp_path / "r", page)
     assert page.read_text() == text
 
