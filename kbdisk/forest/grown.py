@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from kbdisk.forest.trees import Trees
-from kbdisk.guides import Labels, Seen
-from kbdisk.guides.guide import Said
+from kbdisk.guides import Labels, Said, Seen
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Boosted trees are such (kbdisk.forest), and known entities that are alike (kbdisk.likeness).
 """
 
-from kbdisk.guides.guide import Expert, Guide, Guided, Guiding, Labels, Seen
+from kbdisk.guides.guide import Guide, Guided, Guiding, Labels, Said, Seen
 from kbdisk.guides.judging import judged
 
-__all__ = ["Expert", "Guide", "Guided", "Guiding", "Labels", "Seen", "judged"]
+__all__ = ["Guide", "Guided", "Guiding", "Labels", "Said", "Seen", "judged"]

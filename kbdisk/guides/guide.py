@@ -107,10 +107,10 @@ class Guide:
         return asked
 
 
-Heard: TypeAlias = list[tuple[Tensor, Guiding, Said]]  # of which rows, by whom, what
+Sayings: TypeAlias = list[tuple[Tensor, Guiding, Said]]  # of which rows, by whom, what
 
 
-def _answering(belief: NumberBelief, heard: Heard) -> NumberBelief:
+def _answering(belief: NumberBelief, heard: Sayings) -> NumberBelief:
     answer = belief.expected().clone()
     around = answer.new_zeros(len(answer), len(WIDTHS))
     for rows, one, said in heard:
@@ -120,7 +120,7 @@ def _answering(belief: NumberBelief, heard: Heard) -> NumberBelief:
     return centred(belief.answering(answer), around)
 
 
-def _labelled(belief: Recalling, heard: Heard, count: int) -> Belief:
+def _labelled(belief: Recalling, heard: Sayings, count: int) -> Belief:
     told = [(rows, one.share, said) for rows, one, said in heard if isinstance(said, Labels)]
     most = max(said.codes.shape[1] for _, _, said in told)
     codes = torch.zeros(count, most, dtype=torch.long, device=told[0][0].device)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MOST = 1 << 12  # that may have a say
+
 
 @dataclass(frozen=True)
 class LikenessConfig:
@@ -22,5 +24,7 @@ class LikenessConfig:
         for name in ("nearest", "values", "asked", "properties"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
+        if self.nearest > MOST:
+            raise ValueError(f"nearest: expected at most {MOST:,}, got {self.nearest!r}")
         if self.rounds < 0:
             raise ValueError(f"rounds: expected at least 0, got {self.rounds!r}")

@@ -27,6 +27,7 @@ from kbdisk.leaves.text.grams import Grams
 
 SIGN, NAME, SPELT = 8, 12, 48  # columns of a number's sign, a label's sign, a text
 BLOCKS: Mapping[str, tuple[int, ...]] = {"number": (1, 1, SIGN), "category": (NAME,), "link": (NAME,), "text": (SPELT,)}
+LABELLED = ("category", "link")
 BUCKETS = 1 << 15  # of grams
 FURTHEST = 4.0  # deviations: no number is further from others than these
 ODD = -0x61C8864680B583EB  # mixes the bits of what is hashed
@@ -74,7 +75,8 @@ class Features:
             if slot.of == of and self.start[number] >= 0:
                 sizes = torch.tensor(BLOCKS[slot.kind])
                 own = torch.arange(len(sizes)).repeat_interleave(sizes)
-                found[self.start[number] : self.start[number] + len(own)] = self.blocks[number] + own
+                start = int(self.start[number])
+                found[start : start + len(own)] = int(self.blocks[number]) + own
         return found
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
@@ -83,6 +85,8 @@ class Features:
         for kind in batch.spans.keys() & self.kinds.keys():
             start, end = batch.spans[kind]
             own = (visible[start:end] & (self.start[batch.slot[start:end]] >= 0)).nonzero()[:, 0]
+            if kind in LABELLED:
+                own = own[batch.values[kind][own] >= 0]  # those without a name are not all the same
             if len(own):
                 told = self.kinds[kind](batch.values[kind][own], batch.slot[start + own] - self.first[kind])
                 column = self.start[batch.slot[start + own], None] + torch.arange(told.shape[1], device=own.device)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from kbdisk.guides import Labels, Seen
-from kbdisk.guides.guide import Said
+from kbdisk.guides import Labels, Said, Seen
 from kbdisk.likeness.metric import distances
 from kbdisk.memory import surface
 
+TOLD = ("number", "category", "link")  # kinds of values that they tell
 STEEP = (0.5, 1.0, 2.0, 4.0)  # how fast others count less, in parts of how fast they did where it was learnt
 WAYS = len(STEEP) + len(surface.SURFACES) + 1  # of telling a number; the last: the mean of all
 NEAR = 8  # lengths of surfaces are in parts of the distance to this one
@@ -69,14 +69,15 @@ class Kin:
 
     def tell(self, seen: Seen) -> Said:
         """Numbers, or who has which label and how much that counts."""
-        parts = [self._tell(Seen(*some)) for some in zip(*(one.split(self._part) for one in seen), strict=True)]
+        parts = [self._tell(Seen(*some)) for some in zip(*(one.split(self.part) for one in seen), strict=True)]
         if self.is_number:
             return torch.cat([one for one in parts if not isinstance(one, Labels)])
         codes, mass = zip(*parts, strict=True)
         return Labels(torch.cat(codes), torch.cat(mass))
 
     @property
-    def _part(self) -> int:
+    def part(self) -> int:
+        """Of how many entities it is told at once."""
         return max(ROOM // max(len(self.rows), self.nearest * len(self.weights)), 1)
 
     def _tell(self, seen: Seen) -> Said:

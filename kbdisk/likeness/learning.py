@@ -22,17 +22,18 @@ from kbdisk.estimates import decoded
 from kbdisk.guides import Guide, Guiding, Seen, judged
 from kbdisk.likeness.config import LikenessConfig
 from kbdisk.likeness.features import BLOCKS, Features
-from kbdisk.likeness.kin import STEEP, WAYS, Kin, Known, counts
+from kbdisk.likeness.kin import STEEP, TOLD, WAYS, Kin, Known, counts
 from kbdisk.likeness.metric import learnt
 from kbdisk.memory.learning import parts, questions, some, usual
 from kbdisk.memory.memory import ENOUGH, Place, by_place
 from kbdisk.memory.weighing import least, masses, squares
 from kbdisk.tokens import Tokens
 
-TOLD = ("number", "category", "link")  # kinds of values that kin tell
 FEW = 50  # who have a property: fewer are asked about nothing, nor are fewer queries learnt from
 CHECKED = 1024  # queries that tell what each way of telling is worth, at most
+TOGETHER = 256  # of them at once, at most
 PRIOR = 1.0  # queries that each way has to itself
+ASKING = 0.2  # of the time, at most: for hiding known values
 JUDGING = 0.4  # of the time: for telling what kin are worth
 METRIC = 0.7  # of a place's time: for what columns count
 
@@ -67,18 +68,24 @@ def learn(
     chosen = some(tokens, config.values, generator)
     if not len(held_out) or not len(chosen):
         return None
+    chosen = chosen[torch.randperm(len(chosen), generator=generator, device=chosen.device)]  # of equals nobody is first
     features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
     known, values = _known(codec, features, tokens, chosen, held=False)
-    queries = _queries(features, tokens, chosen, config, generator)
-    order = sorted(place for place, own in queries.items() if len(own) >= FEW and len(values.get(place[0], ())) >= FEW)
+    queries = _queries(features, tokens, chosen, config, generator, None if seconds is None else ASKING * seconds)
+    told_of = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
+    order = sorted(
+        place
+        for place, own in queries.items()
+        if place[0] in told_of and len(own) >= FEW and len(values.get(place[0], ())) >= FEW
+    )
     order.sort(key=lambda place: place[1] != ENOUGH)  # stable: the usual ones first
-    found = {}
+    found: dict[Place, Guiding] = {}
     for done, (slot, level) in enumerate(order):
         left = None if seconds is None else _left((1 - JUDGING) * seconds, begun) / (len(order) - done)
         block = features.block(codec, codec.slots[slot].of).to(known.who.device)
-        kin = _kin(known, values[slot], queries[slot, level], block, config.nearest, generator, left)
-        if kin is not None:
-            found[slot, level] = Guiding.unweighed(kin)
+        if left is None or left > 0:  # else there is no time for those that are left
+            kin = _kin(known, values[slot], queries[slot, level], block, config.nearest, generator, left)
+            found |= {} if kin is None else {(slot, level): Guiding.unweighed(kin)}
         if told is not None:
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
@@ -155,12 +162,17 @@ def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
 
 
 def _queries(
-    features: Features, tokens: Tokens, chosen: Tensor, config: LikenessConfig, generator: Generator
+    features: Features,
+    tokens: Tokens,
+    chosen: Tensor,
+    config: LikenessConfig,
+    generator: Generator,
+    seconds: float | None,
 ) -> Mapping[Place, Queries]:
-    """Some of the known entities with values hidden, as they are hidden in those that lack them."""
-    drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.asked].sort().values
+    """Some of the known entities with values hidden, as they are hidden in those that lack them; as time permits."""
+    drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.asked]
     found: dict[Place, Queries] = defaultdict(Queries)
-    begin = 0
+    begin, begun = 0, time.monotonic()
     for part in parts(tokens, chosen[drawn]):
         for batch, hidden, level in questions(tokens.batch(part), config.rounds, generator):
             table = features.table(batch, hidden.visible).half()
@@ -169,9 +181,12 @@ def _queries(
                 own = _named(batch, kind, hidden.asked[start:end])
                 entity = batch.entity[start + own]
                 for place, rows in by_place(batch.slot[start + own], level[entity]):
-                    found[place].columns.append(table[entity[rows]])
-                    found[place].whose.append(drawn[begin + entity[rows]])
+                    if len(found[place]) < config.asked:
+                        found[place].columns.append(table[entity[rows]])
+                        found[place].whose.append(drawn[begin + entity[rows]])
         begin += len(part)
+        if seconds is not None and time.monotonic() - begun > seconds:
+            break
     return found
 
 
@@ -213,7 +228,7 @@ def _ways(kin: Kin, seen: Seen, truth: Tensor, seconds: float | None) -> Tensor:
     """(E,) what each way of telling is worth, by as many queries as there is time for."""
     told: list[Tensor] = []
     begun = time.monotonic()
-    for some_seen, right in _parts(seen, truth):
+    for some_seen, right in _parts(seen, truth, min(kin.part, TOGETHER)):
         if told and seconds is not None and time.monotonic() - begun > seconds:
             break
         near = kin.near(some_seen)
@@ -228,8 +243,8 @@ def _ways(kin: Kin, seen: Seen, truth: Tensor, seconds: float | None) -> Tensor:
     return masses(found, torch.full((len(STEEP),), PRIOR, dtype=torch.float64, device=found.device))
 
 
-def _parts(seen: Seen, truth: Tensor) -> Iterator[tuple[Seen, Tensor]]:
-    for columns, who, right in zip(*(one.split(256) for one in (*seen, truth)), strict=True):
+def _parts(seen: Seen, truth: Tensor, size: int) -> Iterator[tuple[Seen, Tensor]]:
+    for columns, who, right in zip(*(one.split(size) for one in (*seen, truth)), strict=True):
         yield Seen(columns, who), right
 
 

@@ -107,9 +107,9 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     }
     if codec.words is not None:
         files[WORDS] = codec.words.to_bytes()
-    for name, guide in ((LIKENESS, trained.likeness), (FOREST, trained.forest)):
+    for file, guide in ((LIKENESS, trained.likeness), (FOREST, trained.forest)):
         if guide is not None:
-            files[name] = GUIDES[name].to_bytes(guide)
+            files[file] = GUIDES[file].to_bytes(guide)
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}

@@ -10,15 +10,18 @@ from safetensors.torch import save
 from torch import Tensor
 
 from kbdisk.codec import Codec
+from kbdisk.codec.slots import Slot
 from kbdisk.guides import Guide, Guiding
 from kbdisk.leaves.number.around import are_masses
+from kbdisk.likeness.config import MOST
 from kbdisk.likeness.features import BLOCKS, Features
-from kbdisk.likeness.kin import STEEP, WAYS, Kin, Known
-from kbdisk.memory.memory import Place
+from kbdisk.likeness.kin import STEEP, TOLD, WAYS, Kin, Known
+from kbdisk.memory.memory import ENOUGH, LESS, Place
 from kbdisk.training import weights
 
 KNOWN, WHOLE = ("columns", "who", "held"), ("enough", "nearest", "slots")
 KIN, WORTH = ("rows", "values", "weights", "ways"), ("share", "around")
+SLIGHT = 1e-6  # that shares may be beyond 1
 
 
 def to_bytes(likeness: Guide) -> bytes:
@@ -44,30 +47,56 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
     for name, one in tensors.items():
         slot, level, part = name.split(".")
         parts[int(slot), int(level)][part] = one
-    inside = bool(((slots >= 0) & (slots < len(codec.slots))).all()) and all(
-        0 <= at < len(codec.slots) for at, _ in parts
-    )
-    if (
-        len(enough) != len(codec.classes)
-        or not inside
-        or any(codec.slots[at].kind not in BLOCKS for at in slots.tolist())
-    ):
+    kinds = dict(enumerate(slot.kind for slot in codec.slots))
+    if len(enough) != len(codec.classes) or any(kinds.get(at) not in BLOCKS for at in slots.tolist()):
         raise ValueError("properties of another model")
     features = Features.of(codec, slots.cpu()).to(device)
-    if known.columns.shape != (len(known.who), features.width) or len(known.held) != len(known.who):
+    N, F = len(known.who), features.width
+    fits = _is(known.columns, torch.float16, N, F) and _is(known.who, torch.int64, N) and _is(known.held, torch.bool, N)
+    if not fits or not _is(enough, torch.int64, len(enough)):
         raise ValueError("entities of another model")
-    return Guide(features, enough, {place: _guiding(own, known, int(nearest)) for place, own in sorted(parts.items())})
+    guiding = {
+        place: _guiding(own, known, codec.slots[place[0]], int(nearest))
+        for place, own in sorted(parts.items())
+        if place[0] in kinds and place[1] in (ENOUGH, LESS)
+    }
+    if len(guiding) < len(parts):
+        raise ValueError("properties of another model")
+    return Guide(features, enough, guiding)
 
 
-def _guiding(own: dict[str, Tensor], known: Known, nearest: int) -> Guiding:
-    """Kin that are among those who are known."""
+def _guiding(own: dict[str, Tensor], known: Known, slot: Slot, nearest: int) -> Guiding:
+    """Kin that are among those who are known, and tell what there is to tell."""
     kin = Kin(known, own["rows"], own["values"], own["weights"], own["ways"], nearest)
     one = Guiding(kin, *(own[name] for name in WORTH))
-    shapes = (kin.rows.shape, kin.weights.shape, kin.ways.shape, one.share.shape)
-    wanted = (kin.values.shape, known.columns.shape[1:], (WAYS if kin.is_number else len(STEEP),), ())
-    finite = all(bool(part.isfinite().all()) for part in (kin.values, kin.weights, kin.ways, one.share))
-    inside = len(kin.rows) > 0 and int(kin.rows.min()) >= 0 and int(kin.rows.max()) < len(known.who)
-    positive = bool((kin.weights >= 0).all()) and nearest > 0
-    if shapes != wanted or not finite or not inside or not positive or not are_masses(one.around):
+    M, F = len(kin.rows), known.columns.shape[1]
+    ways, told = (WAYS, torch.float64) if slot.kind == "number" else (len(STEEP), torch.int64)
+    shaped = (
+        _is(kin.rows, torch.int64, M)
+        and _is(kin.values, told, M)
+        and _is(kin.weights, torch.float32, F)
+        and _is(kin.ways, torch.float64, ways)
+        and _is(one.share, torch.float64)
+        and _is(one.around, torch.float64, len(one.around))
+    )
+    if slot.kind not in TOLD or not shaped or M == 0 or not 0 < nearest <= MOST:
+        raise ValueError("likeness that makes no sense")
+    inside = _between(kin.rows, 0, len(known.who) - 1)
+    if kin.is_number:
+        inside = inside and bool(kin.values.isfinite().all())
+    else:
+        labels = slot.codec.labels if slot.kind == "category" else slot.codec.targets
+        inside = inside and _between(kin.values, 0, len(labels) - 1)
+    shares = _between(kin.ways, 0, 1) and float(kin.ways.sum()) < 1 + SLIGHT and _between(one.share, 0, 1)
+    positive = bool((kin.weights >= 0).all() and kin.weights.isfinite().all())
+    if not (inside and shares and positive and are_masses(one.around)):
         raise ValueError("likeness that makes no sense")
     return one
+
+
+def _is(tensor: Tensor, dtype: torch.dtype, *shape: int) -> bool:
+    return tensor.dtype == dtype and tensor.shape == shape
+
+
+def _between(tensor: Tensor, low: float, high: float) -> bool:
+    return bool(((tensor >= low) & (tensor <= high)).all())

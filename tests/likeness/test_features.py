@@ -66,6 +66,13 @@ def test_what_is_hidden_or_unknown_is_nowhere(codec, hidden):
     torch.testing.assert_close(found[:, others], whole[:, others], equal_nan=True)
 
 
+def test_labels_without_a_name_are_not_all_the_same(codec):
+    known = [Entity("new", {"side": "never met", "x": 1.0})]
+    batch = codec.encode(known).batch(torch.arange(1))
+    features = Features.of(codec, fullest(codec, 64))
+    assert features.table(batch, batch.known)[:, columns(codec, features, "side")].isnan().all()
+
+
 def test_each_part_is_a_block(codec):
     features, _ = table(codec)
     block = features.block(codec, codec.classes[0])

@@ -143,7 +143,9 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
     assert nats(again, again.believer, "kind") == nats(model, model.believer, "kind")
-    assert f"| likeness | for {len(model.likeness)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    card = (tmp_path / "m.kbdisk" / "README.md").read_text()
+    assert card.startswith("# m.kbdisk\n")
+    assert f"| likeness | for {len(model.likeness)} properties |" in card
 
 
 WRONG = {  # what a file may say of each
@@ -160,16 +162,38 @@ WRONG = {  # what a file may say of each
     "share": lambda one: one + torch.nan,
     "around": lambda one: one + 1,
 }
+WRONG_TOO = {
+    "rows": lambda one: one.float(),
+    "values": lambda one: one + (10**6 if not one.is_floating_point() else torch.nan),
+    "weights": lambda one: one + torch.inf,
+    "ways": lambda one: one * 5 + 1,
+    "share": lambda one: one + 7,
+    "held": lambda one: one.float(),
+    "who": lambda one: one[:, None],
+    "nearest": lambda one: one + 10**9,
+}
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_makes_no_sense_is_refused(model, tmp_path, name):
+@pytest.mark.parametrize("asked", ["y", "kind"])
+@pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
+def test_what_makes_no_sense_is_refused(model, tmp_path, asked, name, change):
     from kbdisk.training import likenesses
 
     file, tensors = tmp_path / "likeness.safetensors", safetensors.torch.load(likenesses.to_bytes(model.likeness))
-    place = ".".join(map(str, min(model.likeness.places)))
-    key = name if name in tensors else f"{place}.{name}"
-    file.write_bytes(safetensors.torch.save({**tensors, key: WRONG[name](tensors[key]).contiguous()}))
+    key = name if name in tensors else f"{slot_of(model, asked)}.{ENOUGH}.{name}"
+    file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
+    with pytest.raises(ValueError, match=r"another model|makes no sense"):
+        likenesses.read(file, model.codec, CPU)
+
+
+@pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
+def test_who_tells_what_there_is_not_is_refused(model, tmp_path, place):
+    from kbdisk.training import likenesses
+
+    file, tensors = tmp_path / "likeness.safetensors", safetensors.torch.load(likenesses.to_bytes(model.likeness))
+    own = f"{slot_of(model, 'y')}.{ENOUGH}."
+    moved = f"{slot_of(model, place[0])}.{place[1]}."
+    file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
     with pytest.raises(ValueError, match=r"another model|makes no sense"):
         likenesses.read(file, model.codec, CPU)
 
@@ -198,7 +222,16 @@ def test_shares_of_a_budget_leave_some_of_it():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"share": 1.0}, {"share": -0.1}, {"nearest": 0}, {"values": 0}, {"asked": 0}, {"rounds": -1}, {"properties": 0}],
+    [
+        {"share": 1.0},
+        {"share": -0.1},
+        {"nearest": 0},
+        {"values": 0},
+        {"asked": 0},
+        {"rounds": -1},
+        {"properties": 0},
+        {"nearest": 5000},
+    ],
 )
 def test_a_config_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
