@@ -31,7 +31,7 @@ from kbdisk.tokens import Tokens
 
 FEW = 50  # who have a property: fewer are asked about nothing, nor are fewer queries learnt from
 CHECKED = 1024  # queries that tell what each way of telling is worth, at most
-TOGETHER = 256  # of them at once, at most
+TOGETHER = 128  # of them at once, at most
 PRIOR = 1.0  # queries that each way has to itself
 ASKING = 0.2  # of the time, at most: for hiding known values
 JUDGING = 0.4  # of the time: for telling what kin are worth
