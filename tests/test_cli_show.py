@@ -89,7 +89,7 @@ def test_json_is_the_whole_record(folder, run, tiny_model):
     assert told["source"] == tiny_model.record.source
     assert told["facts"] == tiny_model.record.facts
     assert told["run"]["train"]["steps"] == 5
-    assert (told["kbdisk"], told["format"]) == ("0.1.0", 2)
+    assert (told["kbdisk"], told["format"]) == ("0.1.0", 3)
     assert not {"files", "checksum"} & told.keys()
 
 
