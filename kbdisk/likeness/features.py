@@ -84,14 +84,18 @@ class Features:
         table = torch.full((batch.size, self.width), torch.nan, device=batch.entity.device)
         for kind in batch.spans.keys() & self.kinds.keys():
             start, end = batch.spans[kind]
-            own = (visible[start:end] & (self.start[batch.slot[start:end]] >= 0)).nonzero()[:, 0]
-            if kind in LABELLED:
-                own = own[batch.values[kind][own] >= 0]  # those without a name are not all the same
+            own = named(batch, kind, visible[start:end] & (self.start[batch.slot[start:end]] >= 0))
             if len(own):
                 told = self.kinds[kind](batch.values[kind][own], batch.slot[start + own] - self.first[kind])
                 column = self.start[batch.slot[start + own], None] + torch.arange(told.shape[1], device=own.device)
                 table[batch.entity[start + own, None], column] = told
         return table
+
+
+def named(batch: Batch, kind: str, among: Tensor) -> Tensor:
+    """Which of a kind's tokens, of some (n,) of them: labels without a name are not all the same, and tell nothing."""
+    own = among.nonzero()[:, 0]
+    return own[batch.values[kind][own] >= 0] if kind in LABELLED else own
 
 
 class _Numbers(nn.Module):

@@ -97,12 +97,13 @@ class Kin:
         return Near(found.indices, found.values.double())
 
     def answers(self, seen: Seen, near: Near, wanted: Tensor) -> Tensor:
-        """(m, E) float64, the number that is told in each way; anything but NaN in those that are not wanted (E,)."""
+        """(m, E) float64, the number that is told in each way; anything but NaN in those that are not wanted (E,).
+
+        Where nobody is near, all tell the mean.
+        """
         numbers, mean = self.values[near.rows], self.values.mean()
         every = [counts(near), self._surfaces(seen, near, wanted[len(STEEP) : -1])]
-        told = [
-            torch.einsum("mek,mk->me", one, numbers - mean) + mean for one in every
-        ]  # the mean where nobody is near
+        told = [torch.einsum("mek,mk->me", one, numbers - mean) + mean for one in every]
         return torch.cat([*told, mean.expand(len(numbers), 1)], 1)
 
     def _surfaces(self, seen: Seen, near: Near, wanted: Tensor) -> Tensor:

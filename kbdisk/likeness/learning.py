@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.guides import Guide, Guiding, Seen, judged
 from kbdisk.likeness.config import LikenessConfig
-from kbdisk.likeness.features import BLOCKS, Features
+from kbdisk.likeness.features import BLOCKS, Features, named
 from kbdisk.likeness.kin import STEEP, TOLD, WAYS, Kin, Known, counts
 from kbdisk.likeness.metric import learnt
 from kbdisk.memory.learning import parts, questions, some, usual
@@ -135,7 +134,7 @@ def _known(
         who.append(batch.who)
         for kind in batch.spans.keys() & set(TOLD):
             start, end = batch.spans[kind]
-            own = _named(batch, kind, (batch.known & ~batch.fixed)[start:end])
+            own = named(batch, kind, (batch.known & ~batch.fixed)[start:end])
             found, many = batch.slot[start + own].unique_consecutive(return_counts=True)
             for slot, of_slot in zip(found.tolist(), own.split(many.tolist()), strict=True):
                 rows[slot].append(begin + batch.entity[start + of_slot])
@@ -144,12 +143,6 @@ def _known(
     whose = torch.cat(who)
     known = Known(torch.cat(tables), whose, torch.full_like(whose, held, dtype=torch.bool))
     return known, {slot: _values(codec, slot, torch.cat(own), torch.cat(codes[slot])) for slot, own in rows.items()}
-
-
-def _named(batch: Batch, kind: str, among: Tensor) -> Tensor:
-    """Which of a kind's tokens, of some (n,) of them: a label without a name tells nothing."""
-    own = among.nonzero()[:, 0]
-    return own if kind == "number" else own[batch.values[kind][own] >= 0]
 
 
 def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
@@ -178,7 +171,7 @@ def _queries(
             table = features.table(batch, hidden.visible).half()
             for kind in batch.spans.keys() & set(TOLD):
                 start, end = batch.spans[kind]
-                own = _named(batch, kind, hidden.asked[start:end])
+                own = named(batch, kind, hidden.asked[start:end])
                 entity = batch.entity[start + own]
                 for place, rows in by_place(batch.slot[start + own], level[entity]):
                     if len(found[place]) < config.asked:

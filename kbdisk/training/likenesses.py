@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 
 import torch
@@ -16,7 +15,7 @@ from kbdisk.leaves.number.around import are_masses
 from kbdisk.likeness.config import MOST
 from kbdisk.likeness.features import BLOCKS, Features
 from kbdisk.likeness.kin import STEEP, TOLD, WAYS, Kin, Known
-from kbdisk.memory.memory import ENOUGH, LESS, Place
+from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.training import weights
 
 KNOWN, WHOLE = ("columns", "who", "held"), ("enough", "nearest", "slots")
@@ -43,10 +42,7 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
     tensors = weights.read(file, device)
     known = Known(*(tensors.pop(name) for name in KNOWN))
     enough, nearest, slots = (tensors.pop(name) for name in WHOLE)
-    parts: dict[Place, dict[str, Tensor]] = defaultdict(dict)
-    for name, one in tensors.items():
-        slot, level, part = name.split(".")
-        parts[int(slot), int(level)][part] = one
+    parts = weights.by_place(tensors)
     kinds = dict(enumerate(slot.kind for slot in codec.slots))
     if len(enough) != len(codec.classes) or any(kinds.get(at) not in BLOCKS for at in slots.tolist()):
         raise ValueError("properties of another model")
@@ -57,7 +53,7 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
         raise ValueError("entities of another model")
     guiding = {
         place: _guiding(own, known, codec.slots[place[0]], int(nearest))
-        for place, own in sorted(parts.items())
+        for place, own in parts.items()
         if place[0] in kinds and place[1] in (ENOUGH, LESS)
     }
     if len(guiding) < len(parts):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import fields
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
-from torch import Tensor
 
 from kbdisk.codec import Codec
 from kbdisk.leaves.number.around import are_masses
 from kbdisk.memory import Memory
-from kbdisk.memory.memory import Place
 from kbdisk.memory.shelf import REACHES, SAYING, Shelf
 from kbdisk.training import weights
 
@@ -34,13 +31,10 @@ def read(file: Path, codec: Codec, device: torch.device) -> Memory:
     """The memory of a file; ValueError or the like where it makes no sense."""
     tensors = weights.read(file, device)
     whole = [tensors.pop(name) for name in WHOLE]
-    parts: dict[Place, dict[str, Tensor]] = defaultdict(dict)
     for name, one in tensors.items():
-        number, level, part = name.split(".")
         if one.is_floating_point() and not bool(one.isfinite().all()):
             raise ValueError(f"NaN or infinity in {name}")
-        parts[int(number), int(level)][part] = one
-    shelves = {place: Shelf(**of) for place, of in sorted(parts.items())}
+    shelves = {place: Shelf(**of) for place, of in weights.by_place(tensors).items()}
     for (slot, _), shelf in shelves.items():
         if not 0 <= slot < len(codec.slots) or not _fits(shelf):
             raise ValueError("values of another model")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from kbdisk.errors import CheckpointError
+from kbdisk.memory.memory import Place
 from kbdisk.training.configfile import RESTORE, printable
 
 Shape = tuple[int, ...]
@@ -64,6 +66,15 @@ def put(network: nn.Module, file: Path) -> None:
             if not _is_finite(tensor):
                 raise CheckpointError(str(file), f"expected numbers, got NaN or infinity in {name}. {RESTORE}")
             one.copy_(tensor)
+
+
+def by_place(tensors: Mapping[str, Tensor]) -> dict[Place, dict[str, Tensor]]:
+    """Tensors by the slot and the level in their names, and what is left of those: `3.0.rows`."""
+    found: dict[Place, dict[str, Tensor]] = defaultdict(dict)
+    for name, one in tensors.items():
+        slot, level, part = name.split(".")
+        found[int(slot), int(level)][part] = one
+    return dict(sorted(found.items()))
 
 
 @contextmanager

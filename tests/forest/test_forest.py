@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import guided
 import pytest
 import safetensors.torch
 import torch
+from guided import held_out
 from models import tiny_run
 
 from kbdisk.diffusion import beliefs
@@ -52,21 +54,14 @@ def model() -> Trained:
     return train(*things(), run(), CPU, lambda progress: None)
 
 
-def asked(model: Trained, name: str, held: bool = True):
-    """The held-out part with one property hidden: the batch, its tokens, and the truth."""
-    own, known = things()
-    out = set(model.record.validation)
-    batch = model.encode([one for one in known if own.id_of(one) in out]).batch(torch.arange(len(out)))
-    return batch, batch.slot == model.codec.slot(model.codec.slots[0].of, (name,))
+def asked(model: Trained, name: str):
+    """The held-out part with one property hidden: the batch, and its tokens."""
+    return held_out(model, things()[1], name)
 
 
 def off(model: Trained, believer, visible=None) -> float:
     """How far off y is told, on average, with all else visible or some of it."""
-    batch, hidden = asked(model, "y")
-    hidden = hidden & batch.known
-    told = beliefs(believer, batch, hidden, batch.known & ~hidden if visible is None else visible).kinds["number"]
-    truth = told.belief.numbers(batch.values["number"][told.rows][:, None])[:, 0]
-    return float((told.belief.expected() - truth).abs().mean())
+    return guided.off(believer, *asked(model, "y"), visible)
 
 
 def test_it_tells_what_networks_have_not_learnt(model):

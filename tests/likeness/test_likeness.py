@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import guided
 import pytest
 import safetensors.torch
 import torch
+from guided import held_out
 from models import tiny_run
 
 from kbdisk.diffusion import beliefs
@@ -54,12 +56,10 @@ def model() -> Trained:
     return train(*things(), run(), CPU, lambda progress: None)
 
 
-def held_out(model: Trained, name: str):
-    """The held-out part with one property hidden: the batch, and its tokens."""
-    own, known = things()
-    out = set(model.record.validation)
-    batch = model.encode([one for one in known if own.id_of(one) in out]).batch(torch.arange(len(out)))
-    return batch, (batch.slot == slot_of(model, name)) & batch.known
+def asked(model: Trained, name: str):
+    """The held-out part with one property hidden: the batch, and its tokens where it is known."""
+    batch, own = held_out(model, things()[1], name)
+    return batch, own & batch.known
 
 
 def slot_of(model: Trained, name: str) -> int:
@@ -67,16 +67,13 @@ def slot_of(model: Trained, name: str) -> int:
 
 
 def nats(model: Trained, believer, name: str) -> float:
-    batch, hidden = held_out(model, name)
+    batch, hidden = asked(model, name)
     return float(-beliefs(believer, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
 
 
 def off(model: Trained, believer) -> float:
     """How far off y is told, on average."""
-    batch, hidden = held_out(model, "y")
-    told = beliefs(believer, batch, hidden, batch.known & ~hidden).kinds["number"]
-    truth = told.belief.numbers(batch.values["number"][told.rows][:, None])[:, 0]
-    return float((told.belief.expected() - truth).abs().mean())
+    return guided.off(believer, *asked(model, "y"))
 
 
 def test_numbers_are_told_by_who_is_alike(model):
@@ -174,13 +171,13 @@ WRONG_TOO = {
 }
 
 
-@pytest.mark.parametrize("asked", ["y", "kind"])
+@pytest.mark.parametrize("whose", ["y", "kind"])
 @pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
-def test_what_makes_no_sense_is_refused(model, tmp_path, asked, name, change):
+def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
     from kbdisk.training import likenesses
 
     file, tensors = tmp_path / "likeness.safetensors", safetensors.torch.load(likenesses.to_bytes(model.likeness))
-    key = name if name in tensors else f"{slot_of(model, asked)}.{ENOUGH}.{name}"
+    key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
     with pytest.raises(ValueError, match=r"another model|makes no sense"):
         likenesses.read(file, model.codec, CPU)

@@ -1,0 +1,27 @@
+"""Asking a model what it held out: `from guided import held_out, off`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from kbdisk.batch import Batch
+from kbdisk.diffusion import Model, beliefs
+from kbdisk.entity import Entity
+from kbdisk.training import Trained
+
+
+def held_out(model: Trained, known: Sequence[Entity], name: str) -> tuple[Batch, torch.Tensor]:
+    """The held-out ones of some entities of one class, and which tokens are of one property."""
+    out = set(model.record.validation)
+    batch = model.encode([one for one in known if model.schema.id_of(one) in out]).batch(torch.arange(len(out)))
+    return batch, batch.slot == model.codec.slot(model.codec.classes[0], (name,))
+
+
+def off(believer: Model, batch: Batch, hidden: torch.Tensor, visible: torch.Tensor | None = None) -> float:
+    """How far off known numbers are told, on average, with all else visible or some of it."""
+    hidden = hidden & batch.known
+    told = beliefs(believer, batch, hidden, batch.known & ~hidden if visible is None else visible).kinds["number"]
+    truth = told.belief.numbers(batch.values["number"][told.rows][:, None])[:, 0]
+    return float((told.belief.expected() - truth).abs().mean())
