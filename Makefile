@@ -7,7 +7,7 @@ STAMP := $(VENV)/.kbdisk-installed
 PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 python3.11; do \
 	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' >/dev/null 2>&1 && echo $$one && break; done)
 
-.PHONY: help install demo test test-slow test-first check format bench-io bench-infer bench-train clean
+.PHONY: help install demo test test-slow test-first check format bench-io bench-infer bench-train bench-faithful clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
@@ -54,6 +54,9 @@ bench-infer: $(STAMP)  ## what inferring a schema costs beside loading alone
 
 bench-train: $(STAMP)  ## how fast a training step is, against a plain network and the machine
 	@$(BIN)/python -W ignore benchmarks/train.py
+
+bench-faithful: $(STAMP)  ## whether the paper preset learns as a plain network does: hours, as it is wide
+	@$(BIN)/python -W ignore benchmarks/faithful.py
 
 clean:  ## leave nothing that was built
 	rm -rf build dist .stage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -77,40 +77,76 @@ class Layer(nn.Module):
         return x + self.dropout(self.narrow(torch.relu(self.widen(self.norm_2(x)))))
 
 
-class NumberReader(nn.Module):
-    """Waves of the code, a linear map, a ReLU; a vector for each atom; the residual block."""
+def blocks(config: Any) -> nn.Sequential:
+    """Residual blocks, one after the other."""
+    return nn.Sequential(*(Block(config.width, config.dropout) for _ in range(config.blocks)))
 
-    def __init__(self, config: Any, atoms: int, width: int, dropout: float) -> None:
+
+class Waves(nn.Module):
+    """Waves of the code, a linear map, a ReLU."""
+
+    def __init__(self, frequencies: int, width: int) -> None:
         super().__init__()
-        self.frequency = nn.Parameter(torch.randn(config.frequencies))
-        self.linear = nn.Linear(2 * config.frequencies, width)
-        self.atoms = nn.Embedding(atoms, width)
-        self.block = Block(width, dropout)
+        self.frequency = nn.Parameter(torch.randn(frequencies))
+        self.linear = nn.Linear(2 * frequencies, width)
 
-    def forward(self, codes: Tensor, path: Tensor) -> Tensor:
+    def forward(self, z: Tensor, codec: Any) -> Tensor:
+        """(B, 1) -> (B, D)"""
+        angle = 2 * math.pi * z * self.frequency
+        return torch.relu(self.linear(torch.cat([torch.sin(angle), torch.cos(angle)], 1)))
+
+
+class Spiral(nn.Module):
+    """DICE: an angle by where the code is between the least and the greatest, its polar coordinates, turned."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.turn = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(0)))[0]
+
+    def forward(self, z: Tensor, codec: Any) -> Tensor:
+        """(B, 1) -> (B, D)"""
+        share = (z - codec.edges[0]) / (codec.edges[-1] - codec.edges[0])
+        below, above = 0.05 / (1 - 18 * share.clamp(max=0)), 1 - 0.05 / (1 + 18 * (share.clamp(min=1) - 1))
+        angle = math.pi * torch.where(share < 0, below, torch.where(share > 1, above, 0.05 + 0.9 * share))
+        powers = [torch.sin(angle) ** place for place in range(len(self.turn))]
+        spiral = torch.cat([*(one * torch.cos(angle) for one in powers[:-1]), powers[-1]], 1)
+        return spiral @ self.turn.T.to(z.dtype)
+
+
+class NumberReader(nn.Module):
+    """The code's embedding; a vector for each atom; the residual blocks."""
+
+    def __init__(self, numbers: Any, atoms: int, config: Any) -> None:
+        super().__init__()
+        width = config.width
+        self.embedding = Spiral(width) if numbers.embedding == "dice" else Waves(numbers.frequencies, width)
+        self.atoms = nn.Embedding(atoms, width)
+        self.blocks = blocks(config)
+
+    def forward(self, codes: Tensor, path: Tensor, codec: Any) -> Tensor:
         """(B, 4), (D,) -> (B, D)"""
-        angle = 2 * math.pi * codes[:, :1] * self.frequency
-        x = torch.relu(self.linear(torch.cat([torch.sin(angle), torch.cos(angle)], 1))) + path
+        x = self.embedding(codes[:, :1], codec) + path
         if self.atoms.num_embeddings:
             atom = codes[:, 3].long()
             x = x + torch.where((atom >= 0)[:, None], self.atoms(atom.clamp(min=0)), torch.zeros_like(x))
-        return self.block(x)
+        return self.blocks(x)
 
 
 class NumberBeliever(nn.Module):
-    """The residual block, a head for the curve, one for the atoms, and one for what has the least squared error."""
+    """The residual blocks, a head for the curve, one for the atoms, and one for what has the least squared error."""
 
-    def __init__(self, config: Any, outputs: int, atoms: int, width: int, dropout: float) -> None:
+    def __init__(self, numbers: Any, outputs: int, atoms: int, config: Any) -> None:
         super().__init__()
-        self.block = Block(width, dropout)
+        width = config.width
+        self.blocks = blocks(config)
         self.curve = nn.Linear(width, outputs)
         self.atoms = nn.Linear(width, 1 + atoms) if atoms else None
-        self.point, self.weight = nn.Linear(width, 1), config.point
-        self.density = {"mixture": self.mixture, "binned": self.binned}[config.belief]
+        self.point, self.weight = nn.Linear(width, 1) if numbers.point else None, numbers.point
+        self.density = {"mixture": self.mixture, "binned": self.binned}[numbers.belief]
 
     def forward(self, h: Tensor, codes: Tensor, path: Tensor, codec: Any, hidden: Tensor) -> Tensor:
         """(B, D), (B, 4), (D,) -> -log of the mass of a step, and what is off (B,); 0 where not hidden"""
-        h = self.block(h + path)
+        h = self.blocks(h + path)
         mass = (1 - 1e-6) * self.density(self.curve(h), codes, codec) + 1e-6 * self.far_out(codes, codec)
         if self.atoms is not None:
             prior = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
@@ -119,8 +155,8 @@ class NumberBeliever(nn.Module):
             atom = codes[:, 3:].long()
             met = shares.gather(1, (atom + 1).clamp(max=len(prior) - 1)) * (atom >= 0)
             mass = shares[:, 0] * mass + met[:, 0]
-        off = torch.where(hidden, self.off(h, codes, codec), 0)
-        return self.weight * off - torch.where(hidden, mass.clamp(min=1e-30), 1).log()
+        nats = -torch.where(hidden, mass.clamp(min=1e-30), 1).log()
+        return nats if self.point is None else nats + self.weight * torch.where(hidden, self.off(h, codes, codec), 0)
 
     def off(self, h: Tensor, codes: Tensor, codec: Any) -> Tensor:
         """Half the squared error in deviations, its slope no more than 3."""
@@ -161,25 +197,25 @@ class NumberBeliever(nn.Module):
 class CategoryReader(nn.Module):
     """A vector for each label; the first is for labels never met."""
 
-    def __init__(self, labels: int, block: Block) -> None:
+    def __init__(self, labels: int, blocks: nn.Sequential, width: int) -> None:
         super().__init__()
-        self.labels, self.block = nn.Embedding(1 + labels, block.norm.normalized_shape[0]), block
+        self.labels, self.blocks = nn.Embedding(1 + labels, width), blocks
 
-    def forward(self, codes: Tensor, path: Tensor) -> Tensor:
+    def forward(self, codes: Tensor, path: Tensor, codec: Any) -> Tensor:
         """(B,), (D,) -> (B, D)"""
-        return self.block(self.labels(codes + 1) + path)
+        return self.blocks(self.labels(codes + 1) + path)
 
 
 class CategoryBeliever(nn.Module):
     """A softmax over the labels; in an open set some mass is kept for those never met."""
 
-    def __init__(self, labels: int, block: Block) -> None:
+    def __init__(self, labels: int, blocks: nn.Sequential, width: int) -> None:
         super().__init__()
-        self.labels, self.block = nn.Linear(block.norm.normalized_shape[0], labels), block
+        self.labels, self.blocks = nn.Linear(width, labels), blocks
 
     def forward(self, h: Tensor, codes: Tensor, path: Tensor, codec: Any, hidden: Tensor) -> Tensor:
         """(B, D), (B,), (D,) -> -log p (B,), 0 where not hidden"""
-        log_p = self.labels(self.block(h + path)).log_softmax(1)
+        log_p = self.labels(self.blocks(h + path)).log_softmax(1)
         log_p = log_p.gather(1, codes.clamp(min=0)[:, None])[:, 0]
         if codec.labels.open:
             counts = codec.labels.counts
@@ -191,9 +227,10 @@ class CategoryBeliever(nn.Module):
 class Reference(nn.Module):
     """The whole network, and its loss. `sharing` is in the codec's slots: those of one group have the same modules."""
 
-    def __init__(self, codec: Any, config: Any) -> None:
+    def __init__(self, codec: Any, config: Any, field_mean: bool = False, recorded: float = 1.0) -> None:
         super().__init__()
         self.slots, self.config, D = codec.slots, config, config.width
+        self.field_mean, self.recorded = field_mean, recorded  # the loss; what presence weighs in it
         self.paths = [(name,) for name in codec.classes] + [(slot.of, *slot.path) for slot in codec.slots]
         self.vocabulary = {str(key): 0 for path in self.paths for key in path}
         self.vocabulary = {key: place for place, key in enumerate(self.vocabulary)}
@@ -207,12 +244,12 @@ class Reference(nn.Module):
         self.readers, self.believers = nn.ModuleList(), nn.ModuleList()
         for slot in codec.slots:
             if (slot.kind, slot.group) not in shared:
-                make = self._numbers if slot.kind == "number" else self._blocks
-                shared[slot.kind, slot.group] = make(codec.config.kinds[slot.kind])
+                pair = self._numbers(codec.config.kinds["number"]) if slot.kind == "number" else self._blocks()
+                shared[slot.kind, slot.group] = pair
             reader, believer = shared[slot.kind, slot.group]
             if slot.kind == "category":
                 labels = len(slot.codec.labels.values)
-                reader, believer = CategoryReader(labels, reader), CategoryBeliever(labels, believer)
+                reader, believer = CategoryReader(labels, reader, D), CategoryBeliever(labels, believer, D)
             self.readers.append(reader)
             self.believers.append(believer)
         scale = math.sqrt(config.base / config.heads) / (D / config.heads)
@@ -221,13 +258,13 @@ class Reference(nn.Module):
         )
         self.norm, self.presence = nn.LayerNorm(D), nn.Linear(D, 1)
 
-    def _numbers(self, config: Any) -> tuple[nn.Module, nn.Module]:
-        outputs = {"mixture": 3 * config.components, "binned": 2 + self.bins}[config.belief]
-        D, dropout = self.config.width, self.config.dropout
-        return NumberReader(config, self.atoms, D, dropout), NumberBeliever(config, outputs, self.atoms, D, dropout)
+    def _numbers(self, numbers: Any) -> tuple[nn.Module, nn.Module]:
+        outputs = {"mixture": 3 * numbers.components, "binned": 2 + self.bins}[numbers.belief]
+        reader = NumberReader(numbers, self.atoms, self.config)
+        return reader, NumberBeliever(numbers, outputs, self.atoms, self.config)
 
-    def _blocks(self, config: Any) -> tuple[nn.Module, nn.Module]:
-        return Block(self.config.width, self.config.dropout), Block(self.config.width, self.config.dropout)
+    def _blocks(self) -> tuple[nn.Module, nn.Module]:
+        return blocks(self.config), blocks(self.config)
 
     def path(self, keys: tuple[Any, ...]) -> Tensor:
         """A recurrent network over the keys, its last state: (D,)"""
@@ -238,13 +275,23 @@ class Reference(nn.Module):
         return state
 
     def forward(self, batch: Dense) -> Tensor:
-        """The loss: nats per entity, what is hidden weighed by D / M, and presence."""
+        """The loss: nats per entity, what is hidden weighed by D / M, and presence; or the mean of properties' means."""
+        nats, recorded = self.costs(batch)
+        hidden = batch.known & ~batch.visible
+        if self.field_mean:
+            means = [one.sum() / own.sum().clamp(min=1) for one, own in zip(nats.T, hidden.T, strict=True)]
+            return torch.stack(means).sum() / hidden.any(0).sum() + self.recorded * recorded
+        weight = batch.known.sum(1) / hidden.sum(1).clamp(min=1)
+        return (weight * nats.sum(1)).mean() + self.recorded * recorded
+
+    def costs(self, batch: Dense) -> tuple[Tensor, Tensor]:
+        """-log p of each property (B, N), 0 where not hidden, and of what is hidden being recorded at all."""
         paths = [self.path(keys) for keys in self.paths]
         own = torch.stack(paths[: self.classes])[batch.classes]  # (B, D)
         paths = paths[self.classes :]
         columns = [own]
         for place, (path, codes) in enumerate(zip(paths, batch.codes, strict=True)):
-            value = self.readers[place](codes, path)
+            value = self.readers[place](codes, path, self.slots[place].codec)
             columns.append(path + torch.where(batch.visible[:, place, None], value, self.query))
         x = torch.stack(columns, 1)  # (B, 1 + N, D)
 
@@ -258,9 +305,7 @@ class Reference(nn.Module):
             self.believers[place](h[:, place], codes, path, self.slots[place].codec, hidden[:, place])
             for place, (path, codes) in enumerate(zip(paths, batch.codes, strict=True))
         ]
-        weight = batch.known.sum(1) / hidden.sum(1).clamp(min=1)
-        recorded = F.softplus(-self.presence(h)[..., 0])[hidden].sum()
-        return ((weight * torch.stack(nats, 1).sum(1)).sum() + recorded) / len(weight)
+        return torch.stack(nats, 1), F.softplus(-self.presence(h)[..., 0])[hidden].sum() / len(hidden)
 
 
 # ---------------------------------------------------------------- which of our weights are which of the reference's
@@ -284,11 +329,12 @@ def counterparts(reference: Reference, ours: nn.Module) -> Iterator[tuple[nn.Par
     for place, slot in enumerate(reference.slots):
         for side, module in (("encoders", reference.readers[place]), ("decoders", reference.believers[place])):
             prefix = f"kinds.{side}.{slot.kind}"
-            if id(module.block) not in done:
-                yield from _block(module.block, f"{prefix}.blocks.0", slot.group)
+            if id(module.blocks) not in done:
+                for number, block in enumerate(module.blocks):
+                    yield from _block(block, f"{prefix}.blocks.{number}", slot.group)
                 if slot.kind == "number":
                     yield from _number(module, prefix, slot.group)
-                done.add(id(module.block))
+                done.add(id(module.blocks))
         if slot.kind == "category":
             yield from _labels(reference, place, labels)
 
@@ -309,19 +355,19 @@ def _block(block: Block, prefix: str, group: int) -> Iterator[tuple[nn.Parameter
 
 
 def _number(module: Any, prefix: str, group: int) -> Iterator[tuple[nn.Parameter, str, Any]]:
-    reads = isinstance(module, NumberReader)
-    linear = (
-        {"linear": "embedding.linear"} if reads else {name: f"{name}.linear" for name in ("curve", "atoms", "point")}
-    )
-    for own, name in linear.items():
-        if getattr(module, own) is not None:
-            yield getattr(module, own).weight, f"{prefix}.{name}.weight", group
-            yield getattr(module, own).bias, f"{prefix}.{name}.bias", group
-    if reads:
-        yield module.frequency, f"{prefix}.embedding.frequency", group
-        atoms = module.atoms.num_embeddings
-        if atoms:  # row 0 of ours is for what is no atom
-            yield module.atoms.weight, f"{prefix}.atoms.weight", slice(1 + group * atoms, 1 + (group + 1) * atoms)
+    heads = {
+        f"{name}.linear": getattr(module, name) for name in ("curve", "atoms", "point") if hasattr(module, "curve")
+    }
+    if isinstance(getattr(module, "embedding", None), Waves):
+        heads = {"embedding.linear": module.embedding.linear}
+        yield module.embedding.frequency, f"{prefix}.embedding.frequency", group
+    for name, head in heads.items():
+        if head is not None:
+            yield head.weight, f"{prefix}.{name}.weight", group
+            yield head.bias, f"{prefix}.{name}.bias", group
+    if isinstance(module, NumberReader) and (atoms := module.atoms.num_embeddings):
+        # row 0 of ours is for what is no atom
+        yield module.atoms.weight, f"{prefix}.atoms.weight", slice(1 + group * atoms, 1 + (group + 1) * atoms)
 
 
 def _labels(reference: Reference, place: int, begin: dict[str, int]) -> Iterator[tuple[nn.Parameter, str, Any]]:
@@ -352,3 +398,11 @@ def gradients(reference: Reference, ours: nn.Module) -> dict[str, Tensor]:
     for parameter, name, where in counterparts(reference, ours):
         whole[name][where] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
     return whole
+
+
+@torch.no_grad()
+def give_weights(reference: Reference, ours: nn.Module) -> None:
+    """Give our network the reference's weights."""
+    own = dict(ours.named_parameters())
+    for parameter, name, where in counterparts(reference, ours):
+        own[name][where] = parameter

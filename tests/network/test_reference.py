@@ -19,6 +19,7 @@ from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.leaf import Boolean, Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.training.run import Run
 
 PHONE = {
     ("weight",): Number(minimum=0),  # with atoms
@@ -72,24 +73,29 @@ def dropped(leaves: dict) -> dict:
 
 def settled(sharing: str, belief: str):
     """A codec, our network in double precision with every weight away from where it begins, and a batch of it."""
+    return moved(CodecConfig(sharing, kinds={"number": BELIEFS[belief]}), MODEL)
+
+
+def moved(config: CodecConfig, sizes: ModelConfig):
     entities = [phone(i) if i % 3 else city(i) for i in range(90)]
-    codec = Codec.fit(SCHEMA, entities, CodecConfig(sharing, kinds={"number": BELIEFS[belief]}))
-    model = DiSK(codec, MODEL).double()
+    codec = Codec.fit(SCHEMA, entities, config)
+    model = DiSK(codec, sizes).double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
-        model.kinds.encoders["number"].atoms.weight[0] = 0  # of what is no atom
+        if (atoms := model.kinds.encoders["number"].atoms) is not None:
+            atoms.weight[0] = 0  # of what is no atom
     batch = codec.encode(entities).batch(torch.randperm(90)[:24])
     values = {kind: codes.double() if codes.is_floating_point() else codes for kind, codes in batch.values.items()}
     return codec, model, replace(batch, values=values)
 
 
-def both(codec, model, batch):
+def both(codec, model, batch, objective="bound", presence=1.0):
     """Our loss, the reference's, and both gradients by name."""
     hidden = hide(batch, Hiding(together=0.0))
-    ours = score(model, batch, hidden).total
+    ours = score(model, batch, hidden, objective=objective, presence=presence).total
     ours.backward()
-    reference = Reference(codec, MODEL).double()
+    reference = Reference(codec, model.config, objective == "field-mean", presence).double()
     take_weights(reference, model)
     theirs = reference(dense(batch, hidden.visible, len(codec.slots)))
     theirs.backward()
@@ -100,7 +106,16 @@ def both(codec, model, batch):
 @pytest.mark.parametrize("belief", BELIEFS)
 @pytest.mark.parametrize("sharing", ["disjoint", "tied"])
 def test_loss_and_all_gradients_are_those_of_a_module_for_each_property(sharing, belief):
-    ours, theirs, own, expected = both(*settled(sharing, belief))
+    assert_alike(*both(*settled(sharing, belief)))
+
+
+def test_so_has_the_paper_s_preset():
+    run = Run.of("paper")
+    sizes = replace(run.model, width=24, dropout=0.0)
+    assert_alike(*both(*moved(run.codec, sizes), run.train.objective, run.train.presence))
+
+
+def assert_alike(ours, theirs, own, expected):
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=0)
     assert own.keys() == expected.keys()
     size = max(float(grad.abs().max()) for grad in expected.values())
