@@ -54,8 +54,8 @@ def phones(data: Path) -> Task:
     nameless = [replace(one, tree=tree) for one, tree in zip(entities, trees, strict=True)]
     task = gsm.task(bare, entities, Options(data), 0)
     own = {one.id: one for one in nameless}
-    sides = ([own[one.id] for one in side] for side in (task.train, task.scored))
-    return replace(task, asked=[one for one in task.asked if one.path != NAME], **dict(zip(("train", "scored"), sides)))
+    train, scored = ([own[one.id] for one in side] for side in (task.train, task.scored))
+    return replace(task, asked=[one for one in task.asked if one.path != NAME], train=train, scored=scored)
 
 
 # ---------------------------------------------------------------- two ways of learning
