@@ -16,7 +16,7 @@ from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
 from kbdisk.bench.splits import SHARE, Sides, drawn, grouped, sided
-from kbdisk.bench.tables import Measure, compared
+from kbdisk.bench.tables import Measure, as_told, compared
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.schemas.schema import Schema
@@ -39,8 +39,8 @@ ASKED = (
     Asked("model", ("model",)),
 )
 NAMES = [one.name for one in ASKED]
-PAPER = (20.8, 5.7, 1.67, 3.5, 0.64, 0.233, 11, 3.4, 1.25, 0.181, 0.221, 0.881)
-BAR = (18.5, 4.85, 1.40, 2.85, 0.62, 0.22, 9.21, 3.16, 1.13, 0.175, 0.20, 0.861)
+PAPER = dict(zip(NAMES, (20.8, 5.7, 1.67, 3.5, 0.64, 0.233, 11, 3.4, 1.25, 0.181, 0.221, 0.881), strict=True))
+BAR = as_told(NAMES, "18.5 4.85 1.40 2.85 .62 .22 9.21 3.16 1.13 .175 .20 .861")
 
 
 def run(options: Options, teller: Teller) -> Iterator[Result]:
@@ -116,8 +116,8 @@ def tables(results: Sequence[Result]) -> list[Table]:
         measure = Measure(
             f"GSM, {TITLES.get(split, split)}" + (", validation" if part == "validation" else ""),
             NAMES,
-            {"paper": dict(zip(NAMES, PAPER, strict=True))} if is_papers else {},
-            dict(zip(NAMES, BAR, strict=True)),
+            {"paper": PAPER} if is_papers else {},
+            BAR,
             ["paper: DiSK, its table on GSM."] if is_papers else [],
         )
         found.append(compared(measure, own))
@@ -130,5 +130,5 @@ TITLES = {"paper": "the paper's split", "names": "duplicates on one side", "rand
 def figure(results: Sequence[Result], path: Path) -> bool:
     """Each method's errors on the paper's split, in parts of the constant's where that was measured, else the paper's."""
     own = [one for one in results if (one.split, one.part) == ("paper", "test")]
-    published = {"paper": dict(zip(NAMES, PAPER, strict=True))} if own else {}
+    published = {"paper": PAPER} if own else {}
     return draw_ratios(own or results, NAMES, published, path, "GSM, one property hidden")

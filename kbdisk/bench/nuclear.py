@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +21,7 @@ from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
 from kbdisk.bench.splits import SHARE, Sides, drawn
-from kbdisk.bench.tables import Measure, compared
+from kbdisk.bench.tables import Measure, as_told, compared
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.schemas.schema import Schema
@@ -52,13 +53,13 @@ ASKED = (
 NAMES = [one.name for one in ASKED]
 PROTOCOLS: dict[str, Literal[0] | None] = {"others given": None, "z and n alone": 0}
 
-PAPER = (370, 0.011, 1.51, 1.2, 10.8, 360, 310, 440, 520, 0.93, 0.8, 0.21, 0.218, 5.3, 0.010, 0.047)
-GIVEN = (501, 0.027, 1.02, 1.17, 11.0, 433, 615, 868, 823, 0.78, 0.85, 0.117, 0.172, 7.5, 0.008, 0.169)
-ALONE = (471, 0.0138, 2.62, 1.42, 15.7, 341, 900, 799, 971, 1.28, 0.21, 0.031, 0.122, 2.1, 0.094, 0.217)
-FREE = 419  # E_b of the best published that knows no physics, from z and n
+PAPER = as_told(NAMES, "370 .011 1.51 1.2 10.8 360 310 440 520 .93 .8 .21 .218 5.3 .010 .047")
+GIVEN = as_told(NAMES, "501 .027 1.02 1.17 11.0 433 615 868 823 .78 .85 .117 .172 7.5 .008 .169")
+ALONE = as_told(NAMES, "471 .0138 2.62 1.42 15.7 341 900 799 971 1.28 .21 .031 .122 2.1 .094 .217")
+FREE = Decimal(419)  # E_b of the best published that knows no physics, from z and n
 BARS = {
-    "others given": dict(zip(NAMES, map(min, PAPER, GIVEN), strict=True)),
-    "z and n alone": dict(zip(NAMES, ALONE, strict=True)) | {"E_b": FREE},
+    "others given": {name: min(PAPER[name], GIVEN[name]) for name in NAMES},
+    "z and n alone": ALONE | {"E_b": FREE},
 }
 SOURCES = {
     "others given": [
@@ -126,7 +127,8 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
 def published(setting: str, part: str) -> dict[str, dict[str, float]]:
     """What the paper has of it."""
-    return {"paper": dict(zip(NAMES, PAPER, strict=True))} if (setting, part) == ("others given", "test") else {}
+    known = {name: float(one) for name, one in PAPER.items()}
+    return {"paper": known} if (setting, part) == ("others given", "test") else {}
 
 
 def figure(results: Sequence[Result], path: Path) -> bool:

@@ -1,6 +1,7 @@
 """Results as a table: a row for each figure, a column for each method, ours first; then what is published, and the bar.
 
-Less is better everywhere here. Means over seeds, with their standard deviation where there are several.
+Less is better everywhere here. Means over seeds, with their standard deviation where there are several. A bar is told with
+so many digits, and a mean is at it that, rounded to as many, is no greater: .00806 is at .008, and not at .0080.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from kbdisk.bench.base import Table
 from kbdisk.bench.results import OURS, Figure, Result, figures, latest
 
 Values = Mapping[str, float]
+Bar = Mapping[str, float | Decimal]  # of decimals each digit counts
 SLACK = 1.05  # times what another method measured in the same run has, at most
 
 
@@ -23,10 +26,15 @@ class Measure:
     title: str
     names: Sequence[str]  # of its rows
     published: Mapping[str, Values] = field(default_factory=dict)  # name of a column -> figures
-    bar: Values = field(default_factory=dict)
+    bar: Bar = field(default_factory=dict)
     sources: Sequence[str] = ()  # of what is published
     bars: str = "the bar"  # what it is called
     what: str = "property"  # a row is
+
+
+def as_told(names: Sequence[str], text: str) -> dict[str, Decimal]:
+    """Figures by name, with the digits that they are told with."""
+    return dict(zip(names, map(Decimal, text.split()), strict=True))
 
 
 def compared(measure: Measure, results: Sequence[Result]) -> Table:
@@ -64,7 +72,7 @@ def _met(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[
         known = [row for row in measure.names if row in own]
         wanted = [row for row in known if row in measure.bar]
         if wanted:
-            missed = [row for row in wanted if own[row].mean > measure.bar[row]]
+            missed = [row for row in wanted if _is_above(own[row].mean, measure.bar[row])]
             notes.append(
                 f"{name}: at or below {measure.bars} in {len(wanted) - len(missed)} of {len(wanted)}{_named(missed)}."
             )
@@ -72,6 +80,10 @@ def _met(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[
             if not other.startswith(OURS):
                 notes.append(_beside(name, own, other, theirs, known))
     return notes
+
+
+def _is_above(mean: float, bar: float | Decimal) -> bool:
+    return (Decimal(mean).quantize(bar) if isinstance(bar, Decimal) else mean) > bar
 
 
 def _beside(
@@ -108,7 +120,8 @@ def costs(results: Sequence[Result]) -> list[str]:
 
 def _told(measure: Measure, name: str) -> list[float | None]:
     """What is published of a row, and its bar."""
-    bar = [measure.bar.get(name)] if measure.bar else []
+    found = measure.bar.get(name)
+    bar = [None if found is None else float(found)] if measure.bar else []
     return [*(own.get(name) for own in measure.published.values()), *bar]
 
 

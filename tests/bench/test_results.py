@@ -10,7 +10,7 @@ from kbdisk.bench.base import Table
 from kbdisk.bench.pages import BEGIN, END, markdown, render
 from kbdisk.bench.results import Figure, Result, Row, append, figures, latest, read, stamped
 from kbdisk.bench.splits import SHARE, drawn, grouped, sided
-from kbdisk.bench.tables import Measure, compared, decimals
+from kbdisk.bench.tables import Measure, as_told, compared, decimals
 from kbdisk.errors import ConfigError, LoadError
 
 
@@ -60,6 +60,13 @@ def test_a_table_has_ours_first_then_what_was_measured_what_is_published_and_the
     assert table.rows[1] == ["day", "8.00 ± 0.00", "9.50", "", "9.00"]
     assert "ours, default: at or below the bar in 1 of 2 (not weight)." in table.notes
     assert "ours, default: at or below gbdt in 1 of 2; more than 5% above it in weight." in table.notes
+
+
+def test_a_bar_counts_with_the_digits_that_it_is_told_with():
+    names = ["stability", "depth", "radius"]
+    measure = Measure("Nuclei", names, {}, as_told(names, ".008 1.40 .0110"))
+    table = compared(measure, [result(0, stability=0.00806, depth=1.404, radius=0.01106)])
+    assert "ours, default: at or below the bar in 2 of 3 (not radius)." in table.notes
 
 
 def test_a_row_has_the_digits_that_its_smallest_figure_needs():
