@@ -129,13 +129,17 @@ def reveal(
     temperature: float = 1.0,
     scale: Tensor | None = None,
     generator: Generator | None = None,
+    say: Say | None = None,
 ) -> Batch:
     """The batch with all that it asks for drawn, `leap` of each entity at a time; what was given is as it was.
 
     In random order draws follow the model's distribution (at leap 1, to the letter). "certain" takes the lowest
-    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest.
+    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. Instead of being
+    drawn, codes may be what there is to `say` for a belief.
     """
-    turns = revealing(model, batch, order=order, leap=leap, temperature=temperature, scale=scale, generator=generator)
+    turns = revealing(
+        model, batch, order=order, leap=leap, temperature=temperature, scale=scale, generator=generator, say=say
+    )
     return reduce(lambda _, last: last, turns, batch)
 
 

@@ -134,6 +134,14 @@ def test_values_are_whole(made):
     assert all(type(one["launch"]) is Date and one["launch"].day for one in drawn if "launch" in one)
 
 
+def test_no_number_is_beyond_all_that_training_had(flat):
+    """After five steps of training beliefs are wider than that."""
+    drawn = [one.tree for one in sample(flat, 600, seed=3)]
+    for key, most in (("a", 6), ("b", 4)):
+        own = [tree[key] for tree in drawn if key in tree]
+        assert (min(own), max(own)) == (0, most)
+
+
 def test_lists_have_as_many_places_as_are_drawn_and_each_its_fields(made):
     lists = [one.tree["cameras"] for one in sample(made, 200, of="Phone") if "cameras" in one.tree]
     assert {len(one) for one in lists} == {0, 1, 2, 3}

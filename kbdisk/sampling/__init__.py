@@ -3,7 +3,8 @@
     class       by how frequent it is, or as told
     pattern     which properties it has: those of some training entity that has all that is given, too
     values      property by property in random order, each given all before it (diffusion.reveal); first what stands in
-                no list, the lengths of lists among them, then as many places as were drawn
+                no list, the lengths of lists among them, then as many places as were drawn; no number beyond all that
+                training had of its property
     tree        by the schema: units, dates that there are, decimals, bounds
 
 What a property's role makes evidence alone is never drawn, and free text only where it is wanted: a made-up name is

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from kbdisk.codec import Codec
 from kbdisk.codec.encoding import Encoding
@@ -16,6 +17,8 @@ from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import counts_of
 from kbdisk.diffusion import reveal
 from kbdisk.entity import Entity, Path, with_values
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.network.beliefs import Beliefs
 from kbdisk.sampling.maps import distinct, maps
 from kbdisk.training.precision import computing
 from kbdisk.training.trained import Trained
@@ -59,13 +62,19 @@ class Drawing:
         batch = encoding.tokens().to(self.trained.device).batch(torch.arange(len(readings)))
         run = self.trained.run
         with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
-            drawn = reveal(self.trained.maker, batch, leap=self.leap, generator=self.generator)
+            drawn = reveal(self.trained.maker, batch, leap=self.leap, generator=self.generator, say=self._said)
         found = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, found, strict=True):
             room = _room(self.codec, reading.of)
             for path in leaves.keys() & room.keys():
                 leaves[path] = min(leaves[path], room[path])
         return found
+
+    def _said(self, beliefs: Beliefs) -> dict[str, Tensor]:
+        """What is drawn of each: of numbers none beyond all that there were in training."""
+        drawn = beliefs.sample(generator=self.generator, say=self._said)
+        belief = beliefs.kinds["number"].belief if "number" in drawn else None
+        return drawn | {"number": belief.met(drawn["number"])} if isinstance(belief, NumberBelief) else drawn
 
     def _lacking(self, reading: Reading, pattern: Iterable[int]) -> set[int]:
         return {number for number in pattern if self.codec.slots[number].path not in reading.leaves}

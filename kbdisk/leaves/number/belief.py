@@ -196,6 +196,12 @@ class NumberBelief(Whole):
         """Numbers (n,) as codes (n, 4)."""
         return self.tables.codes(self.slot, values[:, None]).squeeze(1)
 
+    def met(self, codes: Tensor) -> Tensor:
+        """Codes (n, 4) of numbers, those beyond all training values at the nearest of these."""
+        values = self.values(codes)[:, None]
+        kept = self.tables.met(self.slot, values)
+        return torch.where(kept == values, codes, self.tables.codes(self.slot, kept).squeeze(1))
+
     def values(self, codes: Tensor) -> Tensor:
         """The numbers (n,) that codes (n, 4) stand for."""
         return self.tables.snapped(self.slot, self.tables.inverse(self.slot, codes[:, :1].double())).squeeze(1)

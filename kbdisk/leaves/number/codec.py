@@ -74,6 +74,12 @@ class NumberCodec:
         return bounds_of(self.leaf, self.decimals)
 
     @cached_property
+    def met(self) -> tuple[float, float]:
+        """The least and the greatest of the training values, about: as the bins have them."""
+        low, high = self.map.inverse(np.array([self.edges[0], self.edges[-1]])) + np.array([1, -1]) * self.step / 2
+        return float(low), float(max(low, high))
+
+    @cached_property
     def spread(self) -> tuple[float, float]:
         """Between which numbers the middle four fifths of the training values are."""
         ends = self.map.inverse(np.array(self.edges))

@@ -32,6 +32,8 @@ class Tables(nn.Module):
     step: Tensor
     low: Tensor
     high: Tensor
+    least: Tensor
+    most: Tensor
     atoms: Tensor
 
     def __init__(self, codecs: Sequence[NumberCodec]) -> None:
@@ -44,6 +46,8 @@ class Tables(nn.Module):
             "step": torch.tensor([codec.step for codec in codecs], dtype=torch.float64),  # (S,)
             "low": torch.tensor([codec.bounds[0] for codec in codecs], dtype=torch.float64),
             "high": torch.tensor([codec.bounds[1] for codec in codecs], dtype=torch.float64),
+            "least": torch.tensor([codec.met[0] for codec in codecs], dtype=torch.float64),
+            "most": torch.tensor([codec.met[1] for codec in codecs], dtype=torch.float64),
             "atoms": padded([codec.atoms for codec in codecs], fill=torch.inf),  # (S, A)
         }
         for name, table in tables.items():
@@ -73,6 +77,11 @@ class Tables(nn.Module):
     def bounded(self, slot: Tensor, values: Tensor) -> Tensor:
         """Numbers (n, m), those beyond a bound at it."""
         return torch.minimum(torch.maximum(values, self.low[slot, None]), self.high[slot, None])
+
+    def met(self, slot: Tensor, values: Tensor) -> Tensor:
+        """Numbers (n, m) on the grid, those beyond all training values at the nearest of these."""
+        met = torch.minimum(torch.maximum(values, self.least[slot, None]), self.most[slot, None])
+        return self.snapped(slot, met)
 
     def snapped(self, slot: Tensor, values: Tensor) -> Tensor:
         """Numbers (n, m) on the grid of the resolution and within the bounds; an atom where one is within half a step."""
