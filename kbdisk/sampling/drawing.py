@@ -72,7 +72,7 @@ class Drawing:
 
     def _said(self, beliefs: Beliefs) -> dict[str, Tensor]:
         """What is drawn of each: of numbers none beyond all that there were in training."""
-        drawn = beliefs.sample(generator=self.generator, say=self._said)
+        drawn = beliefs.sample(generator=self.generator)
         belief = beliefs.kinds["number"].belief if "number" in drawn else None
         return drawn | {"number": belief.met(drawn["number"])} if isinstance(belief, NumberBelief) else drawn
 
