@@ -6,6 +6,7 @@ Means over all judges of all sets and seeds, with their standard deviation, as p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,10 +64,21 @@ def table_of(results: Sequence[Result], part: str) -> Table:
 def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
     """The figures of each set by the name of a column: ours first."""
     pooled: dict[str, dict[str, list[float]]] = {}
-    for one in sorted(latest(results), key=lambda one: one.method != OURS):
-        own = pooled.setdefault(column(one), {}).setdefault(one.setting, [])
+    for one in sorted(_counting(results), key=lambda one: one.method != OURS):
+        own = pooled.setdefault(_column(one), {}).setdefault(one.setting, [])
         own.extend(score for several in one.details["scores"] for score in several)
     return {name: {key: Figure.of(own) for key, own in sets.items()} for name, sets in pooled.items()}
+
+
+def _counting(results: Sequence[Result]) -> list[Result]:
+    """Of several results of one set, column and seed the last one."""
+    return list({(_column(one), one.setting, one.seed): one for one in latest(results)}.values())
+
+
+def _column(result: Result) -> str:
+    """The name of its column: sets differ in size, so each may have a budget of its own."""
+    files = [one for one in result.told.split(" + ") if one.endswith(".toml")]
+    return column(replace(result, told="".join(f" + {one}" for one in files)))
 
 
 def _shown(figure: Figure | None) -> str:
@@ -99,16 +111,18 @@ def _costs(results: Sequence[Result]) -> list[str]:
     """How long training took, how fast rows were drawn and how many, when, and of which commit."""
     notes = []
     for name in by_column(results):
-        own = [one for one in latest(results) if column(one) == name]
+        own = [one for one in _counting(results) if _column(one) == name]
         made = sorted({one.facts.get("date", "")[:10] for one in own} | {one.facts.get("commit", "") for one in own})
+        when = ", ".join(filter(None, made))
+        judges = _range([sum(map(len, one.details["scores"])) for one in own])
         if name == REAL:
-            notes.append(f"{name}: {', '.join(filter(None, made))}.")
+            notes.append(f"{name}: {judges} judges of each set; {when}.")
             continue
         rates, counts = ([one.details[key] for one in own] for key in ("per_second", "samples"))
         notes.append(
             f"{name}: {len({one.seed for one in own})} models of each set, {max(one.seconds for one in own) / 60:.1f} "
-            f"minutes of training at most; {_range(counts)} rows drawn at {_range(rates)} a second; "
-            f"{', '.join(filter(None, made))}."
+            f"minutes of training at most; {_range(counts)} rows drawn at {_range(rates)} a second; {judges} judges of "
+            f"each model; {when}."
         )
     return notes
 

@@ -185,7 +185,7 @@ def test_what_is_published_of_real_rows_is_what_the_data_has(data):
 
 def options(folder, tmp_path, **others):
     run = tmp_path / "run.toml"
-    run.write_text("[train]\nsteps = 60\nbatch = 64\nseconds = 30\n[model]\nwidth = 16\n")
+    run.write_text("[train]\nsteps = 60\nbatch = 64\nseconds = 120\n[model]\nwidth = 16\n")
     return Options(folder, preset="fast", config=str(run), seeds=(4,), samples=90, draws=2, judges=2, **others)
 
 
@@ -233,7 +233,7 @@ def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
     assert table.notes[0] == "ours, default: at or above the best in 0 of 2; further below: abalone, house."
     assert table.notes[1] == "real: at most 0.0002 from what is published."
     assert table.notes[2].startswith(
-        "ours, default: 2 models of each set, 10.0 minutes of training at most; 5,000 rows drawn at 812 a second"
+        "ours, default: 2 models of each set, 10.0 minutes of training at most; 5,000 rows drawn at 812 a second; 2 to 4 "
     )
 
 
@@ -248,6 +248,14 @@ def test_the_latest_result_of_a_seed_counts():
     again = result("ours", "house", [[0.68, 0.68]], preset="default")
     assert by_column([*RESULTS, again])["ours, default"]["house"].mean == pytest.approx(0.68)
     assert table_of([again], "test").notes[0] == "ours, default: at or above the best in 1 of 1."
+
+
+def test_sets_with_budgets_of_their_own_share_a_column():
+    told = [
+        result("ours", name, [[0.5]], preset="default", told=f" + {budget} + x.toml")
+        for name, budget in (("abalone", "4m"), ("house", "19m"), ("house", "20m"))
+    ]
+    assert {key: list(own) for key, own in by_column(told).items()} == {"ours, default + x.toml": ["abalone", "house"]}
 
 
 def test_a_picture_is_drawn_of_scores_on_test(tmp_path):
