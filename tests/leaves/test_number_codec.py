@@ -96,6 +96,13 @@ def test_whole_numbers_come_back_whole(values):
     assert all(type(value) is int for value in back)
 
 
+@pytest.mark.parametrize("code", sorted(CODE_FUNCTIONS))
+@given(values=st.lists(st.integers(-9999, 9999).map(lambda cents: cents / 100), min_size=1, max_size=60))
+def test_the_least_and_the_greatest_are_known(code, values):
+    codec = fitted(values, code=code)
+    assert [round(one, codec.decimals) for one in codec.met] == [min(values), max(values)]
+
+
 def test_atoms_come_back_exactly_however_fine():
     values = [1 / 3] * 20 + [2.0**0.5] * 30 + np.random.default_rng(0).normal(size=50).tolist()
     codec = fitted(values)
