@@ -52,7 +52,7 @@ def table_of(results: Sequence[Result], part: str) -> Table:
     columns = by_column(results)
     beside = BESIDE if part == "test" else {}
     rows = []
-    for name in dict.fromkeys(one.setting for one in results):
+    for name in sorted({one.setting for one in results}):
         known = PUBLISHED.get(name)
         own = [_shown(figures.get(name)) for figures in columns.values()]
         rows.append([name, *own, *(f"{getattr(known, one):.3f}" if known else "" for one in beside)])
