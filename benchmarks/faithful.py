@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
+import statistics
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from train import plain_reference
 
 from kbdisk import api
 from kbdisk.bench import gsm
-from kbdisk.bench.base import Options
+from kbdisk.bench.base import Options, data_folder
 from kbdisk.bench.properties import Task, said, scores
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
@@ -146,7 +146,7 @@ def asked(network: DiSK, data: Data, run: Run, task: Task, minutes: float) -> Le
     trained = Trained(data.codec, network, run, Record(), Shapes.learn(task.schema, list(task.train)))
     model, nats = api.Model(trained), {}
     rows = scores(task, said(model, task, None, nats))
-    means = {one.name: math.fsum(nats[one.path]) / len(nats[one.path]) for one in task.asked}
+    means = {one.name: statistics.fmean(nats[one.path]) for one in task.asked}
     whole = -float(model.log_prob(list(task.scored)).mean())
     return Learnt({row.name: row.value for row in rows}, means, whole, minutes)
 
@@ -159,7 +159,7 @@ def table(plain: Learnt, own: Learnt) -> str:
         lines.append(
             f"| {name} | {error:.4g} | {own.errors[name]:.4g} | {off:+.1%} | {plain.nats[name]:.3f} | {own.nats[name]:.3f} |"
         )
-    mean = math.exp(sum(math.log(own.errors[name] / error) for name, error in plain.errors.items()) / len(plain.errors))
+    mean = statistics.geometric_mean(own.errors[name] / error for name, error in plain.errors.items())
     sums = [sum(one.nats.values()) for one in (plain, own)]
     lines.append(f"| all | | | {mean - 1:+.1%} | {sums[0]:.3f} | {sums[1]:.3f} ({sums[1] / sums[0] - 1:+.1%}) |")
     lines.append(f"| an entity | | | | {plain.whole:.3f} | {own.whole:.3f} ({own.whole / plain.whole - 1:+.1%}) |")
@@ -170,7 +170,7 @@ def main() -> None:
     """Train both, ask both, print."""
     preset = Run.of("paper")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("KBDISK_DATA", "../shared/data")))
+    parser.add_argument("--data")
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--width", type=int, default=preset.model.width)
     parser.add_argument("--batch", type=int, default=preset.train.batch)
@@ -178,7 +178,7 @@ def main() -> None:
     chosen = parser.parse_args()
     run = replace(preset, seed=chosen.seed, model=replace(preset.model, width=chosen.width))
     run = run.with_train(steps=chosen.steps, batch=chosen.batch)
-    task = phones(chosen.data)
+    task = phones(data_folder(chosen.data))
     data = Data.prepare(task.schema, list(task.train), run)
     learnt = []
     for way in (plainly, ours):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kbdisk.bench.base import Table
-from kbdisk.bench.results import OURS, Figure, Result, latest
+from kbdisk.bench.results import OURS, Figure, Result
 from kbdisk.bench.tables import column
 
 REAL = "real"
@@ -72,7 +72,7 @@ def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
 
 def _counting(results: Sequence[Result]) -> list[Result]:
     """Of several results of one set, column and seed the last one."""
-    return list({(_column(one), one.setting, one.seed): one for one in latest(results)}.values())
+    return list({(_column(one), one.setting, one.seed): one for one in results}.values())
 
 
 def _column(result: Result) -> str:

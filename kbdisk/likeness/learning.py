@@ -82,9 +82,12 @@ def learn(
     for done, (slot, level) in enumerate(order):
         left = None if seconds is None else _left((1 - JUDGING) * seconds, begun) / (len(order) - done)
         block = features.block(codec, codec.slots[slot].of).to(known.who.device)
-        if left is None or left > 0:  # else there is no time for those that are left
+        if left is not None and left <= 0:  # there is no time for those that are left
+            kin = None
+        else:
             kin = _kin(known, values[slot], queries[slot, level], block, config.nearest, generator, left)
-            found |= {} if kin is None else {(slot, level): Guiding.unweighed(kin)}
+        if kin is not None:
+            found[slot, level] = Guiding.unweighed(kin)
         if told is not None:
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)

@@ -200,7 +200,8 @@ class NumberBelief(Whole):
         """Codes (n, 4) of numbers, those beyond all training values at the nearest of these."""
         values = self.values(codes)[:, None]
         kept = self.tables.met(self.slot, values)
-        return torch.where(kept == values, codes, self.tables.codes(self.slot, kept).squeeze(1))
+        beyond = (kept != values).nonzero()[:, 0]  # few
+        return codes.index_copy(0, beyond, self.tables.codes(self.slot[beyond], kept[beyond]).squeeze(1))
 
     def values(self, codes: Tensor) -> Tensor:
         """The numbers (n,) that codes (n, 4) stand for."""
