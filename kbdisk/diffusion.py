@@ -61,9 +61,13 @@ def loss(
     balance: Tensor | None = None,
     presence: float = 1.0,
     generator: Generator | None = None,
+    order: Tensor | None = None,
 ) -> Loss:
-    """The bound, in nats per entity; `balance` (S,) divides each slot's part, `presence` weighs the belief in it."""
-    hidden = hide(batch, hiding, generator)
+    """The bound, in nats per entity; `balance` (S,) divides each slot's part, `presence` weighs the belief in it.
+
+    `order` (S,) is the schema's, for hiding in order.
+    """
+    hidden = hide(batch, hiding, generator, order)
     return score(model, batch, hidden, objective=objective, balance=balance, presence=presence)
 
 
@@ -124,7 +128,7 @@ def reveal(
     model: Model,
     batch: Batch,
     *,
-    order: str = "random",
+    order: str | Tensor = "random",
     leap: int = 1,
     temperature: float = 1.0,
     scale: Tensor | None = None,
@@ -134,8 +138,8 @@ def reveal(
     """The batch with all that it asks for drawn, `leap` of each entity at a time; what was given is as it was.
 
     In random order draws follow the model's distribution (at leap 1, to the letter). "certain" takes the lowest
-    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. Instead of being
-    drawn, codes may be what there is to `say` for a belief.
+    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. An order may also be
+    the place of each slot (S,). Instead of being drawn, codes may be what there is to `say` for a belief.
     """
     turns = revealing(
         model, batch, order=order, leap=leap, temperature=temperature, scale=scale, generator=generator, say=say
@@ -148,7 +152,7 @@ def revealing(
     model: Model,
     batch: Batch,
     *,
-    order: str = "random",
+    order: str | Tensor = "random",
     leap: int = 1,
     temperature: float = 1.0,
     scale: Tensor | None = None,
@@ -159,14 +163,17 @@ def revealing(
 
     Instead of being drawn, codes may be what there is to `say` for a belief.
     """
-    if order not in ORDERS:
+    if isinstance(order, str) and order not in ORDERS:
         raise ValueError(f"expected one of {', '.join(ORDERS)} for order, got {order!r}")
     if leap < 1:
         raise ValueError(f"expected a leap of at least 1, got {leap}")
     counts = torch.zeros_like(batch.classes).index_add_(0, batch.entity, batch.asked.long())  # (B,)
     # What came over a link that is asked for belongs to the true one, and stays unseen whatever link is drawn.
     apart = batch.known & ~batch.seen(batch.known)
-    choose = ORDERS[order](batch, leap, scale, generator)
+    if isinstance(order, str):
+        choose = ORDERS[order](batch, leap, scale, generator)
+    else:
+        choose = _in_turn(placed(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
     memo: Memo = {}
     for turn in range(-(-int(counts.max()) // leap) if batch.size else 0):
         visible = batch.known & ~apart & (counts > turn * leap)[batch.entity]  # entities that are done cost nothing
@@ -183,7 +190,11 @@ Choose = Callable[[int, Batch, Believe], Beliefs]  # about those to be drawn in 
 
 
 def _random_order(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
-    place, _ = shuffled(batch, batch.asked, generator)
+    return _in_turn(shuffled(batch, batch.asked, generator)[0], leap)
+
+
+def _in_turn(place: Tensor, leap: int) -> Choose:
+    """By the place (T,) of each token that is asked for."""
 
     def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
         return believe(batch.asked & (place < (turn + 1) * leap))
@@ -191,13 +202,18 @@ def _random_order(batch: Batch, leap: int, scale: Tensor | None, generator: Gene
     return choose
 
 
+def _each(batch: Batch) -> Tensor:
+    """(T,) every token by itself."""
+    return torch.arange(len(batch), device=batch.entity.device)
+
+
 def _certain_first(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
-    unit = torch.arange(len(batch), device=batch.entity.device)
+    single = _each(batch)
 
     def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
         beliefs = believe(batch.asked)
         entropy = beliefs.entropy() if scale is None else beliefs.entropy() / scale[batch.slot]
-        place, _ = placed(batch, batch.asked, entropy.argsort().argsort(), unit)
+        place, _ = placed(batch, batch.asked, entropy.argsort().argsort(), single)
         return beliefs.pick(batch.asked & (place < leap))
 
     return choose

@@ -30,11 +30,12 @@ class Hiding:
     patterns: float = 0.0  # in how many entities what is hidden is what another one of the class does not have
     everything: float = 0.0  # in how many entities: so what little tells is learnt where mostly few are hidden
     nothing: float = 0.0  # in how many entities: so presence is learnt where all that is known is visible, too
+    ordered: float = 0.0  # in how many entities the last by the schema are hidden: those are drawn in its order
 
     def __post_init__(self) -> None:
         if self.rate not in RATES:
             raise ValueError(f"expected one of {', '.join(RATES)} for rate, got {self.rate!r}")
-        for name in ("share", "together", "patterns", "everything"):
+        for name in ("share", "together", "patterns", "everything", "ordered"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"expected 0 to 1 for {name}, got {getattr(self, name)!r}")
         if not 0 <= self.nothing < 1:
@@ -50,17 +51,19 @@ class Hidden:
     weight: Tensor  # (T,) 0 where not asked
 
 
-def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None) -> Hidden:
+def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order: Tensor | None = None) -> Hidden:
     """Hide some of what each entity has; evidence and given properties go only with the link they came over.
 
-    Parts hidden as one count as one property, and weigh D / M of those. The sum of their log-probabilities is that of
+    `order` (S,) is the place of each slot in the schema: of entities hidden in order the last are. Parts hidden as one count as one property, and weigh D / M of those. The sum of their log-probabilities is that of
     a distribution of the whole, so this is the bound for entities of such wholes; and whichever share of entities is
     treated so, a mean of bounds is a bound.
     """
     free = batch.known & ~batch.fixed
     alone = torch.rand(batch.size, generator=generator, device=free.device) >= hiding.together  # (B,)
-    single = torch.arange(len(batch), device=free.device)
-    place, D = shuffled(batch, free, generator, torch.where(alone[batch.entity], single, batch.unit))
+    whole = torch.where(alone[batch.entity], torch.arange(len(batch), device=free.device), batch.unit)
+    place, D = shuffled(batch, free, generator, whole)
+    if hiding.ordered:
+        place = torch.where(_some(batch, hiding.ordered, generator), _from_last(batch, free, order, whole), place)
     M, weight = RATES[hiding.rate](D, hiding.share, generator)  # (B,) each
     if hiding.everything:
         every = torch.rand(batch.size, generator=generator, device=free.device) < hiding.everything  # (B,)
@@ -155,6 +158,18 @@ def placed(batch: Batch, among: Tensor, key: Tensor, whole: Tensor) -> tuple[Ten
     count = torch.zeros(batch.size + 1, dtype=torch.long, device=among.device).index_add_(0, owner, new.long())
     place = new.cumsum(0) - 1 - (count.cumsum(0) - count)[owner]
     return torch.empty_like(place).index_copy_(0, order, place), count[:-1]
+
+
+def _from_last(batch: Batch, among: Tensor, order: Tensor | None, whole: Tensor) -> Tensor:
+    """The place (T,) of each of some tokens in the schema's order, counted from the last."""
+    if order is None:
+        raise ValueError("expected the order of slots, as some entities are hidden in order; got none")
+    return placed(batch, among, order.max() - order[batch.slot], whole)[0]
+
+
+def _some(batch: Batch, share: float, generator: Generator | None) -> Tensor:
+    """(T,) whether it is of an entity that is among so many."""
+    return (torch.rand(batch.size, generator=generator, device=batch.entity.device) < share)[batch.entity]
 
 
 def _scrambled(x: Tensor) -> Tensor:

@@ -305,6 +305,21 @@ def test_the_lowest_entropy_comes_first_unless_a_scale_says_otherwise():
         assert first.slot[first.known].tolist() == [surest] * 6
 
 
+def test_in_an_order_of_their_own_some_slots_come_before_others():
+    world = World([2, 4, 3])
+    given = torch.tensor([False, True, False]).expand(6, 3)
+    blank = batch_of(torch.zeros(6, 3, dtype=torch.long), given)
+    turns = [
+        one.slot[one.known].unique().tolist() for one in revealing(Table(world), blank, order=torch.tensor([2, 0, 1]))
+    ]
+    assert turns == [[1, 2], [0, 1, 2]]
+
+
+def test_draws_in_one_order_follow_the_joint_distribution():
+    world = World(SIZES[0], sharpness=1)
+    assert fits(drawn(Table(world), world, 20_000, order=torch.tensor([1, 2, 0])), world, world.probs)
+
+
 def _entropy(world: World, slot: int) -> torch.Tensor:
     return torch.special.entr(_masses(world, [slot])).sum().float()
 

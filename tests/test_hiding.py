@@ -304,3 +304,42 @@ def test_entities_of_which_nothing_is_hidden_leave_the_weights_what_they_were_on
     spared = torch.ones(4000).index_fill(0, batch.entity[hidden.asked], 0).mean()
     assert spared == pytest.approx(0.25, abs=4 * (0.25 * 0.75 / 4000) ** 0.5)
     assert hidden.weight.sum() / 4000 == pytest.approx(5, abs=0.5)
+
+
+ORDER = torch.tensor([2, 0, 4, 1, 3])  # the place of each of five slots
+
+
+def in_order(batch: Batch, **how) -> Hidden:
+    return hide(batch, Hiding(together=0, **how), torch.Generator().manual_seed(0), ORDER)
+
+
+def test_in_order_the_last_are_hidden_and_as_many_as_ever():
+    batch = entities(4000, 5)
+    hidden = in_order(batch, ordered=1.0)
+    counts = per_entity(batch, hidden.asked).long()
+    assert torch.equal(hidden.asked, ORDER[batch.slot] >= 5 - counts[batch.entity])
+    assert torch.allclose(hidden.weight[hidden.asked], 5 / counts[batch.entity[hidden.asked]].float())
+    assert (counts.bincount(minlength=6)[1:] == 800).all()  # draws are stratified
+
+
+def test_in_so_many_entities_the_last_are_hidden():
+    batch = entities(20_000, 5)
+    bits = sets(batch, in_order(batch, rate="fixed", share=0.0, ordered=0.5))  # one each
+    shares = bits.bincount(minlength=32)[31 - 2 ** torch.arange(5)] / batch.size
+    assert torch.allclose(shares, torch.tensor([0.1, 0.1, 0.6, 0.1, 0.1]), atol=0.02)
+
+
+def test_in_order_what_is_known_counts_and_a_composite_is_one():
+    known = torch.tensor([True, True, False, True, True]).repeat_interleave(200)
+    batch = entities(200, 5, known=known)
+    hidden = in_order(batch, rate="fixed", share=0.0, ordered=1.0)
+    assert set(batch.slot[hidden.asked].tolist()) == {4}
+    whole = replace(batch, unit=torch.where(batch.slot == 0, torch.arange(len(batch)) + 4 * 200, batch.unit))  # with 4
+    hidden = hide(whole, Hiding("fixed", 0.0, together=1, ordered=1.0), None, ORDER)
+    assert per_entity(batch, hidden.asked).tolist() == [2] * 200
+    assert set(batch.slot[hidden.asked].tolist()) == {0, 4}
+
+
+def test_hiding_in_order_wants_an_order():
+    with pytest.raises(ValueError, match="expected the order of slots"):
+        hide(entities(2, 3), Hiding(ordered=0.5))

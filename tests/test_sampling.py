@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
-from models import tiny
+import torch
+from models import tiny, tiny_run
 from worlds import phones, world
 
 import kbdisk
@@ -13,10 +15,12 @@ from kbdisk.codec import Codec
 from kbdisk.codec.patterns import MOST, Met
 from kbdisk.entity import Date, Entity, Quantity
 from kbdisk.errors import ConfigError, SchemaError
+from kbdisk.hiding import Hiding
 from kbdisk.sampling import sample
 from kbdisk.sampling.given import spelt
 from kbdisk.sampling.maps import distinct, maps
 from kbdisk.schemas.schema import Schema
+from kbdisk.training.train import train
 
 FLAT = Schema.read("kbdisk: 1\nclasses:\n  T:\n    properties: {sort: category, a: number, b: number}\n")
 NESTED = Schema.read(
@@ -140,6 +144,24 @@ def test_no_number_is_beyond_all_that_training_had(flat):
     for key, most in (("a", 6), ("b", 4)):
         own = [tree[key] for tree in drawn if key in tree]
         assert (min(own), max(own)) == (0, most)
+
+
+@pytest.mark.parametrize("ordered", [0.0, 0.5])
+def test_what_was_learnt_in_the_schema_s_order_is_drawn_in_it(ordered, monkeypatch):
+    schema = Schema.read("kbdisk: 1\nclasses:\n  '':\n    properties: {b: number, c: category, a: number}\n")
+    entities = [Entity(str(i), {"a": i, "b": -i, "c": "xyz"[i % 3]}) for i in range(40)]
+    run = replace(tiny_run(), hiding=Hiding(ordered=ordered))
+    trained = train(schema, entities, run, torch.device("cpu"), lambda progress: None)
+    turns = []
+
+    class Watched:
+        def __call__(self, batch, visible, asked, memo=None):
+            turns.append({trained.codec.slots[n].path[0] for n in batch.slot[asked].tolist()})
+            return trained.network(batch, visible, asked, memo)
+
+    monkeypatch.setattr(type(trained), "maker", Watched())
+    assert len(list(sample(trained, 30))) == 30
+    assert turns == ([{"b"}, {"c"}, {"a"}] if ordered else [{"a", "b", "c"}] * 3)
 
 
 def test_lists_have_as_many_places_as_are_drawn_and_each_its_fields(made):

@@ -17,7 +17,8 @@ from kbdisk.codec.asking import Table
 from kbdisk.codec.lists import Lists
 from kbdisk.codec.mending import Mending
 from kbdisk.codec.slots import Over, Slot, places_of
-from kbdisk.graph import linking
+from kbdisk.entity import Path
+from kbdisk.graph import linking, pattern
 from kbdisk.schemas.schema import Schema
 from kbdisk.tokens import Layout
 
@@ -122,4 +123,26 @@ class Index:
             fixed=torch.tensor([slot.fixed for slot in self.slots], dtype=torch.bool),
             own=torch.tensor([n for several in own.values() for n in several], dtype=torch.long),
             offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),
+            order=torch.tensor(self._order, dtype=torch.long),
         )
+
+    @property
+    def _order(self) -> list[int]:
+        """(S,) the place of each slot in the schema; evidence is in no order."""
+        first: dict[tuple[str, Path], int] = {}
+        for place, (of, path) in enumerate(places_of(self.schema)):
+            for end in range(len(path)):
+                first.setdefault((of, path[: end + 1]), place)
+
+        def key(slot: Slot) -> tuple[bool, list[int]]:
+            path, parts = slot.path, list[int]()
+            for at, one in enumerate(path):
+                if isinstance(one, int):
+                    parts += [first.get((slot.of, pattern(path[:at])), 0), one]
+            return bool(parts), [*parts, first.get((slot.of, pattern(path)), 0)]
+
+        keys = list(map(key, self.slots))
+        order = [0] * len(keys)
+        for place, number in enumerate(sorted(range(len(keys)), key=keys.__getitem__)):
+            order[number] = place
+        return order

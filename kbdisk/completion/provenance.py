@@ -28,14 +28,14 @@ from kbdisk.entity import Completion, Path, show
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.training import forests, likenesses, remembered
+from kbdisk.training import forests, likenesses, opinions, remembered
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
 
 
 def fingerprint(trained: Trained) -> str:
-    """A short hash of a model's weights, of what it remembers, and of its trees."""
+    """A short hash of a model's weights, of what it remembers, and of all that has a say beside it."""
     digest = hashlib.sha256()
     for member in trained.members:
         for name, one in sorted(member.network.state_dict().items()):
@@ -47,6 +47,8 @@ def fingerprint(trained: Trained) -> str:
         digest.update(likenesses.to_bytes(trained.likeness))
     if trained.forest is not None:
         digest.update(forests.to_bytes(trained.forest))
+    if trained.opinions is not None:
+        digest.update(opinions.to_bytes(trained.opinions))
     return digest.hexdigest()[:SHORT]
 
 

@@ -59,10 +59,15 @@ class Drawing:
         encoding = Encoding(self.codec.index, lambda reading, table: next(own), None)
         for reading in readings:
             encoding.add(reading)
-        batch = encoding.tokens().to(self.trained.device).batch(torch.arange(len(readings)))
-        run = self.trained.run
+        tokens, run = encoding.tokens().to(self.trained.device), self.trained.run
+        batch, order = (
+            tokens.batch(torch.arange(len(readings))),
+            tokens.layout.order if run.hiding.ordered else "random",
+        )
         with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
-            drawn = reveal(self.trained.maker, batch, leap=self.leap, generator=self.generator, say=self._said)
+            drawn = reveal(
+                self.trained.maker, batch, order=order, leap=self.leap, generator=self.generator, say=self._said
+            )
         found = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, found, strict=True):
             room = _room(self.codec, reading.of)

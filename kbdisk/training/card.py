@@ -61,6 +61,7 @@ def trained_how(config: Told) -> dict[str, str]:
         remembered=number(counts.get("remembered") or None),
         likeness=f"for {number(counts['likeness'])} properties" if counts.get("likeness") else None,
         trees=f"for {number(counts['forests'])} properties" if counts.get("forests") else None,
+        opinions=f"about {number(counts['opinions'])} properties" if counts.get("opinions") else None,
         device=facts.get("device"),
         machine=facts.get("machine"),
         versions=", ".join(

@@ -10,6 +10,7 @@
     model-2.safetensors, memory-2.safetensors, ...  the same of other networks, where there are several
     likeness.safetensors  who is alike, and what that counts, where it is worth it
     forest.safetensors  the trees that have a say beside them, likewise
+    opinions.safetensors  what it counts that all of these say by what is given alone, likewise
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -31,14 +32,14 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
-FORMAT = 3
+FORMAT = 4
 MEMBERS = tuple(  # each network's weights, and what it remembers
     (f"model{number}.safetensors", f"memory{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
 )
 WEIGHTS, MEMORY = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
-LIKENESS, FOREST = "likeness.safetensors", "forest.safetensors"
+LIKENESS, FOREST, OPINIONS = "likeness.safetensors", "forest.safetensors", "opinions.safetensors"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
 OPTIONAL = (
@@ -46,13 +47,15 @@ OPTIONAL = (
     HABITS,
     LIKENESS,
     FOREST,
+    OPINIONS,
     MEMORY,
     *(name for one in MEMBERS[1:] for name in one),
 )  # needed where config.json has them
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
-MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {}
+# 3 knew nothing of second opinions, nor of hiding in order: what a run does not say is as it was then.
+MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {3: lambda told: told}
 
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."

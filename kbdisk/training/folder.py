@@ -18,13 +18,12 @@ import torch
 
 from kbdisk.codec import Codec
 from kbdisk.errors import CheckpointError, SchemaError
-from kbdisk.guides import Guide
 from kbdisk.leaves.words import Words
 from kbdisk.memory import Memory
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
-from kbdisk.training import forests, likenesses, remembered, swapping, weights
+from kbdisk.training import forests, likenesses, opinions, remembered, swapping, weights
 from kbdisk.training.card import markdown
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum
 from kbdisk.training.files import (
@@ -36,6 +35,7 @@ from kbdisk.training.files import (
     LIKENESS,
     MEMBERS,
     METRICS,
+    OPINIONS,
     SCHEMA,
     SPLIT,
     WORDS,
@@ -45,7 +45,11 @@ from kbdisk.training.place import refuse_place
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 
-GUIDES: Mapping[str, Any] = {LIKENESS: likenesses, FOREST: forests}  # which module writes and reads each
+GUIDES: Mapping[str, tuple[str, Any]] = {  # the field that each file has, and the module that writes and reads it
+    LIKENESS: ("likeness", likenesses),
+    FOREST: ("forest", forests),
+    OPINIONS: ("opinions", opinions),
+}
 CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
 
 
@@ -82,8 +86,8 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         constants=metrics["constants"],
         facts=files.config["facts"],
     )
-    shapes, guides = _shapes(files, codec), [_guide(files, codec, device, name) for name in GUIDES]
-    return Trained(codec, first.network, run, record, shapes, first.memory, tuple(others), *guides)
+    shapes, guides = _shapes(files, codec), _guides(files, codec, device)
+    return Trained(codec, first.network, run, record, shapes, first.memory, tuple(others), **guides)
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -107,9 +111,9 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     }
     if codec.words is not None:
         files[WORDS] = codec.words.to_bytes()
-    for file, guide in ((LIKENESS, trained.likeness), (FOREST, trained.forest)):
-        if guide is not None:
-            files[file] = GUIDES[file].to_bytes(guide)
+    for file, (field, module) in GUIDES.items():
+        if (guide := getattr(trained, field)) is not None:
+            files[file] = module.to_bytes(guide)
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
@@ -146,6 +150,7 @@ def _config(trained: Trained) -> Told:
         "remembered": sum(len(one.memory or ()) for one in trained.members),
         "likeness": len(trained.likeness or ()),
         "forests": len(trained.forest or ()),
+        "opinions": len(trained.opinions or ()),
     }
     told = {
         "kbdisk": version("kbdisk"),
@@ -211,12 +216,14 @@ def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iter
             yield Member(read, _memory(files, codec, device, memory))
 
 
-def _guide(files: Files, codec: Codec, device: torch.device, name: str) -> Guide | None:
-    if not files.has(name):
-        return None
-    with files.understood(name):
-        guide: Guide = GUIDES[name].read(files.sound(name), codec, device)
-    return guide
+def _guides(files: Files, codec: Codec, device: torch.device) -> dict[str, Any]:
+    """All that has a say beside the networks, by the names of its fields."""
+    found = {}
+    for name, (field, module) in GUIDES.items():
+        if files.has(name):
+            with files.understood(name):
+                found[field] = module.read(files.sound(name), codec, device)
+    return found
 
 
 def _memory(files: Files, codec: Codec, device: torch.device, name: str) -> Memory | None:

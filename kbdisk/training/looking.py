@@ -78,7 +78,7 @@ def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batc
         if seen >= MOST:
             break
         seen += len(numbers)
-        yield batch, hide(batch, hiding, generator)
+        yield batch, hide(batch, hiding, generator, tokens.layout.order)
 
 
 @torch.no_grad()

@@ -110,6 +110,7 @@ class Trainer:
                 balance=self.balance,
                 presence=config.presence,
                 generator=generator,
+                order=self.tokens.layout.order,
             )
 
     def _chosen(self, step: int) -> Tensor:

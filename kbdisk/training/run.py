@@ -24,6 +24,7 @@ from kbdisk.codec.config import EvidenceConfig
 from kbdisk.codec.slots import BY_NAME
 from kbdisk.errors import ConfigError
 from kbdisk.forest.config import ForestConfig
+from kbdisk.guides.given import GivenConfig
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
@@ -50,17 +51,20 @@ class Run:
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     likeness: LikenessConfig = field(default_factory=LikenessConfig)
     forest: ForestConfig = field(default_factory=ForestConfig)
+    given: GivenConfig = field(default_factory=GivenConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError("seed", f"expected a whole number from 0 to 2 ** 63 - 1, got {self.seed!r}.")
         if self.guiding >= 1:
-            raise ConfigError("likeness.share, forest.share", f"expected less than 1 in all, got {self.guiding:g}.")
+            raise ConfigError(
+                "likeness.share, forest.share, given.share", f"expected less than 1 in all, got {self.guiding:g}."
+            )
 
     @property
     def guiding(self) -> float:
         """The share of a time budget that is for what has a say beside networks."""
-        return self.likeness.share + self.forest.share
+        return self.likeness.share + self.forest.share + self.given.share
 
     @classmethod
     def of(cls, preset: str) -> Self:
@@ -93,7 +97,7 @@ class Run:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
-        made = {name: kind(**data[name]) for name, kind in TABLES.items()}
+        made = {name: kind(**data.get(name, {})) for name, kind in TABLES.items()}
         return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **made)
 
 
@@ -104,6 +108,7 @@ TABLES: dict[str, Any] = {
     "memory": MemoryConfig,
     "likeness": LikenessConfig,
     "forest": ForestConfig,
+    "given": GivenConfig,
 }
 
 
@@ -153,16 +158,19 @@ PRESETS: dict[str, dict[str, Any]] = {
         "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
         "memory": MemoryConfig(values=1 << 15),
         "likeness": LikenessConfig(share=0.12),
+        "given": GivenConfig(share=0.03),
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
         "likeness": LikenessConfig(share=0.12),
+        "given": GivenConfig(share=0.03),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=3600),
         "likeness": LikenessConfig(share=0.12),
+        "given": GivenConfig(share=0.03),
         "forest": ForestConfig(share=0.15),
     },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,

@@ -15,7 +15,7 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.forest import grow
-from kbdisk.guides import Guide
+from kbdisk.guides import Guide, Opinions, weigh
 from kbdisk.likeness import learn
 from kbdisk.randomness import mixed
 from kbdisk.schemas.schema import Schema
@@ -32,6 +32,11 @@ from kbdisk.training.trained import Member, Record, Trained
 
 SHORTEST = 120.0  # seconds of a network's training, or there are fewer of them
 APART = 2  # what other networks' seeds are mixed with
+GUIDES: Sequence[tuple[str, str, Callable[..., Any], str]] = (  # a run's table, what is done, by what; the field for it
+    ("likeness", "comparing", learn, "likeness"),
+    ("forest", "growing trees", grow, "forest"),
+    ("given", "asking again", weigh, "opinions"),
+)
 
 
 def train(
@@ -71,9 +76,9 @@ def train(
     first, *others = members
     record, shapes = _record(trainers, data, source or {}), Shapes.learn(schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
-    for name, doing, teach in (("likeness", "comparing", learn), ("forest", "growing trees", grow)):
-        if getattr(run, name).share:
-            changes: dict[str, Any] = {name: _guide(trained, data, device, watch, name, doing, teach)}
+    for table, doing, teach, name in GUIDES:
+        if getattr(run, table).share:
+            changes: dict[str, Any] = {name: _guide(trained, data, device, watch, table, doing, teach)}
             trained = replace(trained, **changes)
     return trained
 
@@ -85,8 +90,8 @@ def _guide(
     watch: Watch,
     name: str,
     doing: str,
-    teach: Callable[..., Guide | None],
-) -> Guide | None:
+    teach: Callable[..., Guide | Opinions | None],
+) -> Guide | Opinions | None:
     """The experts of one kind that are worth it beside all that a model has by then."""
     run, facts, begun = trained.run, trained.record.facts, time.monotonic()
     config = getattr(run, name)

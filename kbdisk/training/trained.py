@@ -13,7 +13,7 @@ from kbdisk.council import Council
 from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
 from kbdisk.graph import Graph
-from kbdisk.guides import Guide, Guided
+from kbdisk.guides import Guide, Guided, Opinions
 from kbdisk.memory import Memory, Remembering
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
@@ -61,6 +61,7 @@ class Trained:
     others: tuple[Member, ...] = ()  # networks that were trained as well, from other beginnings
     likeness: Guide | None = None  # known entities that have a say beside the networks
     forest: Guide | None = None  # trees that have a say beside all of these
+    opinions: Opinions | None = None  # what all of these say by what is given alone has a say beside what they say
 
     def __post_init__(self) -> None:
         for one in self.members:
@@ -82,7 +83,7 @@ class Trained:
         believer = _together([one.model for one in self.members])
         for guide in (self.likeness, self.forest):
             believer = believer if guide is None else Guided(believer, guide)
-        return believer
+        return believer if self.opinions is None else self.opinions.beside(believer)
 
     @property
     def maker(self) -> Model:

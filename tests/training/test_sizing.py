@@ -28,7 +28,8 @@ def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width,
     data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
     sized = fitted(run, data)
     assert (sized.model.width, sized.train.batch) == (width, batch)
-    assert replace(sized, model=run.model, train=run.train) == run
+    assert replace(sized, model=run.model, train=run.train, given=run.given) == run
+    assert sized.given.share == 0  # nothing is
     assert sized.model.dropout == (0.3 if entities < 1000 else run.model.dropout)
 
 
