@@ -22,7 +22,7 @@ KEY = 40  # bits of a random number beneath an entity's own, in one integer to s
 
 @dataclass(frozen=True)
 class Hiding:
-    """How known properties are hidden. With any `patterns`, or a rate of its own, the loss is no bound any more."""
+    """How known properties are hidden. With `patterns`, in order, or at a rate of its own, the loss is no bound any more."""
 
     rate: str = "count"  # a row of RATES
     share: float = 0.5  # of an entity's properties, for the rate "fixed"
@@ -54,8 +54,10 @@ class Hidden:
 def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order: Tensor | None = None) -> Hidden:
     """Hide some of what each entity has; evidence and given properties go only with the link they came over.
 
-    `order` (S,) is the place of each slot in the schema: of entities hidden in order the last are. Parts hidden as one count as one property, and weigh D / M of those. The sum of their log-probabilities is that of
-    a distribution of the whole, so this is the bound for entities of such wholes; and whichever share of entities is
+    `order` (S,) is the place of each slot in the schema: of entities that are hidden in order the last are.
+
+    Parts hidden as one count as one property, and weigh D / M of those. The sum of their log-probabilities is that of a
+    distribution of the whole, so this is the bound for entities of such wholes; and whichever share of entities is
     treated so, a mean of bounds is a bound.
     """
     free = batch.known & ~batch.fixed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import replace
 
@@ -13,8 +14,10 @@ from worlds import phones, world
 import kbdisk
 from kbdisk.codec import Codec
 from kbdisk.codec.patterns import MOST, Met
+from kbdisk.completion import complete
 from kbdisk.entity import Date, Entity, Quantity
-from kbdisk.errors import ConfigError, SchemaError
+from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
+from kbdisk.evaluation.exam import Exam, Scope
 from kbdisk.hiding import Hiding
 from kbdisk.sampling import sample
 from kbdisk.sampling.given import spelt
@@ -154,14 +157,58 @@ def test_what_was_learnt_in_the_schema_s_order_is_drawn_in_it(ordered, monkeypat
     trained = train(schema, entities, run, torch.device("cpu"), lambda progress: None)
     turns = []
 
-    class Watched:
-        def __call__(self, batch, visible, asked, memo=None):
-            turns.append({trained.codec.slots[n].path[0] for n in batch.slot[asked].tolist()})
-            return trained.network(batch, visible, asked, memo)
+    def watched(batch, visible, asked, memo=None):
+        turns.append({trained.codec.slots[n].path[0] for n in batch.slot[asked].tolist()})
+        return forward(batch, visible, asked, memo)
 
-    monkeypatch.setattr(type(trained), "maker", Watched())
+    forward = trained.network.forward
+    monkeypatch.setattr(trained.network, "forward", watched)
     assert len(list(sample(trained, 30))) == 30
     assert turns == ([{"b"}, {"c"}, {"a"}] if ordered else [{"a", "b", "c"}] * 3)
+
+
+def test_what_is_given_after_what_is_drawn_is_warned_of_where_the_model_knows_one_order_alone():
+    entities = [Entity(str(i), {"a": i, "b": -i, "sort": "xyz"[i % 3]}, ("T",)) for i in range(40)]
+    run = replace(tiny_run(), hiding=Hiding(ordered=1.0))
+    trained = train(FLAT, entities, run, torch.device("cpu"), lambda progress: None)
+    told = r"and b comes after what is to be drawn\. Put it first in the schema"
+    with pytest.warns(KBDiskWarning, match=told):
+        drawn = list(sample(trained, 5, {"b": 3, "sort": "x"}))
+    assert {one.tree["b"] for one in drawn} == {3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(sample(trained, 5, {"sort": "x"}))
+        list(sample(trained, 5))
+    with pytest.warns(KBDiskWarning, match=r"not to complete any"):
+        list(complete(trained, entities[:2]))
+    with pytest.warns(KBDiskWarning, match=r"what comes after a value is not given with it"):
+        exam = Exam.of(trained, entities[:5], None, Scope())
+    place = exam.tokens.layout.order
+    for one, visible in exam.turns():
+        for entity in range(one.batch.size):
+            own = one.batch.entity == entity
+            hidden, seen = (place[one.batch.slot[own & which]].tolist() for which in (one.hidden, visible))
+            assert sorted(seen) == list(range(min(hidden)))
+
+
+def test_each_of_several_networks_draws_its_share(monkeypatch):
+    entities = [Entity(str(i), {"a": i, "b": -i, "sort": "xyz"[i % 3]}, ("T",)) for i in range(60)]
+    trained = tiny(FLAT, entities, members=3)
+    drawn = [0, 0, 0]
+
+    def counting(number, forward):
+        def counted(batch, visible, asked, memo=None):
+            drawn[number] += int(asked.sum())
+            return forward(batch, visible, asked, memo)
+
+        return counted
+
+    for number, one in enumerate(trained.members):
+        monkeypatch.setattr(one.network, "forward", counting(number, one.network.forward))
+    assert len(list(sample(trained, 30))) == 30
+    assert drawn == [30, 30, 30]
+    assert len(list(sample(trained, 1))) == 1
+    assert sorted(drawn) == [30, 30, 33]
 
 
 def test_lists_have_as_many_places_as_are_drawn_and_each_its_fields(made):

@@ -86,8 +86,9 @@ class Model:
         text: bool = False,
         watch: Told | None = None,
     ) -> list[Entity]:
-        """Entities that might be: drawn property by property in random order, `leap` at a time, from what is given.
+        """Entities that might be: drawn property by property, `leap` at a time, from what is given.
 
+        In random order; in the schema's where that is what was learnt (the preset "synthetic").
         All are of the class `of`, if one is told; free text is drawn only with `text`.
         """
         from kbdisk.sampling import sample

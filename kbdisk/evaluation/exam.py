@@ -5,6 +5,7 @@ Values that have no code, such as labels that a schema does not allow, are wrong
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from kbdisk.codec.reading import Reading, read
 from kbdisk.constants import Constants
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, without_places
+from kbdisk.errors import KBDiskWarning
 from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
 from kbdisk.graph import Graph
 from kbdisk.marginals import Marginals
@@ -62,6 +64,9 @@ class Exam:
     @classmethod
     def of(cls, trained: Trained, entities: Collection[Entity], graph: Graph | None, scope: Scope) -> Exam:
         """Encode the entities that the schema has a class for, and choose among their values."""
+        if trained.only_draws:
+            told = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
+            warnings.warn(f"{told}: what comes after a value is not given with it.", KBDiskWarning, stacklevel=2)
         codec, schema = trained.codec, trained.schema
         slots = askable(codec, scope.only, scope.classes)
         known = [(one, reading) for one in entities if (reading := read(schema, one)) is not None]
@@ -102,8 +107,9 @@ class Exam:
     def turns(self, given: float | None = None) -> Iterator[tuple[Posed, Tensor]]:
         """The questions some at a time, each time with what is visible (T,)."""
         size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ROOM
+        order = self.tokens.layout.order if self.trained.only_draws else None
         for turn, one in enumerate(posed(self.tokens, self.questions, size)):
-            yield one, one.visible(given, self.scope.seed * 1_000_003 + turn)
+            yield one, one.visible(given, self.scope.seed * 1_000_003 + turn, order)
 
     def unread(self) -> Iterator[Case]:
         """What has no code, and cannot be asked for: wrong, whoever answers."""

@@ -58,9 +58,17 @@ class Posed:
     hidden: Tensor  # (T,)
     asked: Tensor  # (T,)
 
-    def visible(self, given: float | None = None, seed: int = 0) -> Tensor:
-        """(T,) all that is not hidden, or of what may be hidden at all a share, drawn; the same, and more, of a larger one."""
+    def visible(self, given: float | None = None, seed: int = 0, order: Tensor | None = None) -> Tensor:
+        """(T,) all that is not hidden, or of what may be hidden at all a share, drawn; the same, and more, of a larger one.
+
+        With the `order` (S,) of slots nothing that comes after what is hidden.
+        """
         open = self.batch.known & ~self.hidden
+        if order is not None:
+            place = order[self.batch.slot]
+            first = torch.full_like(self.batch.classes, len(order))
+            first.scatter_reduce_(0, self.batch.entity[self.hidden], place[self.hidden], "amin")
+            open &= self.batch.fixed | (place < first[self.batch.entity])
         if given is None:
             return open
         others = open & ~self.batch.fixed

@@ -2,9 +2,10 @@
 
     class       by how frequent it is, or as told
     pattern     which properties it has: those of some training entity that has all that is given, too
-    values      property by property in random order, each given all before it (diffusion.reveal); first what stands in
-                no list, the lengths of lists among them, then as many places as were drawn; no number beyond all that
-                training had of its property
+    network     one of those that were trained, each as often: so all together are what is drawn from
+    values      property by property, in random order or as it was learnt (Hiding.ordered), each given all before it
+                (diffusion.reveal); first what stands in no list, the lengths of lists among them, then as many places
+                as were drawn; no number beyond all that training had of its property
     tree        by the schema: units, dates that there are, decimals, bounds
 
 What a property's role makes evidence alone is never drawn, and free text only where it is wanted: a made-up name is
@@ -14,6 +15,7 @@ says of others is in its pattern, not in them.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -56,7 +58,9 @@ def _sample(
     trained: Trained, n: int, starts: list[Start], seed: int, leap: int, text: bool, watch: Told | None
 ) -> Iterator[Entity]:
     longest = max(len(pattern) for one in starts for pattern in one.patterns)
-    together = max(1, min(MOST, TOKENS // max(longest, 1)))
+    networks = [one.network for one in trained.members]
+    together = max(1, min(MOST, TOKENS // max(longest, 1), math.ceil(n / len(networks))))
+    first = random.Random(f"{seed}").randrange(len(networks))
     for turn, begin in enumerate(range(0, n, together)):
         draw = random.Random(f"{seed} {turn}")
         generator = torch.Generator(trained.device).manual_seed(draw.getrandbits(62))
@@ -64,6 +68,7 @@ def _sample(
         chosen = draw.choices(starts, [one.entities for one in starts], k=len(places))
         patterns = [set(draw.choices(one.patterns, one.weights)[0]) for one in chosen]
         some = [Entity(f"{NAME}{place + 1}", one.tree, one.classes) for place, one in zip(places, chosen, strict=True)]
-        yield from Drawing(trained, draw, generator, leap, text).drawn(some, patterns)
+        network = networks[(first + turn) % len(networks)]
+        yield from Drawing(trained, network, draw, generator, leap, text).drawn(some, patterns)
         if watch is not None:
             watch(places.stop, n)

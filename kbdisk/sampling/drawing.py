@@ -15,7 +15,7 @@ from kbdisk.codec import Codec
 from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import counts_of
-from kbdisk.diffusion import reveal
+from kbdisk.diffusion import Model, reveal
 from kbdisk.entity import Entity, Path, with_values
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Beliefs
@@ -31,10 +31,16 @@ class Drawing:
     """
 
     def __init__(
-        self, trained: Trained, draw: random.Random, generator: torch.Generator, leap: int, text: bool
+        self,
+        trained: Trained,
+        network: Model,
+        draw: random.Random,
+        generator: torch.Generator,
+        leap: int,
+        text: bool,
     ) -> None:
         self.trained, self.codec, self.schema = trained, trained.codec, trained.schema
-        self.draw, self.generator, self.leap, self.text = draw, generator, leap, text
+        self.network, self.draw, self.generator, self.leap, self.text = network, draw, generator, leap, text
 
     def drawn(self, entities: Sequence[Entity], patterns: Sequence[Iterable[int]]) -> list[Entity]:
         """The entities with their values."""
@@ -65,9 +71,7 @@ class Drawing:
             tokens.layout.order if run.hiding.ordered else "random",
         )
         with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
-            drawn = reveal(
-                self.trained.maker, batch, order=order, leap=self.leap, generator=self.generator, say=self._said
-            )
+            drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=self._said)
         found = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, found, strict=True):
             room = _room(self.codec, reading.of)

@@ -82,11 +82,13 @@ def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batc
 
 
 @torch.no_grad()
-def measured(model: Model, codec: Codec, constants: Constants, tokens: Tokens, seed: int) -> list[dict[str, Any]]:
+def measured(
+    model: Model, codec: Codec, constants: Constants, tokens: Tokens, ordered: float, seed: int
+) -> list[dict[str, Any]]:
     """Rows as `scoring` has them: how wrong answers are where some of the other properties are hidden, too; no texts."""
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
     batch = tokens.batch(torch.arange(min(len(tokens), FEW)))
-    hidden = hide(batch, Hiding(), generator)
+    hidden = hide(batch, Hiding(ordered=ordered), generator, tokens.layout.order)
     asked = hidden.asked.clone()
     start, end = batch.spans.get("text", (0, 0))
     asked[start:end] = False

@@ -214,7 +214,9 @@ class Trainer:
         """How wrong the averaged weights' answers are on some of the held-out part, beside the constants."""
         self.network.eval()
         with self.average.applied(), computing(self.config.precision, self.device, self.run.model.width):
-            return measured(self.network, self.codec, self.constants, self.held_out, self.run.seed)
+            return measured(
+                self.network, self.codec, self.constants, self.held_out, self.run.hiding.ordered, self.run.seed
+            )
 
     @cached_property
     def constant_nats(self) -> dict[int, float]:

@@ -173,6 +173,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "given": GivenConfig(share=0.03),
         "forest": ForestConfig(share=0.15),
     },
+    # To draw entities, not to complete any: a row's conditionals in one order, and networks enough to average over.
+    "synthetic": {
+        "model": ModelConfig(width=0, dropout=0.05),
+        "hiding": Hiding(rate="few", ordered=1.0),
+        "memory": MemoryConfig(nearest=0),
+        "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=1200),
+    },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
     # 50 components, untied. The loss, the masks and the blocks as in its code; nothing that it does not have.
     "paper": {

@@ -87,8 +87,13 @@ class Trained:
 
     @property
     def maker(self) -> Model:
-        """What is asked about entities that there are not: all networks by themselves, as those are not to be copies."""
+        """What tells how likely entities are: all networks by themselves, as what they remember has been seen."""
         return _together([one.network for one in self.members])
+
+    @property
+    def only_draws(self) -> bool:
+        """Whether it has learnt nothing but to draw entities in the schema's order."""
+        return self.run.hiding.ordered == 1
 
     @property
     def device(self) -> torch.device:

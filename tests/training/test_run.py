@@ -87,7 +87,7 @@ def test_a_run_file_that_is_not_there_is_told(tmp_path):
 
 
 def test_an_unknown_preset_is_told_with_those_there_are():
-    with pytest.raises(ConfigError, match="expected one of fast, default, best, paper, got 'slow'"):
+    with pytest.raises(ConfigError, match="expected one of fast, default, best, synthetic, paper, got 'slow'"):
         Run.of("slow")
 
 
