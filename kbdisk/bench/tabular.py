@@ -21,7 +21,7 @@ from kbdisk.bench.synthetic import REAL, drawn_picture, table_of
 if TYPE_CHECKING:
     from kbdisk.training import Trained
 
-TIMES, LEAST, MOST = 8, 20_000, 100_000  # rows that are drawn, in parts of train's; at least; at most
+TIMES, LEAST, MOST = 24, 50_000, 400_000  # rows that are drawn, in parts of train's; at least; at most
 
 
 def run(options: Options, teller: Teller) -> Iterator[Result]:
