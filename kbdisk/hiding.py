@@ -65,7 +65,9 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order
     whole = torch.where(alone[batch.entity], torch.arange(len(batch), device=free.device), batch.unit)
     place, D = shuffled(batch, free, generator, whole)
     if hiding.ordered:
-        place = torch.where(_some(batch, hiding.ordered, generator), _from_last(batch, free, order, whole), place)
+        some = torch.rand(batch.size, generator=generator, device=free.device) < hiding.ordered  # (B,)
+        last, count = _from_last(batch, free, order, whole)
+        place, D = torch.where(some[batch.entity], last, place), torch.where(some, count, D)
     M, weight = RATES[hiding.rate](D, hiding.share, generator)  # (B,) each
     if hiding.everything:
         every = torch.rand(batch.size, generator=generator, device=free.device) < hiding.everything  # (B,)
@@ -162,16 +164,14 @@ def placed(batch: Batch, among: Tensor, key: Tensor, whole: Tensor) -> tuple[Ten
     return torch.empty_like(place).index_copy_(0, order, place), count[:-1]
 
 
-def _from_last(batch: Batch, among: Tensor, order: Tensor | None, whole: Tensor) -> Tensor:
-    """The place (T,) of each of some tokens in the schema's order, counted from the last."""
+def _from_last(batch: Batch, among: Tensor, order: Tensor | None, whole: Tensor) -> tuple[Tensor, Tensor]:
+    """The place (T,) of each of some tokens in the schema's order, counted from the last, and how many (B,) there are.
+
+    A list's length and what stands in it are apart in that order, and count each.
+    """
     if order is None:
         raise ValueError("expected the order of slots, as some entities are hidden in order; got none")
-    return placed(batch, among, order.max() - order[batch.slot], whole)[0]
-
-
-def _some(batch: Batch, share: float, generator: Generator | None) -> Tensor:
-    """(T,) whether it is of an entity that is among so many."""
-    return (torch.rand(batch.size, generator=generator, device=batch.entity.device) < share)[batch.entity]
+    return placed(batch, among, order.max() - order[batch.slot], whole)
 
 
 def _scrambled(x: Tensor) -> Tensor:

@@ -95,6 +95,22 @@ def log_prob(
     )
 
 
+@torch.no_grad()
+def in_order(model: Model, batch: Batch, order: Tensor) -> Tensor:
+    """(B,) log p of all that is known, in nats, as drawing in one order of slots (S,) makes it: exact."""
+    batch = replace(batch, absent=torch.zeros_like(batch.absent))
+    of = batch.known & ~batch.fixed
+    question = _Question(model, batch, of, batch.fixed & batch.known)
+    place, count = placed(batch, of, order[batch.slot], torch.arange(len(batch), device=of.device))
+    total = torch.zeros(batch.size, dtype=torch.double, device=of.device)
+    for chunk in question.chunks(int(count.max()) if batch.size else 0):
+        due = (chunk < count[:, None])[batch.entity]  # (T, R)
+        visible = (question.given[:, None] | of[:, None] & (place[:, None] < chunk)) & due
+        asked = of[:, None] & (place[:, None] == chunk)
+        total += question.sum(question.log_prob(visible, asked)).sum(1)
+    return total
+
+
 def _lattice(question: _Question) -> LogProb:
     """From every conditional: what is true of a set, by which of it was revealed last; each is as likely."""
     step, sets = _conditionals(question)

@@ -30,7 +30,7 @@ class Layout:
     fixed: Tensor  # (S,) evidence, never hidden by itself nor predicted
     own: Tensor  # the slots that entities may lack, class by class, ascending
     offsets: Tensor  # (C + 1,) where those of each class begin
-    order: Tensor  # (S,) the place of each in the schema, what stands in lists after all else
+    order: Tensor  # (S,) the place of each in the schema, what stands in lists after all else, texts last
 
 
 @dataclass(frozen=True)

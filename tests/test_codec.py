@@ -251,20 +251,20 @@ def test_a_kind_that_somebody_adds_later_is_a_kind_like_any_other(monkeypatch):
     assert codec.leaves(drawn, blank.asked)[0].keys() == {("children",)}
 
 
-def test_slots_have_the_order_of_the_schema_what_stands_in_lists_last():
+def test_slots_have_the_order_of_the_schema_what_stands_in_lists_later_and_texts_last():
     listed = "parts: {kind: list, of: {size: number, name: category}}"
     schema = Schema.read(
-        f"kbdisk: 1\nclasses:\n  '':\n    properties: {{z: number, {listed}, c: category, a: number}}\n"
+        f"kbdisk: 1\nclasses:\n  '':\n    properties: {{t: text, z: number, {listed}, c: category, a: number}}\n"
     )
     parts = [{"size": n, "name": "pq"[n % 2]} for n in range(12)]
-    trees = [{"z": n, "parts": parts[: n % 3 + 10], "c": "xy"[n % 2], "a": -n} for n in range(8)]
+    trees = [{"z": n, "parts": parts[: n % 3 + 10], "c": "xy"[n % 2], "a": -n, "t": f"the {n}"} for n in range(8)]
     codec = Codec.fit(schema, [Entity(str(n), tree) for n, tree in enumerate(trees)])
     again = Codec.from_json(codec.to_json(), Schema.read(schema.to_yaml()))
     for one in (codec, again):
         paths = [one.slots[n].path for n in one.index.layout.order.argsort().tolist()]
         assert paths[:4] == [("z",), ("parts", "count"), ("c",), ("a",)]
         assert paths[4:8] == [("parts", 0, "size"), ("parts", 0, "name"), ("parts", 1, "size"), ("parts", 1, "name")]
-        assert paths[-2:] == [("parts", 11, "size"), ("parts", 11, "name")]
+        assert paths[-3:] == [("parts", 11, "size"), ("parts", 11, "name"), ("t",)]
 
 
 # ---------------------------------------------------------------- what is asked for

@@ -340,6 +340,17 @@ def test_in_order_what_is_known_counts_and_a_composite_is_one():
     assert set(batch.slot[hidden.asked].tolist()) == {0, 4}
 
 
+def test_in_order_a_length_is_apart_from_what_stands_in_its_list_and_all_are_hidden_now_and_then():
+    batch = entities(4000, 5)
+    unit = torch.where(
+        (batch.slot == 0) | (batch.slot == 2), batch.entity, batch.unit + 10**6
+    )  # third and last in ORDER
+    hidden = hide(replace(batch, unit=unit), Hiding(together=1, ordered=1.0), None, ORDER)
+    counts = per_entity(batch, hidden.asked).long()
+    assert torch.equal(hidden.asked, ORDER[batch.slot] >= 5 - counts[batch.entity])
+    assert (counts.bincount(minlength=6)[1:] == 800).all()
+
+
 def test_hiding_in_order_wants_an_order():
     with pytest.raises(ValueError, match="expected the order of slots"):
         hide(entities(2, 3), Hiding(ordered=0.5))

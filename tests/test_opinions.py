@@ -13,10 +13,11 @@ import torch
 from guided import held_out
 from models import tiny_run
 
+from kbdisk.codec import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.guides import GivenConfig
-from kbdisk.guides.given import ByGiven
+from kbdisk.guides.given import ByGiven, Given
 from kbdisk.likeness import LikenessConfig
 from kbdisk.memory import MemoryConfig
 from kbdisk.memory.memory import ENOUGH, LESS
@@ -62,7 +63,8 @@ def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(mode
     batch, hidden = asked(model, "y")
     slot = int(batch.slot[hidden][0])
     first = replace(model, opinions=None).believer
-    alone = ByGiven(first, len(model.codec.slots)).table(batch, batch.known & ~hidden)
+    sight = ByGiven(first, model.opinions.given, torch.tensor([slot]))
+    alone = sight.table(batch, batch.known & ~hidden)
     assert alone.isnan().sum() == alone.numel() - int(hidden.sum())
     told = {
         name: model(batch, visible, hidden).kinds["number"].belief.expected()
@@ -76,6 +78,30 @@ def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(mode
     share = model.opinions.places[slot, ENOUGH].share
     assert share > 0
     assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
+
+
+def test_who_lacks_what_is_given_of_most_is_asked_about_once(model):
+    entities = [
+        Entity(one.id, {key: value for key, value in one.tree.items() if key != "x"}) for one in things()[1][:9]
+    ]
+    batch = model.encode(entities).batch(torch.arange(9))
+    hidden = batch.slot == model.codec.slot(model.codec.classes[0], ("y",))
+    first = replace(model, opinions=None).believer
+    assert ByGiven(first, model.opinions.given, hidden.nonzero()[:1]).table(batch, ~hidden).isnan().all()
+    logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.believer, first)]
+    assert torch.equal(*logs)
+
+
+def test_classes_without_anything_given_have_no_second_opinions():
+    told = "kbdisk: 1\nclasses:\n  A:\n    properties: {x: {kind: number, role: given}, y: number, c: category}\n"
+    schema = Schema.read(told + "  B:\n    properties: {x: number, y: number, z: {kind: number, role: given}}\n")
+    trees = [{"x": n, "y": 2 * n, "c": "pq"[n % 2]} for n in range(60)]
+    entities = [Entity(f"{of}{n}", tree, (of,)) for of in "AB" for n, tree in enumerate(trees)]
+    entities[100].tree["z"] = 1  # of one alone: who lacks it is like most
+    codec = Codec.fit(schema, entities)
+    given = Given.of(codec)
+    assert [(codec.slots[n].of, codec.slots[n].path) for n in given.told] == [("A", ("y",))]
+    assert given.count.tolist() == [1, 0]
 
 
 def test_it_is_worth_it(model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,8 @@ from models import tiny, tiny_run
 from worlds import phones, world
 
 import kbdisk
+from kbdisk import sampling
+from kbdisk.api import Model
 from kbdisk.codec import Codec
 from kbdisk.codec.patterns import MOST, Met
 from kbdisk.completion import complete
@@ -191,6 +194,44 @@ def test_what_is_given_after_what_is_drawn_is_warned_of_where_the_model_knows_on
             assert sorted(seen) == list(range(min(hidden)))
 
 
+def test_texts_come_last_and_are_not_seen_where_they_are_not_drawn(monkeypatch):
+    told = "{t: text, parts: {kind: list, of: {size: number}}, a: number}"
+    schema = Schema.read(f"kbdisk: 1\nclasses:\n  '':\n    properties: {told}\n")
+    trees = [{"t": f"it is {i}", "parts": [{"size": i}] * (i % 3), "a": i} for i in range(40)]
+    run = replace(tiny_run(), hiding=Hiding(ordered=1.0))
+    known = [Entity(str(i), tree) for i, tree in enumerate(trees)]
+    trained = train(schema, known, run, torch.device("cpu"), lambda progress: None)
+    turns = []
+
+    def watched(batch, visible, asked, memo=None):
+        turns.append({trained.codec.slots[n].path[-1] for n in batch.slot[asked].tolist()})
+        return forward(batch, visible, asked, memo)
+
+    forward = trained.network.forward
+    monkeypatch.setattr(trained.network, "forward", watched)
+    list(sample(trained, 20, text=True))
+    assert turns == [{"count"}, {"a"}, {"size"}, {"size"}, {"t"}]
+
+
+def test_how_likely_an_entity_is_is_told_in_the_order_that_was_learnt():
+    entities = [Entity(str(i), {"a": i, "b": -i, "sort": "xyz"[i % 3]}, ("T",)) for i in range(40)]
+    run = replace(tiny_run(members=2), hiding=Hiding(ordered=1.0))
+    trained = train(FLAT, entities, run, torch.device("cpu"), lambda progress: None)
+    found = Model(trained).log_prob(entities[:4])
+    tokens = trained.encode(entities[:4])
+    batch, place = tokens.batch(torch.arange(4)), tokens.layout.order
+    several = []
+    for one in trained.members:
+        total = torch.zeros(4, dtype=torch.double)
+        for turn in range(3):
+            asked = place[batch.slot] == turn
+            with torch.no_grad():
+                logs = one.network(batch, place[batch.slot] < turn, asked).log_prob(batch)
+            total.index_add_(0, batch.entity[asked], logs.double()[asked])
+        several.append(total)
+    assert torch.allclose(torch.from_numpy(found), torch.stack(several).logsumexp(0) - math.log(2))
+
+
 def test_each_of_several_networks_draws_its_share(monkeypatch):
     entities = [Entity(str(i), {"a": i, "b": -i, "sort": "xyz"[i % 3]}, ("T",)) for i in range(60)]
     trained = tiny(FLAT, entities, members=3)
@@ -207,8 +248,11 @@ def test_each_of_several_networks_draws_its_share(monkeypatch):
         monkeypatch.setattr(one.network, "forward", counting(number, one.network.forward))
     assert len(list(sample(trained, 30))) == 30
     assert drawn == [30, 30, 30]
+    monkeypatch.setattr(sampling, "MOST", 7)
+    assert len(list(sample(trained, 45))) == 45  # in parts of 5
+    assert drawn == [75, 75, 75]
     assert len(list(sample(trained, 1))) == 1
-    assert sorted(drawn) == [30, 30, 33]
+    assert sorted(drawn) == [75, 75, 78]
 
 
 def test_lists_have_as_many_places_as_are_drawn_and_each_its_fields(made):

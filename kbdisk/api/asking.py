@@ -6,6 +6,8 @@ asked about without its places, which would tell it.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,10 +20,10 @@ from kbdisk.batch import Batch
 from kbdisk.codec.slots import Slot
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
-from kbdisk.errors import SchemaError
+from kbdisk.errors import KBDiskWarning, SchemaError
 from kbdisk.estimates import tolerances
 from kbdisk.graph import Graph
-from kbdisk.likelihood import log_prob
+from kbdisk.likelihood import in_order, log_prob
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.quantity import Quantity
@@ -33,9 +35,19 @@ from kbdisk.training.trained import Trained
 def log_probs(
     trained: Trained, entities: Sequence[Entity], graph: Graph | None, *, orders: int = 4, seed: int = 0
 ) -> np.ndarray[Any, Any]:
-    """(N,) in nats: exact where an entity has few values, else a lower bound, a mean over so many orders."""
+    """(N,) in nats: exact where an entity has few values, else a lower bound, a mean over so many orders.
+
+    Of a model that has learnt one order alone: exact in that, as its networks draw, each its share.
+    """
     generator = torch.Generator(trained.device).manual_seed(seed)
     tokens = trained.encode(entities, graph=graph)
+    if trained.only_draws:
+        several = [
+            torch.stack([in_order(one.network, batch, tokens.layout.order) for one in trained.members])
+            for _, batch in batches(tokens)
+        ]
+        logs = [one.logsumexp(0) - math.log(len(one)) for one in several]
+        return np.concatenate([np.zeros(0), *(one.cpu() for one in logs)])
     found = [log_prob(trained.maker, batch, orders=orders, generator=generator) for _, batch in batches(tokens)]
     return np.concatenate([np.zeros(0), *(one.exact.where(~one.exact.isnan(), one.bound).cpu() for one in found)])
 
@@ -63,6 +75,9 @@ def beliefs_of(
     trained: Trained, entity: Entity, graph: Graph | None, paths: Collection[Path] | None = None
 ) -> dict[Path, Belief]:
     """What is believed of some leaves of an entity, or of all that its class has: each given all others."""
+    if trained.only_draws:
+        told = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
+        warnings.warn(f"{told}: what it believes given what comes later is a guess.", KBDiskWarning, stacklevel=3)
     known = trained.schema.leaves(entity)
     ask = "all" if paths is None else [path for path in paths if path not in known]
     batch = trained.encode([entity], ask or "nothing", graph).batch(torch.arange(1))

@@ -128,18 +128,21 @@ class Index:
 
     @property
     def _order(self) -> list[int]:
-        """(S,) the place of each slot in the schema; evidence is in no order."""
+        """(S,) the place of each slot in the schema: what stands in lists after all else, as it is drawn, and texts last.
+
+        Evidence is in no order.
+        """
         first: dict[tuple[str, Path], int] = {}
         for place, (of, path) in enumerate(places_of(self.schema)):
             for end in range(len(path)):
                 first.setdefault((of, path[: end + 1]), place)
 
-        def key(slot: Slot) -> tuple[bool, list[int]]:
+        def key(slot: Slot) -> tuple[bool, int, list[int]]:
             path, parts = slot.path, list[int]()
             for at, one in enumerate(path):
                 if isinstance(one, int):
                     parts += [first.get((slot.of, pattern(path[:at])), 0), one]
-            return bool(parts), [*parts, first.get((slot.of, pattern(path)), 0)]
+            return slot.kind == "text", len(parts), [*parts, first.get((slot.of, pattern(path)), 0)]
 
         keys = list(map(key, self.slots))
         order = [0] * len(keys)

@@ -66,7 +66,7 @@ class Exam:
         """Encode the entities that the schema has a class for, and choose among their values."""
         if trained.only_draws:
             told = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
-            warnings.warn(f"{told}: what comes after a value is not given with it.", KBDiskWarning, stacklevel=2)
+            warnings.warn(f"{told}: what comes after a value is not given with it.", KBDiskWarning, stacklevel=4)
         codec, schema = trained.codec, trained.schema
         slots = askable(codec, scope.only, scope.classes)
         known = [(one, reading) for one in entities if (reading := read(schema, one)) is not None]

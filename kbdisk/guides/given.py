@@ -3,9 +3,9 @@
 Of nuclei z and n are always given, and tell the radius better than they do with a half-life beside them. What else is
 visible helps with most properties and leads astray with some, a little of it more than much. So a model is asked twice,
 once with nothing visible but what has the role given; what the second answer is worth, held-out values tell, property
-by property.
+by property. Who lacks what most of his class are given is asked about once.
 
-B entities   S slots
+B entities   T tokens   S slots   C classes
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kbdisk.memory.learning import usual
 from kbdisk.memory.memory import ENOUGH, LESS, Place
 from kbdisk.tokens import Tokens
 
-NUMBER = "number"  # the kind of which there are second opinions
+MOST = 0.5  # of a class that have something given: more, and nothing is said of who lacks it
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,57 @@ class GivenConfig:
 
 
 @dataclass(frozen=True)
+class Given:
+    """What is given of whom."""
+
+    slots: Tensor  # (S,) whether it has the role
+    needed: Tensor  # (S,) whether most of the class have it, too
+    count: Tensor  # (C,) how many of these a class has
+    told: tuple[int, ...]  # the slots of numbers of classes that have any
+
+    @classmethod
+    def of(cls, codec: Codec) -> Given:
+        """As the schema has it, and as training entities had it."""
+        needed = [slot.role == "given" and slot.fill > MOST for slot in codec.slots]
+        counts = [
+            sum(own and slot.of == name for own, slot in zip(needed, codec.slots, strict=True))
+            for name in codec.classes
+        ]
+        have = {name for name, count in zip(codec.classes, counts, strict=True) if count}
+        told = (n for n, slot in enumerate(codec.slots) if slot.kind == "number" and not slot.fixed and slot.of in have)
+        slots = torch.tensor([slot.role == "given" for slot in codec.slots], dtype=torch.bool)
+        return cls(slots, torch.tensor(needed, dtype=torch.bool), torch.tensor(counts), tuple(told))
+
+    def to(self, device: torch.device) -> Given:
+        """Itself on a device."""
+        return Given(self.slots.to(device), self.needed.to(device), self.count.to(device), self.told)
+
+    def visible(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(T,) what is given, and (B,) of whom all is that should be."""
+        seen = batch.seen(batch.known & self.slots[batch.slot])
+        count = torch.zeros_like(batch.classes).index_add_(0, batch.entity, (seen & self.needed[batch.slot]).long())
+        needed = self.count[batch.classes]
+        return seen, (count == needed) & (needed > 0)
+
+
+@dataclass(frozen=True)
 class ByGiven:
     """What a model answers by what is given alone, as columns: one for each slot."""
 
     model: Model
-    slots: int
+    given: Given
+    slots: Tensor  # the slots that it is asked for
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, S) float64 of the numbers that are not visible (T,); NaN elsewhere."""
-        found = torch.full((batch.size, self.slots), math.nan, dtype=torch.float64, device=visible.device)
-        wanted = torch.zeros_like(visible)
-        start, end = batch.spans.get(NUMBER, (0, 0))
-        wanted[start:end] = True
-        wanted &= ~(visible | batch.fixed | batch.absent) & (batch.slot < self.slots)
-        told = self.model(batch, batch.seen(batch.known & batch.fixed), wanted)
-        for one in told.kinds.values():
-            if isinstance(one.belief, NumberBelief):
-                found[batch.entity[one.tokens], batch.slot[one.tokens]] = one.belief.expected()
+        shape = batch.size, len(self.given.slots)
+        found = torch.full(shape, math.nan, dtype=torch.float64, device=visible.device)
+        seen, whole = self.given.visible(batch)
+        wanted = ~(visible | batch.absent) & torch.isin(batch.slot, self.slots) & whole[batch.entity]
+        if bool(wanted.any()):
+            for one in self.model(batch, seen, wanted).kinds.values():
+                if isinstance(one.belief, NumberBelief):
+                    found[batch.entity[one.tokens], batch.slot[one.tokens]] = one.belief.expected()
         return found
 
 
@@ -72,7 +106,7 @@ class Second:
     slot: int
 
     def tell(self, seen: Seen) -> Said:
-        """What was answered, of m entities."""
+        """What was answered, of m entities; NaN of those about whom nothing was."""
         return seen.columns[:, self.slot]
 
 
@@ -80,6 +114,7 @@ class Second:
 class Opinions:
     """What second opinions are worth: by slot, and by how much is visible."""
 
+    given: Given
     enough: Tensor  # (C,) how many values of an entity of each class are visible where it is as many as usual
     places: Mapping[Place, Guiding]
 
@@ -88,13 +123,8 @@ class Opinions:
 
     def beside(self, model: Model) -> Guided:
         """A model that is asked twice."""
-        slots = 1 + max(slot for slot, _ in self.places)
-        return Guided(model, Guide(ByGiven(model, slots), self.enough, self.places))
-
-
-def are_any(codec: Codec) -> bool:
-    """Whether there is anything that is always given."""
-    return any(slot.role == "given" for slot in codec.slots)
+        slots = torch.tensor(sorted({slot for slot, _ in self.places}), device=self.enough.device)
+        return Guided(model, Guide(ByGiven(model, self.given, slots), self.enough, self.places))
 
 
 @torch.no_grad()
@@ -110,13 +140,14 @@ def weigh(
     told: Callable[[int, int], None] | None = None,
 ) -> Opinions | None:
     """What second opinions are worth beside a model's first, as what is held out has it; None if they are worth nothing."""
-    numbers = [number for number, slot in enumerate(codec.slots) if slot.kind == NUMBER and not slot.fixed]
-    if not len(held_out) or not numbers or not are_any(codec):
+    device = tokens.slot.device
+    given = Given.of(codec).to(device)
+    if not len(held_out) or not given.told:
         return None
-    places = {(slot, level): Guiding.unweighed(Second(slot)) for slot in numbers for level in (ENOUGH, LESS)}
-    generator = Generator(tokens.slot.device).manual_seed(seed)
-    guide = Guide(ByGiven(model, len(codec.slots)), usual(tokens), places)
-    kept = judged(guide, model, held_out, config.rounds, generator, seconds)
+    places = {(slot, level): Guiding.unweighed(Second(slot)) for slot in given.told for level in (ENOUGH, LESS)}
+    sight = ByGiven(model, given, torch.tensor(given.told, device=device))
+    generator = Generator(device).manual_seed(seed)
+    kept = judged(Guide(sight, usual(tokens), places), model, held_out, config.rounds, generator, seconds)
     if told is not None:
         told(1, 1)
-    return None if kept is None else Opinions(kept.enough, kept.places)
+    return None if kept is None else Opinions(given, kept.enough, kept.places)

@@ -53,7 +53,7 @@ class Expert(Protocol):
     """Who knows one property."""
 
     def tell(self, seen: Seen) -> Said:
-        """What it is, of m entities."""
+        """What it is, of m entities; a number may be NaN, where nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +95,25 @@ class Guide:
 
     def _joined(self, asked: Asked, batch: Batch, level: Tensor, table: Tensor) -> Asked:
         entity, belief = batch.entity[asked.tokens], asked.belief
-        heard = [
-            (rows, self.places[at], self.places[at].expert.tell(Seen(table[entity[rows]], batch.who[entity[rows]])))
-            for at, rows in by_place(batch.slot[asked.tokens], level[entity])
-            if at in self.places
-        ]
+        heard = []
+        for at, rows in by_place(batch.slot[asked.tokens], level[entity]):
+            if at in self.places:
+                whose, one = entity[rows], self.places[at]
+                said, there = spoken(one.expert.tell(Seen(table[whose], batch.who[whose])), rows)
+                heard.append((there, one, said))
         if heard and isinstance(belief, NumberBelief):
             return replace(asked, belief=_answering(belief, heard))
         if heard and isinstance(belief, Recalling):
             return replace(asked, belief=_labelled(belief, heard, len(entity)))
         return asked
+
+
+def spoken(said: Said, rows: Tensor) -> tuple[Said, Tensor]:
+    """What is said, and the rows (m,) of which anything is."""
+    if isinstance(said, Labels):
+        return said, rows
+    there = ~said.isnan()
+    return said[there], rows[there]
 
 
 Sayings: TypeAlias = list[tuple[Tensor, Guiding, Said]]  # of which rows, by whom, what

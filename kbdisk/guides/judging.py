@@ -19,7 +19,7 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.diffusion import Model
-from kbdisk.guides.guide import Guide, Labels, Said, Seen
+from kbdisk.guides.guide import Guide, Labels, Said, Seen, spoken
 from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
@@ -107,8 +107,9 @@ def judged(
             for place, rows in by_place(batch.slot[one.tokens], level[entity]):
                 if place in guide.places:
                     whose = entity[rows]
-                    said = guide.places[place].expert.tell(Seen(table[whose], batch.who[whose]))
-                    heard[place].take(batch.values[kind][one.rows[rows]], one.belief.pick(rows), said)
+                    said, there = spoken(guide.places[place].expert.tell(Seen(table[whose], batch.who[whose])), rows)
+                    if len(there):
+                        heard[place].take(batch.values[kind][one.rows[there]], one.belief.pick(there), said)
     kept = {}
     groups: dict[tuple[int, bool], dict[Place, Heard]] = defaultdict(dict)
     for place, own in heard.items():

@@ -59,7 +59,9 @@ def _sample(
 ) -> Iterator[Entity]:
     longest = max(len(pattern) for one in starts for pattern in one.patterns)
     networks = [one.network for one in trained.members]
-    together = max(1, min(MOST, TOKENS // max(longest, 1), math.ceil(n / len(networks))))
+    together = max(1, min(MOST, TOKENS // max(longest, 1)))
+    rounds = math.ceil(n / together / len(networks)) * len(networks)  # each network draws as often as any other
+    together = max(math.ceil(n / max(rounds, 1)), 1)
     first = random.Random(f"{seed}").randrange(len(networks))
     for turn, begin in enumerate(range(0, n, together)):
         draw = random.Random(f"{seed} {turn}")

@@ -46,13 +46,27 @@ class Drawing:
         """The entities with their values."""
         known = [self._begun(entity) for entity in entities]
         asks = [self._lacking(one, pattern) for one, pattern in zip(known, patterns, strict=True)]
+        last = [ask & self._last for ask in asks]
+        asks = [ask - own for ask, own in zip(asks, last, strict=True)]
         decided: list[set[int]] = [set() for _ in entities]
-        while going := [place for place, ask in enumerate(asks) if ask]:
-            revealed = self._revealed([known[place] for place in going], [asks[place] for place in going])
-            for place, leaves in zip(going, revealed, strict=True):
-                known[place].leaves.update(leaves)
+        while any(asks):
+            self._draw(known, asks)
             asks = [self._places(one, own) for one, own in zip(known, decided, strict=True)]
+        self._draw(known, last)
         return [self._entity(entity, one) for entity, one in zip(entities, known, strict=True)]
+
+    @property
+    def _last(self) -> set[int]:
+        """The slots that are drawn once all else is: texts, in the order that the schema's is learnt in."""
+        ordered = self.trained.run.hiding.ordered
+        return {number for number, slot in enumerate(self.codec.slots) if ordered and slot.kind == "text"}
+
+    def _draw(self, known: Sequence[Reading], asks: Sequence[set[int]]) -> None:
+        """Draw what each is asked for, and know it."""
+        going = [place for place, ask in enumerate(asks) if ask]
+        revealed = self._revealed([known[place] for place in going], [asks[place] for place in going]) if going else []
+        for place, leaves in zip(going, revealed, strict=True):
+            known[place].leaves.update(leaves)
 
     def _begun(self, entity: Entity) -> Reading:
         reading = read(self.schema, entity)

@@ -71,7 +71,8 @@ def _start(trained: Trained, found: Class, values: Mapping[Path, Any], text: boo
     for one, count in (fitting or own).items():
         drawn[tuple(number for number in one if text or codec.slots[number].kind != "text")] += count
     if trained.only_draws:
-        _warn_of_order(codec, wanted, {number for one in drawn for number in one})
+        given = {number for leaf in leaves if (number := codec.slot(found.name, leaf)) is not None}
+        _warn_of_order(codec, given, {number for one in drawn for number in one})
     entities = _size(codec, found.name) * max(share, RARE)
     tree = trained.schema.tree(leaves, found.name)
     return Start((name,) if name else (), tree, entities, tuple(drawn), tuple(drawn.values()))
@@ -85,7 +86,7 @@ def _warn_of_order(codec: Codec, given: set[int], drawn: set[int]) -> None:
     if late:
         told = "the model has learnt to draw in the schema's order alone (hiding.ordered = 1)"
         advice = "Put it first in the schema, or train with --preset default."
-        warnings.warn(f"{told}, and {late[0]} comes after what is to be drawn. {advice}", KBDiskWarning, stacklevel=4)
+        warnings.warn(f"{told}, and {late[0]} comes after what is to be drawn. {advice}", KBDiskWarning, stacklevel=6)
 
 
 def _leaves(trained: Trained, found: Class, values: Mapping[Path, Any]) -> dict[Path, Any]:

@@ -53,9 +53,15 @@ OPTIONAL = (
 )  # needed where config.json has them
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
+
+def _without_opinions(told: dict[str, Told]) -> dict[str, Told]:
+    """Format 3 knew nothing of second opinions; what else a run does not say of what came later is as it was then."""
+    told[CONFIG]["run"].setdefault("given", {})
+    return told
+
+
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
-# 3 knew nothing of second opinions, nor of hiding in order: what a run does not say is as it was then.
-MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {3: lambda told: told}
+MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {3: _without_opinions}
 
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from kbdisk.codec import Codec
 from kbdisk.guides import Guiding, Opinions, Second
+from kbdisk.guides.given import Given
 from kbdisk.leaves.number.around import are_masses
 from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.training import weights
@@ -30,11 +31,11 @@ def read(file: Path, codec: Codec, device: torch.device) -> Opinions:
     tensors = weights.read(file, device)
     enough, parts = tensors.pop("enough"), weights.by_place(tensors)
     places = {place: _guiding(place[0], own) for place, own in parts.items()}
-    numbers = {n for n, slot in enumerate(codec.slots) if slot.kind == "number" and not slot.fixed}
-    known = all(slot in numbers and level in (ENOUGH, LESS) for slot, level in places)
+    given = Given.of(codec).to(device)
+    known = all(slot in given.told and level in (ENOUGH, LESS) for slot, level in places)
     if enough.dtype != torch.int64 or enough.shape != (len(codec.classes),) or not known or not places:
         raise ValueError("properties of another model")
-    return Opinions(enough, places)
+    return Opinions(given, enough, places)
 
 
 def _guiding(slot: int, own: dict[str, Tensor]) -> Guiding:

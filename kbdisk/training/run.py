@@ -97,7 +97,7 @@ class Run:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
-        made = {name: kind(**data.get(name, {})) for name, kind in TABLES.items()}
+        made = {name: kind(**data[name]) for name, kind in TABLES.items()}
         return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **made)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kbdisk.guides.given import are_any
+from kbdisk.guides.given import Given
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
 
@@ -30,7 +30,9 @@ def fitted(run: Run, data: Data) -> Run:
     wanted = 1 << max(round(math.log2(TOKENS * entities / tokens)), 0) if entities else LEAST
     batch = run.train.batch or min(max(wanted, LEAST), most, MOST)
     dropout = DROPPED if not run.model.width and entities < FEW else run.model.dropout
-    given = run.given if are_any(data.codec) else replace(run.given, share=0.0)  # or time would go to nobody
+    given = (
+        run.given if len(data.validation) and Given.of(data.codec).told else replace(run.given, share=0.0)
+    )  # or time would go to nobody
     model, train = replace(run.model, width=width, dropout=dropout), replace(run.train, batch=batch)
     return replace(run, model=model, train=train, given=given)
 
