@@ -333,7 +333,7 @@ def test_any_number_is_drawn_and_told_of(made, monkeypatch):
     assert list(sample(made, 0)) == []
     found = list(sample(made, 300, watch=lambda done, of: told.append((done, of))))
     assert [one.id for one in found] == [f"new-{i + 1}" for i in range(300)]
-    assert told == [(128, 300), (256, 300), (300, 300)]
+    assert told == [(100, 300), (200, 300), (300, 300)]
 
 
 def test_nothing_is_left_to_draw_where_all_is_given(flat):
