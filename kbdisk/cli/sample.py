@@ -64,7 +64,8 @@ def sample(
     """Draw entities that might be, from MODEL.
 
     Each has the properties that some entity of the training data has, and values drawn one by one, each given those
-    before it: so they hang together as in the data. What is --given they all have.
+    before it: so they hang together as in the data. What is --given they all have. For many rows, train with
+    --preset synthetic.
 
     \b
     kbdisk sample phones.kbdisk -n 1000 --out new.jsonl
