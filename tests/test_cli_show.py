@@ -14,6 +14,7 @@ from rich.console import Console
 
 from kbdisk.cli.show import show_quality
 from kbdisk.training.card import quality
+from kbdisk.training.files import FORMAT
 from kbdisk.training.folder import save
 
 QUALITY = [
@@ -89,7 +90,7 @@ def test_json_is_the_whole_record(folder, run, tiny_model):
     assert told["source"] == tiny_model.record.source
     assert told["facts"] == tiny_model.record.facts
     assert told["run"]["train"]["steps"] == 5
-    assert (told["kbdisk"], told["format"]) == ("0.1.0", 3)
+    assert (told["kbdisk"], told["format"]) == ("0.1.0", FORMAT)
     assert not {"files", "checksum"} & told.keys()
 
 
