@@ -5,6 +5,7 @@ Means over all judges of all sets and seeds, with their standard deviation, as p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -118,9 +119,10 @@ def _costs(results: Sequence[Result]) -> list[str]:
         if name == REAL:
             notes.append(f"{name}: {judges} judges of each set; {when}.")
             continue
+        models = _range(list(Counter(one.setting for one in own).values()))
         rates, counts = ([one.details[key] for one in own] for key in ("per_second", "samples"))
         notes.append(
-            f"{name}: {len({one.seed for one in own})} models of each set, {max(one.seconds for one in own) / 60:.1f} "
+            f"{name}: {models} models of each set, {max(one.seconds for one in own) / 60:.1f} "
             f"minutes of training at most; {_range(counts)} rows drawn at {_range(rates)} a second; {judges} judges of "
             f"each model; {when}."
         )
