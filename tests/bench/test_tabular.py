@@ -233,7 +233,8 @@ def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
     assert table.notes[0] == "ours, default: at or above the best in 0 of 2; further below: abalone, house."
     assert table.notes[1] == "real: at most 0.0002 from what is published."
     assert table.notes[2].startswith(
-        "ours, default: 2 models of each set, 10.0 minutes of training at most; 5,000 rows drawn at 812 a second; 2 to 4 "
+        "ours, default: 1 to 2 models of each set, 10.0 minutes of training at most; 5,000 rows drawn at 812 a second; "
+        "2 to 4 "
     )
 
 
