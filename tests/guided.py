@@ -13,10 +13,10 @@ from kbdisk.training import Trained
 
 
 def held_out(model: Trained, known: Sequence[Entity], name: str) -> tuple[Batch, torch.Tensor]:
-    """The held-out ones of some entities of one class, and which tokens are of one property."""
+    """The held-out ones of some entities of one class, and which tokens are known values of one property."""
     out = set(model.record.validation)
     batch = model.encode([one for one in known if model.schema.id_of(one) in out]).batch(torch.arange(len(out)))
-    return batch, batch.slot == model.codec.slot(model.codec.classes[0], (name,))
+    return batch, batch.known & (batch.slot == model.codec.slot(model.codec.classes[0], (name,)))
 
 
 def off(believer: Model, batch: Batch, hidden: torch.Tensor, visible: torch.Tensor | None = None) -> float:

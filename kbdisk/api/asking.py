@@ -7,7 +7,6 @@ asked about without its places, which would tell it.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from kbdisk.batch import Batch
 from kbdisk.codec.slots import Slot
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
-from kbdisk.errors import KBDiskWarning, SchemaError
+from kbdisk.errors import SchemaError
 from kbdisk.estimates import tolerances
 from kbdisk.graph import Graph
 from kbdisk.likelihood import in_order, log_prob
@@ -75,9 +74,7 @@ def beliefs_of(
     trained: Trained, entity: Entity, graph: Graph | None, paths: Collection[Path] | None = None
 ) -> dict[Path, Belief]:
     """What is believed of some leaves of an entity, or of all that its class has: each given all others."""
-    if trained.only_draws:
-        told = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
-        warnings.warn(f"{told}: what it believes given what comes later is a guess.", KBDiskWarning, stacklevel=3)
+    trained.warn_of_order(": what it believes given what comes later is a guess.", stacklevel=3)
     known = trained.schema.leaves(entity)
     ask = "all" if paths is None else [path for path in paths if path not in known]
     batch = trained.encode([entity], ask or "nothing", graph).batch(torch.arange(1))

@@ -6,7 +6,6 @@ What is kept of all of them is how their values are written, and, where links br
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,6 @@ from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path
-from kbdisk.errors import KBDiskWarning
 from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.suggest import no_class
@@ -270,10 +268,7 @@ def complete(trained: Trained, entities: Iterable[Entity], *, watch: Watch | Non
 
     The result is an iterator, and has a `summary`. Entities are gone through more than once.
     """
-    if trained.only_draws:
-        told = "the model has learnt to draw entities in the schema's order, not to complete any (hiding.ordered = 1)"
-        warnings.warn(
-            f"{told}: what it fills in is a rough guess. Train with --preset default.", KBDiskWarning, stacklevel=3
-        )
+    advice = "what it fills in is a rough guess. Train with --preset default."
+    trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
     return Completing(trained, entities, Choices(**choices), watch)

@@ -5,7 +5,6 @@ Values that have no code, such as labels that a schema does not allow, are wrong
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,6 @@ from kbdisk.codec.reading import Reading, read
 from kbdisk.constants import Constants
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, without_places
-from kbdisk.errors import KBDiskWarning
 from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
 from kbdisk.graph import Graph
 from kbdisk.marginals import Marginals
@@ -64,9 +62,7 @@ class Exam:
     @classmethod
     def of(cls, trained: Trained, entities: Collection[Entity], graph: Graph | None, scope: Scope) -> Exam:
         """Encode the entities that the schema has a class for, and choose among their values."""
-        if trained.only_draws:
-            told = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
-            warnings.warn(f"{told}: what comes after a value is not given with it.", KBDiskWarning, stacklevel=4)
+        trained.warn_of_order(": what comes after a value is not given with it.", stacklevel=4)
         codec, schema = trained.codec, trained.schema
         slots = askable(codec, scope.only, scope.classes)
         known = [(one, reading) for one in entities if (reading := read(schema, one)) is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 from kbdisk.codec import Codec
 from kbdisk.codec.slots import counts_of
 from kbdisk.entity import Entity, Path, Tree, read_path, show, with_values
-from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
+from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.schemas.schema import Class, Misfit
 from kbdisk.schemas.suggest import no_class, unknown_to
 from kbdisk.training.trained import Trained
@@ -72,21 +71,21 @@ def _start(trained: Trained, found: Class, values: Mapping[Path, Any], text: boo
         drawn[tuple(number for number in one if text or codec.slots[number].kind != "text")] += count
     if trained.only_draws:
         given = {number for leaf in leaves if (number := codec.slot(found.name, leaf)) is not None}
-        _warn_of_order(codec, given, {number for one in drawn for number in one})
+        _warn_of_order(trained, given, {number for one in drawn for number in one})
     entities = _size(codec, found.name) * max(share, RARE)
     tree = trained.schema.tree(leaves, found.name)
     return Start((name,) if name else (), tree, entities, tuple(drawn), tuple(drawn.values()))
 
 
-def _warn_of_order(codec: Codec, given: set[int], drawn: set[int]) -> None:
+def _warn_of_order(trained: Trained, given: set[int], drawn: set[int]) -> None:
     """Say so where what is given comes after something that is to be drawn."""
+    codec = trained.codec
     place = codec.index.layout.order.tolist()
     first = min((place[number] for number in drawn - given), default=len(place))
     late = [show(codec.slots[number].path) for number in sorted(given) if place[number] > first]
     if late:
-        told = "the model has learnt to draw in the schema's order alone (hiding.ordered = 1)"
         advice = "Put it first in the schema, or train with --preset default."
-        warnings.warn(f"{told}, and {late[0]} comes after what is to be drawn. {advice}", KBDiskWarning, stacklevel=6)
+        trained.warn_of_order(f", and {late[0]} comes after what is to be drawn. {advice}", stacklevel=6)
 
 
 def _leaves(trained: Trained, found: Class, values: Mapping[Path, Any]) -> dict[Path, Any]:

@@ -30,9 +30,8 @@ def fitted(run: Run, data: Data) -> Run:
     wanted = 1 << max(round(math.log2(TOKENS * entities / tokens)), 0) if entities else LEAST
     batch = run.train.batch or min(max(wanted, LEAST), most, MOST)
     dropout = DROPPED if not run.model.width and entities < FEW else run.model.dropout
-    given = (
-        run.given if len(data.validation) and Given.of(data.codec).told else replace(run.given, share=0.0)
-    )  # or time would go to nobody
+    is_asked = len(data.validation) and Given.of(data.codec).told  # or time would go to nobody
+    given = run.given if is_asked else replace(run.given, share=0.0)
     model, train = replace(run.model, width=width, dropout=dropout), replace(run.train, batch=batch)
     return replace(run, model=model, train=train, given=given)
 

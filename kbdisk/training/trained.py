@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from kbdisk.codec import Codec
 from kbdisk.council import Council
 from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
+from kbdisk.errors import KBDiskWarning
 from kbdisk.graph import Graph
 from kbdisk.guides import Guide, Guided, Opinions
 from kbdisk.memory import Memory, Remembering
@@ -94,6 +96,12 @@ class Trained:
     def only_draws(self) -> bool:
         """Whether it has learnt nothing but to draw entities in the schema's order."""
         return self.run.hiding.ordered == 1
+
+    def warn_of_order(self, what: str, stacklevel: int) -> None:
+        """Where it has learnt nothing but to draw: say so, and what that means for what is asked of it."""
+        if self.only_draws:
+            told = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
+            warnings.warn(f"{told}{what}", KBDiskWarning, stacklevel=stacklevel + 1)
 
     @property
     def device(self) -> torch.device:
