@@ -9,7 +9,7 @@ B entities   T tokens   D of an entity's tokens may be hidden   M of them are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -30,16 +30,22 @@ class Hiding:
     patterns: float = 0.0  # in how many entities what is hidden is what another one of the class does not have
     everything: float = 0.0  # in how many entities: so what little tells is learnt where mostly few are hidden
     nothing: float = 0.0  # in how many entities: so presence is learnt where all that is known is visible, too
-    ordered: float = 0.0  # in how many entities the last by the schema are hidden: those are drawn in its order
+    ordered: float | None = 0.0  # in how many entities the last by the schema are hidden; None: as fits the data
 
     def __post_init__(self) -> None:
         if self.rate not in RATES:
             raise ValueError(f"expected one of {', '.join(RATES)} for rate, got {self.rate!r}")
         for name in ("share", "together", "patterns", "everything", "ordered"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"expected 0 to 1 for {name}, got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"expected 0 to 1 for {name}, got {value!r}")
         if not 0 <= self.nothing < 1:
             raise ValueError(f"expected 0 to below 1 for nothing, got {self.nothing!r}")
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the schema's order is learnt, and entities are drawn in it."""
+        return self.ordered is None or self.ordered > 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,10 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order
     distribution of the whole, so this is the bound for entities of such wholes; and whichever share of entities is
     treated so, a mean of bounds is a bound.
     """
+    if hiding.ordered is None:
+        raise ValueError(
+            "expected a share of entities to be hidden in order; got none, before it was fitted to the data"
+        )
     free = batch.known & ~batch.fixed
     alone = torch.rand(batch.size, generator=generator, device=free.device) >= hiding.together  # (B,)
     whole = torch.where(alone[batch.entity], torch.arange(len(batch), device=free.device), batch.unit)
@@ -81,6 +91,15 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order
         asked, weight = asked & ~spared[batch.entity], weight / (1 - hiding.nothing)
     weight = weight.where(asked, 0)
     return Hidden(batch.seen(batch.known & ~asked), weight > 0, weight)
+
+
+def one_by_one(batch: Batch, order: Tensor) -> Iterator[Hidden]:
+    """Each property in its turn by an order of slots (S,), where those before it are visible: what drawing in it asks."""
+    free = batch.known & ~batch.fixed
+    place, D = placed(batch, free, order[batch.slot], torch.arange(len(batch), device=free.device))
+    for turn in range(int(D.max()) if batch.size else 0):
+        asked = free & (place == turn)
+        yield Hidden(batch.seen(batch.known & ~(free & (place >= turn))), asked, asked.float())
 
 
 def _count(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from toys import batch_of
 
 from kbdisk.batch import Batch
-from kbdisk.hiding import RATES, Hidden, Hiding, hide, paper_weight, shuffled
+from kbdisk.hiding import RATES, Hidden, Hiding, hide, one_by_one, paper_weight, shuffled
 
 APART = Hiding(together=0)
 
@@ -349,6 +349,21 @@ def test_in_order_a_length_is_apart_from_what_stands_in_its_list_and_all_are_hid
     counts = per_entity(batch, hidden.asked).long()
     assert torch.equal(hidden.asked, ORDER[batch.slot] >= 5 - counts[batch.entity])
     assert (counts.bincount(minlength=6)[1:] == 800).all()
+
+
+def test_hiding_that_is_not_fitted_to_the_data_yet_hides_nothing():
+    assert Hiding(ordered=None).is_in_order
+    with pytest.raises(ValueError, match="before it was fitted"):
+        hide(entities(2, 3), Hiding(ordered=None))
+
+
+def test_one_by_one_each_is_asked_for_where_those_before_it_are_visible():
+    known = torch.tensor([True, True, False, True, True]).repeat_interleave(3)
+    batch = entities(3, 5, known=known)
+    turns = list(one_by_one(batch, ORDER))
+    assert [set(batch.slot[hidden.asked].tolist()) for hidden in turns] == [{1}, {3}, {0}, {4}]
+    assert [set(batch.slot[hidden.visible].tolist()) for hidden in turns] == [set(), {1}, {1, 3}, {0, 1, 3}]
+    assert all(torch.equal(hidden.weight, hidden.asked.float()) for hidden in turns)
 
 
 def test_hiding_in_order_wants_an_order():

@@ -58,8 +58,8 @@ class Drawing:
     @property
     def _last(self) -> set[int]:
         """The slots that are drawn once all else is: texts, in the order that the schema's is learnt in."""
-        ordered = self.trained.run.hiding.ordered
-        return {number for number, slot in enumerate(self.codec.slots) if ordered and slot.kind == "text"}
+        in_order = self.trained.run.hiding.is_in_order
+        return {number for number, slot in enumerate(self.codec.slots) if in_order and slot.kind == "text"}
 
     def _draw(self, known: Sequence[Reading], asks: Sequence[set[int]]) -> None:
         """Draw what each is asked for, and know it."""
@@ -82,7 +82,7 @@ class Drawing:
         tokens, run = encoding.tokens().to(self.trained.device), self.trained.run
         batch, order = (
             tokens.batch(torch.arange(len(readings))),
-            tokens.layout.order if run.hiding.ordered else "random",
+            tokens.layout.order if run.hiding.is_in_order else "random",
         )
         with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
             drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=self._said)

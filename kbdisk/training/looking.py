@@ -15,12 +15,13 @@ from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.constants import Constants
 from kbdisk.diffusion import Model, beliefs, score
-from kbdisk.hiding import Hidden, Hiding, hide
+from kbdisk.hiding import Hidden, Hiding, hide, one_by_one
 from kbdisk.marginals import Marginals
 from kbdisk.scoring import cases, score_rows
 from kbdisk.tokens import Tokens, batches
 
 MOST = 2000  # held-out entities in a look
+TURNS = 8000  # in a look at drawing: held-out entities, times the properties that each is asked for in turn
 FEW = 200  # of which answers are measured: finding them takes longer than finding what they cost
 
 
@@ -42,18 +43,25 @@ class Look:
             min(nats, constant.get(slot, math.inf)) * often for slot, (nats, often) in self.by_slot.items()
         ) / max(count, 1)
 
+    def cost_of_drawing(self, balance: Tensor | None) -> float:
+        """The same where entities are drawn: what was learnt by heart is drawn so, and counts in full, by the loss's balance."""
+        count = sum(often for _, often in self.by_slot.values())
+        parts = {slot: 1.0 if balance is None else float(balance[slot]) for slot in self.by_slot}
+        return sum(nats * often / parts[slot] for slot, (nats, often) in self.by_slot.items()) / max(count, 1)
+
 
 @torch.no_grad()
 def look(model: Model, tokens: Tokens, hiding: Hiding, slots: int, seed: int, step: int) -> Look:
-    """Score the held-out entities, hidden as those of training are, always in the same way."""
+    """Score the held-out entities, hidden as those of training are, or as in drawing them; always in the same way."""
     total, sums, counts = 0.0, torch.zeros(slots), torch.zeros(slots)
     seen = 0
-    for batch, hidden in _questions(tokens, hiding, seed):
-        one = score(model, batch, hidden, presence=0.0)
-        total += float(one.nats) * batch.size
+    for batch, several in _questions(tokens, hiding, seed):
         seen += batch.size
-        for whole, part in zip((sums, counts), one.by_slot(batch, slots), strict=True):
-            whole += part.float().cpu()
+        for hidden in several:
+            one = score(model, batch, hidden, presence=0.0)
+            total += float(one.nats) * batch.size
+            for whole, part in zip((sums, counts), one.by_slot(batch, slots), strict=True):
+                whole += part.float().cpu()
     found = counts.nonzero()[:, 0].tolist()
     by_slot = {slot: (float(sums[slot] / counts[slot]), int(counts[slot])) for slot in found}
     return Look(step, total / max(seen, 1), by_slot)
@@ -62,33 +70,38 @@ def look(model: Model, tokens: Tokens, hiding: Hiding, slots: int, seed: int, st
 def constant_nats(codec: Codec, tokens: Tokens, hiding: Hiding, seed: int) -> dict[int, float]:
     """slot -> mean -log p by the constant belief, of what a look asks for."""
     marginals, nats = Marginals(codec), defaultdict[int, list[Tensor]](list)
-    for batch, hidden in _questions(tokens, hiding, seed):
+    for batch, several in _questions(tokens, hiding, seed):
         for kind, (start, end) in batch.spans.items():
-            asked, slots = hidden.asked[start:end], batch.slot[start:end]
-            for slot in slots[asked].unique().tolist():
-                nats[slot].append(marginals.nats(slot, batch.values[kind][asked & (slots == slot)]))
+            slots = batch.slot[start:end]
+            for asked in (hidden.asked[start:end] for hidden in several):
+                for slot in slots[asked].unique().tolist():
+                    nats[slot].append(marginals.nats(slot, batch.values[kind][asked & (slots == slot)]))
     return {slot: float(torch.cat(several).mean()) for slot, several in nats.items()}
 
 
-def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, Hidden]]:
+def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, list[Hidden]]]:
     """What is hidden of the held-out entities, or the first of them: the same at each look."""
+    if hiding.is_in_order:
+        batch = tokens.batch(torch.arange(min(len(tokens), max(TURNS // len(tokens.layout.order), 1))))
+        yield batch, list(one_by_one(batch, tokens.layout.order))
+        return
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
     seen = 0
     for numbers, batch in batches(tokens):
         if seen >= MOST:
             break
         seen += len(numbers)
-        yield batch, hide(batch, hiding, generator, tokens.layout.order)
+        yield batch, [hide(batch, hiding, generator, tokens.layout.order)]
 
 
 @torch.no_grad()
 def measured(
-    model: Model, codec: Codec, constants: Constants, tokens: Tokens, ordered: float, seed: int
+    model: Model, codec: Codec, constants: Constants, tokens: Tokens, hiding: Hiding, seed: int
 ) -> list[dict[str, Any]]:
     """Rows as `scoring` has them: how wrong answers are where some of the other properties are hidden, too; no texts."""
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
     batch = tokens.batch(torch.arange(min(len(tokens), FEW)))
-    hidden = hide(batch, Hiding(ordered=ordered), generator, tokens.layout.order)
+    hidden = hide(batch, Hiding(ordered=hiding.ordered), generator, tokens.layout.order)
     asked = hidden.asked.clone()
     start, end = batch.spans.get("text", (0, 0))
     asked[start:end] = False

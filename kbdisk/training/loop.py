@@ -214,9 +214,7 @@ class Trainer:
         """How wrong the averaged weights' answers are on some of the held-out part, beside the constants."""
         self.network.eval()
         with self.average.applied(), computing(self.config.precision, self.device, self.run.model.width):
-            return measured(
-                self.network, self.codec, self.constants, self.held_out, self.run.hiding.ordered, self.run.seed
-            )
+            return measured(self.network, self.codec, self.constants, self.held_out, self.run.hiding, self.run.seed)
 
     @cached_property
     def constant_nats(self) -> dict[int, float]:
@@ -233,7 +231,8 @@ class Trainer:
         if math.isnan(seen.nats):
             self._stop("loss on the held-out part")
             return
-        cost = seen.cost(self.constant_nats)
+        drawn = self.run.hiding.is_in_order
+        cost = seen.cost_of_drawing(self.balance) if drawn else seen.cost(self.constant_nats)
         if cost < state.best or not state.best_step:
             self._prefer(cost)
         else:

@@ -173,10 +173,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "given": GivenConfig(share=0.03),
         "forest": ForestConfig(share=0.15),
     },
-    # To draw entities, not to complete any: a row's conditionals in one order, and networks enough to average over.
+    # To draw entities: a row's conditionals in one order (of few rows others, too), and networks enough to average over.
     "synthetic": {
         "model": ModelConfig(width=0, dropout=0.05),
-        "hiding": Hiding(rate="few", ordered=1.0),
+        "hiding": Hiding(rate="few", ordered=None),
         "memory": MemoryConfig(nearest=0),
         "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=1200),
     },

@@ -12,6 +12,7 @@ from kbdisk.errors import ConfigError
 LEAST = 0.01  # of the highest rate, at the end
 COOLING = 0.3  # of the steps: the last ones, in which the rate falls evenly
 EVERY = 100  # steps between looks, where it is not known how many there will be
+CHEAP = 10  # looks that are affordable, from which on a few early ones are, too
 LOOKING = 0.2  # of a time budget: what looks take of it at most
 FEWEST, EARLY = 5, 0.1  # steps, and the share of a budget: after these a budget becomes a number of steps early
 UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
@@ -71,9 +72,14 @@ def fall_again(step: int, falls: int, total: int, fewer: int) -> int:
 
 
 def is_look(step: int, total: int | None, evaluations: int) -> bool:
-    """Whether the held-out part is looked at after a step: evenly spread, and after the last one."""
+    """Whether the held-out part is looked at after a step: evenly spread, and after the last one.
+
+    Little data is learnt by heart within the first of many steps: there it is looked at, too, at ever longer intervals.
+    """
     if total is None:
         return step % EVERY == 0
+    if step * evaluations < total and evaluations >= CHEAP:
+        return step % EVERY == 0 and (step // EVERY).bit_count() == 1
     return step * evaluations // total > (step - 1) * evaluations // total
 
 

@@ -10,7 +10,9 @@ import torch
 from models import phones, tiny_run
 
 from kbdisk.errors import TrainingError
-from kbdisk.training import loop
+from kbdisk.hiding import Hiding
+from kbdisk.likelihood import in_order
+from kbdisk.training import looking, loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
 from kbdisk.training.loop import UNWATCHED, Trainer
@@ -95,6 +97,34 @@ def test_what_got_worse_than_a_constant_counts_as_the_constant():
     both = loop.Look(9, 7.0, {0: (5.0, 1), 1: (1.0, 3)})
     assert both.cost({0: 2.0, 1: 4.0}) == (2.0 + 3 * 1.0) / 4
     assert both.cost({0: 6.0, 1: 0.5}) == (5.0 + 3 * 0.5) / 4
+
+
+def test_where_entities_are_drawn_what_is_learnt_by_heart_counts_in_full_by_the_balance():
+    both = loop.Look(9, 7.0, {0: (5.0, 1), 2: (1.0, 3)})
+    assert both.cost_of_drawing(None) == (5.0 + 3 * 1.0) / 4
+    assert both.cost_of_drawing(torch.tensor([2.0, 9.0, 0.5])) == (5.0 / 2 + 3 * 1.0 / 0.5) / 4
+
+
+def test_a_look_at_drawing_costs_what_drawing_in_order_does(data):
+    it = Trainer(data, replace(tiny_run(steps=2), hiding=Hiding(ordered=0.5)), CPU)
+    list(it.steps())
+    seen, held = it.look(), it.held_out
+    batch = held.batch(torch.arange(len(held)))
+    with it.average.applied():
+        exact = -in_order(it.network.eval(), batch, held.layout.order)
+    assert seen.nats == pytest.approx(float(exact.mean()), rel=1e-5)
+    counts = (batch.known & ~batch.fixed).long()
+    asked = torch.zeros(len(data.codec.slots), dtype=torch.long).index_add_(0, batch.slot, counts)
+    assert {slot: often for slot, (_, often) in seen.by_slot.items()} == {
+        slot: often for slot, often in enumerate(asked.tolist()) if often
+    }
+    assert it.state.history[-1]["cost"] == it.look().cost_of_drawing(it.balance)
+
+
+def test_a_look_at_drawing_asks_of_no_more_entities_than_it_has_turns_for(data, monkeypatch):
+    monkeypatch.setattr(looking, "TURNS", len(data.codec.slots))  # one entity
+    it = Trainer(data, replace(tiny_run(steps=1), hiding=Hiding(ordered=1.0)), CPU)
+    assert {often for _, often in it.look().by_slot.values()} == {1}
 
 
 def test_what_a_constant_costs_is_that_of_the_very_values_that_a_look_asks_for(data):

@@ -37,6 +37,11 @@ def test_looks_are_as_many_as_asked_for_evenly_spread_and_the_last_step_has_one(
     assert max(gaps) - min(gaps) <= 1
 
 
+def test_before_the_first_of_far_apart_looks_there_are_early_ones():
+    steps = [step for step in range(1, 20_001) if schedule.is_look(step, 20_000, 20)]
+    assert steps == [100, 200, 400, 800, *range(1000, 20_001, 1000)]
+
+
 def test_without_an_end_a_look_comes_every_so_many_steps():
     assert [step for step in range(1, 301) if schedule.is_look(step, None, 7)] == [100, 200, 300]
 

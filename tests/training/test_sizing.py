@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kbdisk.entity import Entity
+from kbdisk.hiding import Hiding
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Property, of_one_class
@@ -14,7 +15,7 @@ from kbdisk.training import sizing
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
-from kbdisk.training.sizing import fitted
+from kbdisk.training.sizing import fitted, left_open
 
 SCHEMA = of_one_class({("x",): Property(Number())})
 
@@ -31,6 +32,17 @@ def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width,
     assert replace(sized, model=run.model, train=run.train, given=run.given) == run
     assert sized.given.share == 0  # nothing is
     assert sized.model.dropout == (0.3 if entities < 1000 else run.model.dropout)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rows", "share"), [(None, 30, 0.5), (None, 60, 1.0), (0.25, 60, 0.25), (0.0, 30, 0.0)]
+)
+def test_few_rows_are_not_learnt_in_one_order_alone(chosen, rows, share, monkeypatch):
+    monkeypatch.setattr(sizing, "ENOUGH", 50)
+    run = replace(Run.of("synthetic"), hiding=Hiding(ordered=chosen))
+    assert (("hiding", "ordered") in left_open(run)) == (chosen is None)
+    entities = [Entity(str(i), {"x": i}) for i in range(rows + rows // 9)]
+    assert fitted(run, Data.prepare(SCHEMA, entities, run)).hiding.ordered == share
 
 
 def test_a_size_that_was_chosen_stays():
