@@ -45,7 +45,7 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
     "--samples",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Of tabular: rows of each set that is drawn.  [default: 8 times those of train, 20,000 to 100,000]",
+    help="Of tabular: rows of each set that is drawn.  [default: 24 times those of train, 50,000 to 400,000]",
 )
 @click.option(
     "--draws", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Of tabular: sets drawn."

@@ -15,6 +15,7 @@ from kbdisk.bench.base import Options, Teller
 from kbdisk.bench.judge import macro_f1, parameters, r2, scores
 from kbdisk.bench.results import Result, Row
 from kbdisk.bench.synthetic import PUBLISHED, by_column, table_of
+from kbdisk.cli.bench import bench
 from kbdisk.errors import ConfigError, LoadError
 
 TUNED = {"learning_rate": 0.3, "depth": 3, "iterations": 40, "early_stopping_rounds": 10, "od_pval": 0.001}
@@ -161,6 +162,11 @@ def test_rows_of_one_class_are_judged_as_a_constant(folder):
 
 
 @pytest.mark.shared
+def test_the_help_tells_how_many_rows_are_drawn():
+    told = next(one for one in bench.params if one.name == "samples").help
+    assert f"{tabular.TIMES} times those of train, {tabular.LEAST:,} to {tabular.MOST:,}" in told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["diabetes", "abalone"])
 def test_the_judge_of_real_rows_reproduces_what_is_published(data, name):
