@@ -43,12 +43,6 @@ class Look:
             min(nats, constant.get(slot, math.inf)) * often for slot, (nats, often) in self.by_slot.items()
         ) / max(count, 1)
 
-    def cost_of_drawing(self, balance: Tensor | None) -> float:
-        """The same where entities are drawn: what was learnt by heart is drawn so, and counts in full, by the loss's balance."""
-        count = sum(often for _, often in self.by_slot.values())
-        parts = {slot: 1.0 if balance is None else float(balance[slot]) for slot in self.by_slot}
-        return sum(nats * often / parts[slot] for slot, (nats, often) in self.by_slot.items()) / max(count, 1)
-
 
 @torch.no_grad()
 def look(model: Model, tokens: Tokens, hiding: Hiding, slots: int, seed: int, step: int) -> Look:

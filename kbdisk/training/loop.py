@@ -231,8 +231,8 @@ class Trainer:
         if math.isnan(seen.nats):
             self._stop("loss on the held-out part")
             return
-        drawn = self.run.hiding.is_in_order
-        cost = seen.cost_of_drawing(self.balance) if drawn else seen.cost(self.constant_nats)
+        # What is drawn is drawn as it was learnt: there what was learnt by heart counts in full.
+        cost = seen.nats if self.run.hiding.is_in_order else seen.cost(self.constant_nats)
         if cost < state.best or not state.best_step:
             self._prefer(cost)
         else:
