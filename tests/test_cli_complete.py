@@ -454,10 +454,10 @@ def test_without_a_model_one_is_trained_kept_and_used_again_while_all_is_the_sam
     assert not Path("phones.jsonl.kbdisk.training").exists()
 
 
-SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in ("phones.json", "phones.csv")]
+SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in ("phones.json", "phones.csv", "elements.ttl")]
 
 
-@pytest.mark.parametrize("source", ["phones.jsonl", "elements.ttl", *SLOWLY])
+@pytest.mark.parametrize("source", ["phones.jsonl", *SLOWLY])
 def test_what_was_filled_in_place_is_no_reason_to_train_again_and_what_somebody_gave_is(run, place, source):
     if source.startswith("phones"):
         kbdisk.write(kbdisk.load("phones.jsonl"), source, in_place=True)

@@ -126,6 +126,7 @@ def test_a_wide_terminal_has_room_for_all(run, tiny_folder, monkeypatch):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_curve_has_a_line_for_each_baseline(run, tiny_folder):
     _, out, _ = run("evaluate", tiny_folder, PHONES, "--only", "os", "--only", "name", "--curve", "--against", "gbdt")
     lines = [line.split() for line in out.splitlines()[4:10]]

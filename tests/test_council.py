@@ -133,6 +133,7 @@ def test_each_has_its_part_of_the_time_and_a_beginning_of_its_own():
     assert several(tiny_run(seed=7))[0].seed == 7
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
     folder = tmp_path / "m.training"
 

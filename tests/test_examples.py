@@ -39,6 +39,7 @@ def test_a_program_is_short_and_says_how_it_is_run(name):
     assert f"Run: python examples/{name}.py" in text
 
 
+@pytest.mark.slow
 def test_a_graph_is_completed_and_keeps_every_triple(tmp_path, capsys):
     program("complete_rdf").main(str(tmp_path / "completed.ttl"), SOON)
     given, completed = (rdflib.Graph().parse(file) for file in (EXAMPLES / "elements.ttl", tmp_path / "completed.ttl"))
@@ -64,6 +65,7 @@ def test_dicts_are_completed_and_keep_every_value(tmp_path, capsys):
     assert "nokia-8110  launch.month = " in said
 
 
+@pytest.mark.slow
 def test_a_model_is_asked_all_there_is_to_ask(capsys):
     program("api").main(SOON)
     said = capsys.readouterr().out

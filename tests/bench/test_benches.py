@@ -89,6 +89,7 @@ def test_the_curve_says_how_often_it_is_above_the_constant_or_rises(bench, tmp_p
     assert (tmp_path / "out" / "curves-gsm.png").exists()
 
 
+@pytest.mark.slow
 def test_an_ablation_never_looks_at_test(bench):
     status, out, results = bench("ablation", "--only", f"{SAME},no atoms")
     assert status == 0

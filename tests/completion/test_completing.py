@@ -138,8 +138,13 @@ WHOLE = {"year", "month", "day"}
 
 @pytest.mark.parametrize(
     ("fill", "there", "parts"),
-    [("all", {"year"}, WHOLE), ("likely", {"year"}, {"year"}), ("likely", {"year", "month"}, {"year", "month"}), ("likely", WHOLE, WHOLE)],
-)  # fmt: skip
+    [
+        ("all", {"year"}, WHOLE),
+        ("likely", {"year"}, {"year"}),
+        pytest.param("likely", {"year", "month"}, {"year", "month"}, marks=pytest.mark.slow),
+        pytest.param("likely", WHOLE, WHOLE, marks=pytest.mark.slow),
+    ],
+)
 def test_a_date_is_as_precise_as_is_likely_among_the_forms_there_are(things, monkeypatch, fill, there, parts):
     for one in things[::3]:
         one["born"] = {part: one["born"][part] for part in one["born"] if part in there}
