@@ -37,7 +37,7 @@ class Hiding:
             raise ValueError(f"expected one of {', '.join(RATES)} for rate, got {self.rate!r}")
         for name in ("share", "together", "patterns", "everything", "ordered"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
+            if not (name == "ordered" and value is None) and not 0 <= value <= 1:
                 raise ValueError(f"expected 0 to 1 for {name}, got {value!r}")
         if not 0 <= self.nothing < 1:
             raise ValueError(f"expected 0 to below 1 for nothing, got {self.nothing!r}")
@@ -93,13 +93,22 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order
     return Hidden(batch.seen(batch.known & ~asked), weight > 0, weight)
 
 
-def one_by_one(batch: Batch, order: Tensor) -> Iterator[Hidden]:
-    """Each property in its turn by an order of slots (S,), where those before it are visible: what drawing in it asks."""
-    free = batch.known & ~batch.fixed
-    place, D = placed(batch, free, order[batch.slot], torch.arange(len(batch), device=free.device))
-    for turn in range(int(D.max()) if batch.size else 0):
-        asked = free & (place == turn)
-        yield Hidden(batch.seen(batch.known & ~(free & (place >= turn))), asked, asked.float())
+def in_turn(
+    batch: Batch, among: Tensor, order: Tensor, passes: int, generator: Generator | None = None
+) -> Iterator[Hidden]:
+    """One property of each entity in each pass, given those before it by an order of slots (S,): what drawing in it asks.
+
+    Some tokens (T,) are asked for, at places evenly spread over an entity's; with as many passes as it has, each once.
+    Weighed so that the sum of all passes is, on average, what all of them cost.
+    """
+    place, D = placed(batch, among, order[batch.slot], torch.arange(len(batch), device=among.device))
+    start = _parts(D, generator).double().clamp(max=1 - 2**-20)
+    for turn in range(min(passes, int(D.max()) if batch.size else 0)):
+        count = D.clamp(max=passes)  # (B,) of passes that ask something of it
+        due = ((start + turn) * D / count.clamp(min=1)).long().clamp(max=D - 1).where(turn < count, -1)[batch.entity]
+        asked = among & (place == due)
+        visible = batch.seen(batch.known & ~(among & (place >= due)))
+        yield Hidden(visible, asked, (D / count.clamp(min=1))[batch.entity] * asked)
 
 
 def _count(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:

@@ -7,11 +7,13 @@ from math import comb
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import integrate, stats
 from toys import batch_of
 
 from kbdisk.batch import Batch
-from kbdisk.hiding import RATES, Hidden, Hiding, hide, one_by_one, paper_weight, shuffled
+from kbdisk.hiding import RATES, Hidden, Hiding, hide, in_turn, paper_weight, shuffled
 
 APART = Hiding(together=0)
 
@@ -357,13 +359,38 @@ def test_hiding_that_is_not_fitted_to_the_data_yet_hides_nothing():
         hide(entities(2, 3), Hiding(ordered=None))
 
 
-def test_one_by_one_each_is_asked_for_where_those_before_it_are_visible():
+def test_in_turn_each_is_asked_for_where_those_before_it_are_visible():
     known = torch.tensor([True, True, False, True, True]).repeat_interleave(3)
     batch = entities(3, 5, known=known)
-    turns = list(one_by_one(batch, ORDER))
+    turns = list(in_turn(batch, known, ORDER, passes=9))
     assert [set(batch.slot[hidden.asked].tolist()) for hidden in turns] == [{1}, {3}, {0}, {4}]
     assert [set(batch.slot[hidden.visible].tolist()) for hidden in turns] == [set(), {1}, {1, 3}, {0, 1, 3}]
     assert all(torch.equal(hidden.weight, hidden.asked.float()) for hidden in turns)
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 10**6))
+def test_in_fewer_passes_than_an_entity_has_properties_all_come_up_as_often_on_average(D, passes, seed):
+    batch = entities(360, D)
+    generator = torch.Generator().manual_seed(seed)
+    turns = list(in_turn(batch, batch.known, torch.arange(D), passes, generator))
+    assert len(turns) == min(D, passes)
+    asked = torch.stack([hidden.asked for hidden in turns])  # (K, T)
+    assert asked.sum(0).max() == 1
+    assert all((per_entity(batch, one) == 1).all() for one in asked)
+    counts = torch.zeros(D).index_add_(0, batch.slot, asked.sum(0).float())
+    assert torch.allclose(counts, torch.full((D,), 360 * len(turns) / D), atol=2)  # starts are dealt out evenly
+    assert float(sum(hidden.weight.sum() for hidden in turns)) == pytest.approx(360 * D)
+    for hidden in turns:
+        own = torch.zeros(360, dtype=torch.long).index_put((batch.entity[hidden.asked],), batch.slot[hidden.asked])
+        assert torch.equal(hidden.visible, batch.slot < own[batch.entity])
+
+
+def test_in_turn_entities_that_have_less_are_asked_in_fewer_passes():
+    known = ~((torch.arange(4).repeat(3) > 0) & (torch.arange(3).repeat_interleave(4) > 0))  # 3, 1, 1, 1
+    batch = entities(4, 3, known=known)
+    turns = list(in_turn(batch, batch.known, torch.arange(3), 2))
+    assert [per_entity(batch, hidden.asked).tolist() for hidden in turns] == [[1, 1, 1, 1], [1, 0, 0, 0]]
+    assert per_entity(batch, sum(hidden.weight for hidden in turns)).tolist() == [3, 1, 1, 1]
 
 
 def test_hiding_in_order_wants_an_order():

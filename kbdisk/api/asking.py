@@ -36,11 +36,11 @@ def log_probs(
 ) -> np.ndarray[Any, Any]:
     """(N,) in nats: exact where an entity has few values, else a lower bound, a mean over so many orders.
 
-    Of a model that has learnt one order alone: exact in that, as its networks draw, each its share.
+    Of a model that draws in the schema's order: exact in that, as its networks draw, each its share.
     """
     generator = torch.Generator(trained.device).manual_seed(seed)
     tokens = trained.encode(entities, graph=graph)
-    if trained.only_draws:
+    if trained.run.hiding.is_in_order:
         several = [
             torch.stack([in_order(one.network, batch, tokens.layout.order) for one in trained.members])
             for _, batch in batches(tokens)

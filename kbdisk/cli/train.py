@@ -40,7 +40,7 @@ SHOWN = 10  # things left out, or skipped, that are named
     default="default",
     show_default=True,
     help="What is trained, and how long: fast for a minute, default a quarter of an hour, best an hour; synthetic for 20 "
-    "minutes, to draw by `kbdisk sample` and not to complete; paper as it was published.",
+    "minutes, to draw by `kbdisk sample` rather than to complete; paper as it was published.",
 )
 @click.option("--budget", metavar="TIME", help="Longest time that training takes, such as 90s, 10m or 2h.")
 @click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset.")

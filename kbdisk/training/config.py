@@ -32,7 +32,7 @@ class TrainConfig:
     clip: float = 1.0  # the gradient's longest length
     course: str = "cosine"  # of the rate; or "plateau": stays until the held-out part gets no better, then falls
     tired: int = 3  # looks without getting better, after which it falls
-    evaluations: int = 20  # how often the held-out part is looked at
+    evaluations: int = 20  # how often the held-out part is looked at, but for early looks
     patience: int = 6  # looks without getting better before it stops
     validation: float = 0.1  # share of the entities that are held out
     absent: int = 2  # absent properties drawn of each entity, to learn presence by

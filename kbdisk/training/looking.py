@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,13 @@ from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.constants import Constants
 from kbdisk.diffusion import Model, beliefs, score
-from kbdisk.hiding import Hidden, Hiding, hide, one_by_one
+from kbdisk.hiding import Hidden, Hiding, hide, in_turn
 from kbdisk.marginals import Marginals
 from kbdisk.scoring import cases, score_rows
 from kbdisk.tokens import Tokens, batches
 
 MOST = 2000  # held-out entities in a look
-TURNS = 8000  # in a look at drawing: held-out entities, times the properties that each is asked for in turn
+READ = 1 << 17  # tokens in a look at drawing, each counted as often as it is read
 FEW = 200  # of which answers are measured: finding them takes longer than finding what they cost
 
 
@@ -30,7 +30,7 @@ class Look:
     """What the held-out part costs."""
 
     step: int
-    nats: float  # per entity, the bound
+    nats: float  # per entity: the bound, or where entities are drawn in order what drawing them costs, but for texts
     by_slot: dict[int, tuple[float, int]]  # slot -> mean -log p where hidden, and how often it was
 
     def cost(self, constant: Mapping[int, float]) -> float:
@@ -65,27 +65,36 @@ def constant_nats(codec: Codec, tokens: Tokens, hiding: Hiding, seed: int) -> di
     """slot -> mean -log p by the constant belief, of what a look asks for."""
     marginals, nats = Marginals(codec), defaultdict[int, list[Tensor]](list)
     for batch, several in _questions(tokens, hiding, seed):
-        for kind, (start, end) in batch.spans.items():
-            slots = batch.slot[start:end]
-            for asked in (hidden.asked[start:end] for hidden in several):
+        for hidden in several:
+            for kind, (start, end) in batch.spans.items():
+                asked, slots = hidden.asked[start:end], batch.slot[start:end]
                 for slot in slots[asked].unique().tolist():
                     nats[slot].append(marginals.nats(slot, batch.values[kind][asked & (slots == slot)]))
     return {slot: float(torch.cat(several).mean()) for slot, several in nats.items()}
 
 
-def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, list[Hidden]]]:
+def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, Iterable[Hidden]]]:
     """What is hidden of the held-out entities, or the first of them: the same at each look."""
-    if hiding.is_in_order:
-        batch = tokens.batch(torch.arange(min(len(tokens), max(TURNS // len(tokens.layout.order), 1))))
-        yield batch, list(one_by_one(batch, tokens.layout.order))
-        return
-    generator = torch.Generator(tokens.slot.device).manual_seed(seed)
+    generator, order = torch.Generator(tokens.slot.device).manual_seed(seed), tokens.layout.order
+    passes = max(READ * len(tokens) // (min(len(tokens), MOST) * max(len(tokens.slot), 1)), 1) if len(tokens) else 0
     seen = 0
     for numbers, batch in batches(tokens):
         if seen >= MOST:
             break
         seen += len(numbers)
-        yield batch, [hide(batch, hiding, generator, tokens.layout.order)]
+        if hiding.is_in_order:
+            yield batch, in_turn(batch, _drawn(batch), order, passes, generator)
+        else:
+            yield batch, [hide(batch, hiding, generator, order)]
+
+
+def _drawn(batch: Batch) -> Tensor:
+    """(T,) what is drawn of entities: no texts, which come last and only where they are wanted, unless there is nothing else."""
+    free = batch.known & ~batch.fixed
+    start, end = batch.spans.get("text", (0, 0))
+    others = free.clone()
+    others[start:end] = False
+    return others if others.any() else free
 
 
 @torch.no_grad()

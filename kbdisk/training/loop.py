@@ -199,7 +199,9 @@ class Trainer:
         state, ahead = self.state, self.ahead
         if not len(self.held_out) or (ahead is None and self.config.seconds is not None):
             return None
-        return self.look() if schedule.is_look(state.step, ahead, state.evaluations) else None
+        # What is drawn is learnt by heart soon where there is little of it.
+        early = self.run.hiding.is_in_order
+        return self.look() if schedule.is_look(state.step, ahead, state.evaluations, early) else None
 
     def look(self) -> Look:
         """What the held-out part costs with the averaged weights."""
@@ -239,7 +241,7 @@ class Trainer:
             state.worse += 1
             self._cool()
         state.history.append(
-            {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats), "cost": cost}
+            {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats), "cost": finite(cost)}
         )
 
     def _cool(self) -> None:
@@ -255,7 +257,10 @@ class Trainer:
         state, budget = self.state, self.config.seconds
         if budget is None or state.total is None or state.stopped:
             return
-        left = schedule.affordable_steps(state.history, budget - state.spare - state.seconds)
+        even = [
+            one for one in state.history if not schedule.is_early(one["step"], state.total, state.evaluations)
+        ]  # early looks are close together, and would count as if all were so
+        left = schedule.affordable_steps(even, budget - state.spare - state.seconds)
         if left is not None and state.step + left < state.total:
             fewer = state.step + left
             if self.config.course == "plateau":

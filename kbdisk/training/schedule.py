@@ -71,16 +71,21 @@ def fall_again(step: int, falls: int, total: int, fewer: int) -> int:
     return max(round((step - (1 - left) * fewer) / left), 1) if left > 0 else falls
 
 
-def is_look(step: int, total: int | None, evaluations: int) -> bool:
+def is_look(step: int, total: int | None, evaluations: int, early: bool = False) -> bool:
     """Whether the held-out part is looked at after a step: evenly spread, and after the last one.
 
-    Little data is learnt by heart within the first of many steps: there it is looked at, too, at ever longer intervals.
+    `early`: within the first of many steps, too, at ever longer intervals, where looks are cheap.
     """
     if total is None:
         return step % EVERY == 0
-    if step * evaluations < total and evaluations >= CHEAP:
-        return step % EVERY == 0 and (step // EVERY).bit_count() == 1
+    if is_early(step, total, evaluations):
+        return early and evaluations >= CHEAP and step % EVERY == 0 and (step // EVERY).bit_count() == 1
     return step * evaluations // total > (step - 1) * evaluations // total
+
+
+def is_early(step: int, total: int, evaluations: int) -> bool:
+    """Whether a step is before the first of evenly spread looks."""
+    return step * evaluations < total
 
 
 def affordable(seconds: float, look: float, evaluations: int) -> int:

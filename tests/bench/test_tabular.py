@@ -161,12 +161,12 @@ def test_rows_of_one_class_are_judged_as_a_constant(folder):
     assert scores(table, rows, tuned, [0, 1]) == pytest.approx([alone, alone])
 
 
-@pytest.mark.shared
 def test_the_help_tells_how_many_rows_are_drawn():
     told = next(one for one in bench.params if one.name == "samples").help
     assert f"{tabular.TIMES} times those of train, {tabular.LEAST:,} to {tabular.MOST:,}" in told
 
 
+@pytest.mark.shared
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["diabetes", "abalone"])
 def test_the_judge_of_real_rows_reproduces_what_is_published(data, name):

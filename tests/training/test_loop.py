@@ -9,9 +9,12 @@ import pytest
 import torch
 from models import phones, tiny_run
 
+from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.hiding import Hiding
 from kbdisk.likelihood import in_order
+from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.schema import Property, of_one_class
 from kbdisk.training import looking, loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
@@ -99,26 +102,50 @@ def test_what_got_worse_than_a_constant_counts_as_the_constant():
     assert both.cost({0: 6.0, 1: 0.5}) == (5.0 + 3 * 0.5) / 4
 
 
-def test_a_look_at_drawing_costs_what_drawing_in_order_does(data):
-    it = Trainer(data, replace(tiny_run(steps=2), hiding=Hiding(ordered=0.5)), CPU)
+def drawing(ordered: float = 0.5, texts: bool = False, **choices) -> Trainer:
+    """Of entities that are drawn in order, with texts or without."""
+    leaves = {"x": Number(), "kind": Category(), "y": Number()} | ({"name": Text()} if texts else {})
+    known = [
+        Entity(f"{n}", {"x": n / 7, "kind": "ab"[n % 2], "y": n % 5 + 0.5} | ({"name": f"it {n}"} if texts else {}))
+        for n in range(60)
+    ]
+    run = replace(tiny_run(validation=0.3, **choices), hiding=Hiding(ordered=ordered))
+    return Trainer(
+        Data.prepare(of_one_class({(one,): Property(leaf) for one, leaf in leaves.items()}), known, run), run, CPU
+    )
+
+
+def test_a_look_at_drawing_costs_what_drawing_in_order_does():
+    it = drawing(steps=2)
     list(it.steps())
     seen, held = it.look(), it.held_out
-    batch = held.batch(torch.arange(len(held)))
     with it.average.applied():
-        exact = -in_order(it.network.eval(), batch, held.layout.order)
+        exact = -in_order(it.network.eval(), held.batch(torch.arange(len(held))), held.layout.order)
     assert seen.nats == pytest.approx(float(exact.mean()), rel=1e-5)
-    counts = (batch.known & ~batch.fixed).long()
-    asked = torch.zeros(len(data.codec.slots), dtype=torch.long).index_add_(0, batch.slot, counts)
-    assert {slot: often for slot, (_, often) in seen.by_slot.items()} == {
-        slot: often for slot, often in enumerate(asked.tolist()) if often
-    }
-    assert it.state.history[-1]["cost"] == seen.nats > seen.cost(dict.fromkeys(seen.by_slot, 0.1))  # counted in full
+    assert [often for _, often in seen.by_slot.values()] == [18] * 3
+    assert it.state.history[-1]["cost"] == seen.nats  # counted in full, whatever a constant costs
 
 
-def test_a_look_at_drawing_asks_of_no_more_entities_than_it_has_turns_for(data, monkeypatch):
-    monkeypatch.setattr(looking, "TURNS", len(data.codec.slots))  # one entity
-    it = Trainer(data, replace(tiny_run(steps=1), hiding=Hiding(ordered=1.0)), CPU)
-    assert {often for _, often in it.look().by_slot.values()} == {1}
+def test_a_look_at_drawing_reads_no_more_than_so_many_tokens_and_asks_of_all_entities(monkeypatch):
+    monkeypatch.setattr(looking, "READ", 2 * 18 * 3)  # of 18 entities, of three properties, twice
+    seen = drawing(ordered=1.0, steps=1).look()
+    assert sum(often for _, often in seen.by_slot.values()) == 2 * 18
+    assert len(seen.by_slot) == 3
+
+
+def test_a_look_at_drawing_leaves_texts_out(monkeypatch):
+    it = drawing(texts=True, steps=1)
+    assert {it.codec.slots[slot].kind for slot in it.look().by_slot} == {"number", "category"}
+
+
+def test_looks_that_come_early_do_not_make_all_seem_as_slow(monkeypatch):
+    clock = Clock(monkeypatch, step=0.01, look=1.0)
+    it = drawing(seconds=300.0, steps=None, patience=99, evaluations=20)
+    for _ in it.steps():
+        pass
+    early = [one["step"] for one in it.state.history if one["step"] * 20 < it.state.step]
+    assert early == [100, 200, 400, 800]
+    assert clock.now == pytest.approx(300, rel=0.07)
 
 
 def test_what_a_constant_costs_is_that_of_the_very_values_that_a_look_asks_for(data):

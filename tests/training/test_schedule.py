@@ -37,9 +37,10 @@ def test_looks_are_as_many_as_asked_for_evenly_spread_and_the_last_step_has_one(
     assert max(gaps) - min(gaps) <= 1
 
 
-def test_before_the_first_of_far_apart_looks_there_are_early_ones():
-    steps = [step for step in range(1, 20_001) if schedule.is_look(step, 20_000, 20)]
-    assert steps == [100, 200, 400, 800, *range(1000, 20_001, 1000)]
+def test_before_the_first_of_far_apart_looks_there_are_early_ones_where_they_are_wanted_and_cheap():
+    for evaluations, early, first in ((20, True, [100, 200, 400, 800]), (20, False, []), (8, True, [])):
+        steps = [step for step in range(1, 20_001) if schedule.is_look(step, 20_000, evaluations, early)]
+        assert steps == [*first, *range(20_000 // evaluations, 20_001, 20_000 // evaluations)]
 
 
 def test_without_an_end_a_look_comes_every_so_many_steps():
