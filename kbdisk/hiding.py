@@ -103,12 +103,13 @@ def in_turn(
     """
     place, D = placed(batch, among, order[batch.slot], torch.arange(len(batch), device=among.device))
     start = _parts(D, generator).double().clamp(max=1 - 2**-20)
-    for turn in range(min(passes, int(D.max()) if batch.size else 0)):
-        count = D.clamp(max=passes)  # (B,) of passes that ask something of it
+    count = D.clamp(max=passes)  # (B,) of passes that ask something of it
+    each = (D / count.clamp(min=1))[batch.entity]
+    for turn in range(int(count.max()) if batch.size else 0):
         due = ((start + turn) * D / count.clamp(min=1)).long().clamp(max=D - 1).where(turn < count, -1)[batch.entity]
         asked = among & (place == due)
         visible = batch.seen(batch.known & ~(among & (place >= due)))
-        yield Hidden(visible, asked, (D / count.clamp(min=1))[batch.entity] * asked)
+        yield Hidden(visible, asked, each * asked)
 
 
 def _count(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:

@@ -76,7 +76,7 @@ def constant_nats(codec: Codec, tokens: Tokens, hiding: Hiding, seed: int) -> di
 def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, Iterable[Hidden]]]:
     """What is hidden of the held-out entities, or the first of them: the same at each look."""
     generator, order = torch.Generator(tokens.slot.device).manual_seed(seed), tokens.layout.order
-    passes = max(READ * len(tokens) // (min(len(tokens), MOST) * max(len(tokens.slot), 1)), 1) if len(tokens) else 0
+    passes = max(READ * len(tokens) // max(min(len(tokens), MOST) * len(tokens.slot), 1), 1)
     seen = 0
     for numbers, batch in batches(tokens):
         if seen >= MOST:
@@ -91,10 +91,16 @@ def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batc
 def _drawn(batch: Batch) -> Tensor:
     """(T,) what is drawn of entities: no texts, which come last and only where they are wanted, unless there is nothing else."""
     free = batch.known & ~batch.fixed
-    start, end = batch.spans.get("text", (0, 0))
-    others = free.clone()
-    others[start:end] = False
+    others = _without_texts(batch, free)
     return others if others.any() else free
+
+
+def _without_texts(batch: Batch, some: Tensor) -> Tensor:
+    """Those of some tokens (T,) that are no texts."""
+    start, end = batch.spans.get("text", (0, 0))
+    others = some.clone()
+    others[start:end] = False
+    return others
 
 
 @torch.no_grad()
@@ -105,8 +111,6 @@ def measured(
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
     batch = tokens.batch(torch.arange(min(len(tokens), FEW)))
     hidden = hide(batch, Hiding(ordered=hiding.ordered), generator, tokens.layout.order)
-    asked = hidden.asked.clone()
-    start, end = batch.spans.get("text", (0, 0))
-    asked[start:end] = False
+    asked = _without_texts(batch, hidden.asked)
     found = cases(codec, Marginals(codec), batch, beliefs(model, batch, asked, hidden.visible))
     return score_rows(codec, constants, found)

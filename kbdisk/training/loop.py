@@ -257,9 +257,8 @@ class Trainer:
         state, budget = self.state, self.config.seconds
         if budget is None or state.total is None or state.stopped:
             return
-        even = [
-            one for one in state.history if not schedule.is_early(one["step"], state.total, state.evaluations)
-        ]  # early looks are close together, and would count as if all were so
+        # Early looks are close together, and steps would seem slow by them.
+        even = [one for one in state.history if not schedule.is_early(one["step"], state.total, state.evaluations)]
         left = schedule.affordable_steps(even, budget - state.spare - state.seconds)
         if left is not None and state.step + left < state.total:
             fewer = state.step + left

@@ -22,10 +22,8 @@ TOKENS = 8000  # in a step, about
 SHARE = 1 / 4  # of the entities in a batch, at most
 FEW, DROPPED = 1000, 0.3  # entities below which what is dropped is more than is usual, and how much
 LEAST, MOST = 64, 512  # entities in a batch
-ENOUGH, PART = (
-    10_000,
-    0.5,
-)  # entities from which on one order is all that is learnt, and what part of them where there are fewer
+ENOUGH = 10_000  # entities from which on one order is all that is learnt
+PART = 0.5  # of the entities: those that are learnt in it where there are fewer
 
 
 def fitted(run: Run, data: Data) -> Run:

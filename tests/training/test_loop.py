@@ -133,7 +133,7 @@ def test_a_look_at_drawing_reads_no_more_than_so_many_tokens_and_asks_of_all_ent
     assert len(seen.by_slot) == 3
 
 
-def test_a_look_at_drawing_leaves_texts_out(monkeypatch):
+def test_a_look_at_drawing_leaves_texts_out():
     it = drawing(texts=True, steps=1)
     assert {it.codec.slots[slot].kind for slot in it.look().by_slot} == {"number", "category"}
 
