@@ -58,6 +58,11 @@ class Batch:
         lacking = self.needs[~visible[self.needs[:, 1]], 0]
         return visible.index_fill(0, lacking, False)
 
+    def without(self, kind: str, some: Tensor) -> Tensor:
+        """Those of some tokens (T,) that are not of a kind."""
+        start, end = self.spans.get(kind, (0, 0))
+        return some.index_fill(0, torch.arange(start, end, device=some.device), False)
+
     def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:
         """Itself with these codes at some of a kind's tokens (indices within the kind), now known."""
         old = self.values[kind]

@@ -99,7 +99,8 @@ def in_turn(
     """One property of each entity in each pass, given those before it by an order of slots (S,): what drawing in it asks.
 
     Some tokens (T,) are asked for, at places evenly spread over an entity's; with as many passes as it has, each once.
-    Weighed so that the sum of all passes is, on average, what all of them cost.
+    Of the others nothing is visible but what is never hidden. Weighed so that the sum of all passes is, on average, what
+    all of them cost.
     """
     place, D = placed(batch, among, order[batch.slot], torch.arange(len(batch), device=among.device))
     start = _parts(D, generator).double().clamp(max=1 - 2**-20)
@@ -108,7 +109,7 @@ def in_turn(
     for turn in range(int(count.max()) if batch.size else 0):
         due = ((start + turn) * D / count.clamp(min=1)).long().clamp(max=D - 1).where(turn < count, -1)[batch.entity]
         asked = among & (place == due)
-        visible = batch.seen(batch.known & ~(among & (place >= due)))
+        visible = batch.seen(batch.known & (batch.fixed | among & (place < due)))
         yield Hidden(visible, asked, each * asked)
 
 

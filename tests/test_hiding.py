@@ -393,6 +393,14 @@ def test_in_turn_entities_that_have_less_are_asked_in_fewer_passes():
     assert per_entity(batch, sum(hidden.weight for hidden in turns)).tolist() == [3, 1, 1, 1]
 
 
+def test_in_turn_nothing_is_visible_of_what_is_not_among_it_but_what_is_never_hidden():
+    batch = entities(3, 4)
+    fixed, among = batch.slot == 3, batch.slot < 2
+    turns = list(in_turn(replace(batch, fixed=fixed), among, torch.arange(4), 9))
+    assert [set(batch.slot[hidden.asked].tolist()) for hidden in turns] == [{0}, {1}]
+    assert [set(batch.slot[hidden.visible].tolist()) for hidden in turns] == [{3}, {0, 3}]
+
+
 def test_hiding_in_order_wants_an_order():
     with pytest.raises(ValueError, match="expected the order of slots"):
         hide(entities(2, 3), Hiding(ordered=0.5))

@@ -91,16 +91,8 @@ def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batc
 def _drawn(batch: Batch) -> Tensor:
     """(T,) what is drawn of entities: no texts, which come last and only where they are wanted, unless there is nothing else."""
     free = batch.known & ~batch.fixed
-    others = _without_texts(batch, free)
+    others = batch.without("text", free)
     return others if others.any() else free
-
-
-def _without_texts(batch: Batch, some: Tensor) -> Tensor:
-    """Those of some tokens (T,) that are no texts."""
-    start, end = batch.spans.get("text", (0, 0))
-    others = some.clone()
-    others[start:end] = False
-    return others
 
 
 @torch.no_grad()
@@ -111,6 +103,6 @@ def measured(
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
     batch = tokens.batch(torch.arange(min(len(tokens), FEW)))
     hidden = hide(batch, Hiding(ordered=hiding.ordered), generator, tokens.layout.order)
-    asked = _without_texts(batch, hidden.asked)
+    asked = batch.without("text", hidden.asked)
     found = cases(codec, Marginals(codec), batch, beliefs(model, batch, asked, hidden.visible))
     return score_rows(codec, constants, found)
