@@ -9,30 +9,27 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from kbdisk.codec import Codec
-from kbdisk.constants import Constants
 from kbdisk.diffusion import Loss, loss
 from kbdisk.memory import Memory, remember
 from kbdisk.memory.learning import seconds as remembering
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.randomness import drawing_from, mixed
-from kbdisk.tokens import Tokens
 from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
-from kbdisk.training.looking import Look, constant_nats, look, measured
+from kbdisk.training.looking import Look
 from kbdisk.training.optimizer import optimizer
 from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
+from kbdisk.training.watching import Watching
 
 KEPT = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
@@ -54,7 +51,7 @@ class Trainer:
 
     def __init__(self, data: Data, run: Run, device: torch.device) -> None:
         self.config, self.run, self.device = run.train, run, device
-        self.codec, self.training = data.codec, data.training
+        self.codec = data.codec
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
         network, grown = build(data.codec, run)
         self.network = network.to(device)
@@ -62,6 +59,7 @@ class Trainer:
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
         self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1)
         self.average = Average(self.network, self.config.smoothing)
+        self.watching = Watching(self.network, self.average, data.codec, data.training, self.held_out, run, device)
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]
         self.balance = self._balance() if self.config.balance else None
         values = run.memory.values if self.config.seconds is None else None
@@ -145,7 +143,7 @@ class Trainer:
             if seen is not None:
                 self._judge(seen)
                 self._hurry()
-            measure = self.measure if seen and not state.stopped else None
+            measure = self.watching.measure if seen and not state.stopped else None
             yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
 
     @property
@@ -174,7 +172,7 @@ class Trainer:
         if not schedule.is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed):
             return
         begun = time.monotonic()
-        self.look()
+        self.watching.look(state.step)
         taken = time.monotonic() - begun
         state.evaluations = schedule.affordable(config.seconds, taken, config.evaluations)
         spent = state.seconds + seconds + taken
@@ -201,40 +199,15 @@ class Trainer:
             return None
         # What is drawn is learnt by heart soon where there is little of it.
         early = self.run.hiding.is_in_order
-        return self.look() if schedule.is_look(state.step, ahead, state.evaluations, early) else None
-
-    def look(self) -> Look:
-        """What the held-out part costs with the averaged weights."""
-        return self._looked(self.held_out)
-
-    def _looked(self, tokens: Tokens) -> Look:
-        self.network.eval()
-        with self.average.applied(), computing(self.config.precision, self.device, self.run.model.width):
-            return look(self.network, tokens, self.run.hiding, len(self.codec.slots), self.run.seed, self.state.step)
-
-    def measure(self) -> list[dict[str, Any]]:
-        """How wrong the averaged weights' answers are on some of the held-out part, beside the constants."""
-        self.network.eval()
-        with self.average.applied(), computing(self.config.precision, self.device, self.run.model.width):
-            return measured(self.network, self.codec, self.constants, self.held_out, self.run.hiding, self.run.seed)
-
-    @cached_property
-    def constant_nats(self) -> dict[int, float]:
-        """What each property's values cost in a look where nothing but the property is known."""
-        return constant_nats(self.codec, self.held_out, self.run.hiding, self.run.seed)
-
-    @cached_property
-    def constants(self) -> Constants:
-        """What is best said to everybody."""
-        return Constants.fit(self.codec, self.training)
+        due = schedule.is_look(state.step, ahead, state.evaluations, early)
+        return self.watching.look(state.step) if due else None
 
     def _judge(self, seen: Look) -> None:
         state = self.state
         if math.isnan(seen.nats):
             self._stop("loss on the held-out part")
             return
-        # What is drawn is drawn as it was learnt: there what was learnt by heart counts in full.
-        cost = seen.nats if self.run.hiding.is_in_order else seen.cost(self.constant_nats)
+        cost = self.watching.cost(seen)
         if cost < state.best or not state.best_step:
             self._prefer(cost)
         else:
@@ -276,7 +249,7 @@ class Trainer:
         state = self.state
         state.stopped = f"expected a {what} that is a number, got none after step {state.step:,}"
         if not state.best_step and state.step:
-            nats = self._looked(self.held_out if len(self.held_out) else self.tokens).nats
+            nats = self.watching.look(state.step, self.held_out if len(self.held_out) else self.tokens).nats
             if math.isfinite(nats):
                 self._prefer(nats)
 

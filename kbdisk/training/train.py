@@ -191,5 +191,5 @@ def _record(trainers: Sequence[Trainer], data: Data, source: Mapping[str, Any]) 
         list(data.training.ids),
         state.history,
         facts=facts,
-        constants=trainer.constants.to_json(),
+        constants=trainer.watching.constants.to_json(),
     )
