@@ -178,7 +178,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": ModelConfig(width=0, dropout=0.05),
         "hiding": Hiding(rate="few", ordered=None),
         "memory": MemoryConfig(nearest=0),
-        "train": TrainConfig(members=8, batch=0, rate=3e-3, course="plateau", seconds=1200),
+        "train": TrainConfig(members=4, more=4, batch=0, rate=3e-3, course="plateau", seconds=1200),
     },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
     # 50 components, untied. The loss, the masks and the blocks as in its code; nothing that it does not have.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path as FilePath
@@ -60,10 +60,11 @@ def train(
     """
     data = Data.prepare(schema, entities, run, held_out)
     run = fitted(run, data)
-    trainers, members = [], []
+    trainers: list[Trainer] = []
+    members = []
     with torch.random.fork_rng():
-        for number, own in enumerate(runs := several(run)):
-            watching = partial(_watched, watch, (number + 1, len(runs)))
+        for number, (own, count) in enumerate(_every(run, trainers)):
+            watching = partial(_watched, watch, (number + 1, count))
             trainer = Trainer(data, own, device)
             if checkpoint is None:
                 _go(trainer, watching)
@@ -114,17 +115,38 @@ def _guide(
     return guide
 
 
+def _every(run: Run, trainers: Sequence[Trainer]) -> Iterator[tuple[Run, int]]:
+    """A run for each network, and how many there are as far as is known; `trainers` are those of the ones before."""
+    runs = several(run)
+    yield from ((own, len(runs)) for own in runs)
+    while (own := another(run, [one.state.seconds for one in trainers])) is not None:
+        yield own, len(trainers) + 1
+
+
 def several(run: Run) -> list[Run]:
     """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short."""
-    count, seconds = run.train.members, run.train.seconds
+    count, seconds = run.train.members, _seconds(run)
     if seconds is not None:
-        seconds *= 1 - run.guiding
         count = min(count, max(int(seconds / SHORTEST), 1))
-    train = replace(run.train, seconds=None if seconds is None else seconds / count)
-    return [
-        replace(run, seed=run.seed if number == 0 else mixed(run.seed, number, APART), train=train)
-        for number in range(count)
-    ]
+    return [_own(run, number, None if seconds is None else seconds / count) for number in range(count)]
+
+
+def another(run: Run, spent: Sequence[float]) -> Run | None:
+    """A run for one network more, where those before it took so many seconds each, and as long as any is left."""
+    seconds, most = _seconds(run), run.train.members + run.train.more
+    if seconds is None or len(spent) >= most or seconds - sum(spent) < max(spent):
+        return None
+    return _own(run, len(spent), seconds - sum(spent))
+
+
+def _seconds(run: Run) -> float | None:
+    """What networks have of a time budget."""
+    return None if run.train.seconds is None else run.train.seconds * (1 - run.guiding)
+
+
+def _own(run: Run, number: int, seconds: float | None) -> Run:
+    seed = run.seed if number == 0 else mixed(run.seed, number, APART)
+    return replace(run, seed=seed, train=replace(run.train, seconds=seconds))
 
 
 def _watched(watch: Watch, member: tuple[int, int], progress: Progress) -> None:
