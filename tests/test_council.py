@@ -19,8 +19,9 @@ from kbdisk.likelihood import log_prob
 from kbdisk.sampling import sample
 from kbdisk.training import checkpoint
 from kbdisk.training.folder import open_folder, save
+from kbdisk.training.members import another, several
 from kbdisk.training.state import Progress
-from kbdisk.training.train import another, several, train
+from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
 
 CPU = torch.device("cpu")
@@ -136,21 +137,23 @@ def test_each_has_its_part_of_the_time_and_a_beginning_of_its_own():
 def test_where_networks_are_done_before_their_time_there_are_more():
     run = tiny_run(members=2, more=2, seconds=1000.0)
     third = another(run, [100.0, 120.0])
-    assert third.train.seconds == 780.0
+    assert third.train.seconds == 500.0
     assert third.seed not in {one.seed for one in several(run)}
-    assert another(run, [100.0, 120.0, 90.0]).train.seconds == 690.0
+    assert another(run, [100.0, 120.0, 90.0]).train.seconds == 500.0
     assert another(run, [100.0, 120.0, 90.0, 80.0]) is None  # as many as there may be
-    assert another(run, [500.0, 400.0]) is None  # no time for one as long as the longest
+    assert another(run, [450.0, 60.0]) is None  # there is no time for a whole one
+    assert another(run, [450.0, 60.0], kept=True).train.seconds == 500.0  # but it was begun
     assert another(tiny_run(members=2, more=2), [1.0, 1.0]) is None  # no budget, of which anything could be left
-    assert another(tiny_run(members=2, seconds=1000.0), [1.0, 1.0]) is None
+    assert another(tiny_run(members=4, seconds=150.0), [1.0]) is None  # fewer for want of time, and no more
+    assert another(tiny_run(members=8, more=4, seconds=9000.0), [1.0] * 8) is None
 
 
 def test_more_networks_are_trained_as_long_as_there_is_time():
     seen: list[tuple[int, int]] = []
-    run = tiny_run(members=1, more=2, seconds=300.0, steps=3)
+    run = tiny_run(members=2, more=1, seconds=400.0, steps=3)
     made = train(*phones(), run, CPU, lambda progress: seen.append(progress.member))
     assert len(made.members) == 3
-    assert list(dict.fromkeys(seen)) == [(1, 1), (2, 2), (3, 3)]
+    assert list(dict.fromkeys(seen)) == [(1, 2), (2, 2), (3, 3)]
     assert not torch.equal(made.members[1].network.query, made.members[2].network.query)
 
 
@@ -180,11 +183,30 @@ def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
+def test_a_run_that_is_cut_short_in_a_network_more_goes_on_there(tmp_path):
+    folder, run = tmp_path / "m.training", tiny_run(members=2, more=1, seconds=400.0, steps=4)
+
+    def stop(progress: Progress) -> None:
+        if progress.member == (3, 3) and progress.step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(*phones(), run, CPU, stop, checkpoint=folder)
+    seen: list[tuple[tuple[int, int], int]] = []
+    made = train(
+        *phones(), run, CPU, lambda told: seen.append((told.member, told.step)), checkpoint=folder, resume=True
+    )
+    assert len(made.members) == made.record.facts["networks"] == 3
+    assert max(seen) == ((3, 3), 4)
+    unbroken = train(*phones(), run, CPU, lambda progress: None)
+    for one, other in zip(made.members, unbroken.members, strict=True):
+        assert torch.equal(one.network.query, other.network.query)
+
+
 def test_more_than_can_be_kept_are_refused():
     with pytest.raises(ValueError, match="members: expected at most 8, got 9"):
         tiny_run(members=9)
-    with pytest.raises(ValueError, match="members: expected at most 8, got 4 and 5 more"):
-        tiny_run(members=4, more=5)
 
 
 def test_a_folder_of_fewer_files_than_it_lists_is_refused(model, tmp_path):

@@ -54,6 +54,7 @@ def trained_how(config: Told) -> dict[str, str]:
     return _said(
         preset=run.get("preset"),
         seed=run.get("seed"),
+        networks=number(counts.get("networks")) if counts.get("networks", 1) > 1 else None,
         steps=steps if best in (None, facts.get("steps")) else f"{steps}, the best after {number(best)}",
         seconds=number(facts.get("seconds")),
         stopped=facts.get("stopped"),

@@ -20,7 +20,7 @@ class TrainConfig:
 
     batch: int = 512  # entities in a step, each maybe several times, differently hidden; 0: as fits the data
     members: int = 1  # networks that are trained, one after the other, and believe together
-    more: int = 0  # of them besides, at most, where a time budget is not used up by those
+    more: int = 0  # of them besides, at most, while a whole one's part of a time budget is left; MOST in all
     parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
     rate: float = 2e-3  # the highest learning rate, at the network's base width
     optimizer: str = "muon"  # for what maps a width to a width, AdamW for all else; or "adamw" for all
@@ -51,9 +51,8 @@ class TrainConfig:
             raise ValueError(f"course: expected one of {', '.join(COURSES)}, got {self.course!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
-        if self.members + self.more > MOST:
-            told = f"{self.members}" + (f" and {self.more} more" if self.more else "")
-            raise ValueError(f"members: expected at most {MOST}, got {told}")
+        if self.members > MOST:
+            raise ValueError(f"members: expected at most {MOST}, got {self.members}")
         if self.batch > LARGEST:
             raise ValueError(f"batch: expected at most {LARGEST:,}, got {self.batch:,}")
         for name in ("members", "parts", "timed", "tired", "evaluations", "patience"):

@@ -17,21 +17,19 @@ from kbdisk.errors import TrainingError
 from kbdisk.forest import grow
 from kbdisk.guides import Guide, Opinions, weigh
 from kbdisk.likeness import learn
-from kbdisk.randomness import mixed
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
+from kbdisk.training.members import another, several
 from kbdisk.training.run import Run
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
 from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
-SHORTEST = 120.0  # seconds of a network's training, or there are fewer of them
-APART = 2  # what other networks' seeds are mixed with
 GUIDES: Sequence[tuple[str, str, Callable[..., Any], str]] = (  # a run's table, what is done, by what; the field for it
     ("likeness", "comparing", learn, "likeness"),
     ("forest", "growing trees", grow, "forest"),
@@ -62,8 +60,12 @@ def train(
     run = fitted(run, data)
     trainers: list[Trainer] = []
     members = []
+
+    def is_kept(number: int) -> bool:
+        return resume and checkpoint is not None and is_there(folder_of(checkpoint, number))
+
     with torch.random.fork_rng():
-        for number, (own, count) in enumerate(_every(run, trainers)):
+        for own, number, count in _every(run, trainers, is_kept):
             watching = partial(_watched, watch, (number + 1, count))
             trainer = Trainer(data, own, device)
             if checkpoint is None:
@@ -115,38 +117,17 @@ def _guide(
     return guide
 
 
-def _every(run: Run, trainers: Sequence[Trainer]) -> Iterator[tuple[Run, int]]:
-    """A run for each network, and how many there are as far as is known; `trainers` are those of the ones before."""
-    runs = several(run)
-    yield from ((own, len(runs)) for own in runs)
-    while (own := another(run, [one.state.seconds for one in trainers])) is not None:
-        yield own, len(trainers) + 1
+def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]) -> Iterator[tuple[Run, int, int]]:
+    """Each network's run, its number from 0, and how many there are as far as is known.
 
-
-def several(run: Run) -> list[Run]:
-    """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short."""
-    count, seconds = run.train.members, _seconds(run)
-    if seconds is not None:
-        count = min(count, max(int(seconds / SHORTEST), 1))
-    return [_own(run, number, None if seconds is None else seconds / count) for number in range(count)]
-
-
-def another(run: Run, spent: Sequence[float]) -> Run | None:
-    """A run for one network more, where those before it took so many seconds each, and as long as any is left."""
-    seconds, most = _seconds(run), run.train.members + run.train.more
-    if seconds is None or len(spent) >= most or seconds - sum(spent) < max(spent):
-        return None
-    return _own(run, len(spent), seconds - sum(spent))
-
-
-def _seconds(run: Run) -> float | None:
-    """What networks have of a time budget."""
-    return None if run.train.seconds is None else run.train.seconds * (1 - run.guiding)
-
-
-def _own(run: Run, number: int, seconds: float | None) -> Run:
-    seed = run.seed if number == 0 else mixed(run.seed, number, APART)
-    return replace(run, seed=seed, train=replace(run.train, seconds=seconds))
+    `trainers` are those of the networks before; `is_kept` tells which of a run that is resumed were begun.
+    """
+    planned = several(run)
+    yield from ((own, number, len(planned)) for number, own in enumerate(planned))
+    number = len(planned)
+    while (own := another(run, [one.state.seconds for one in trainers], is_kept(number))) is not None:
+        yield own, number, number + 1
+        number += 1
 
 
 def _watched(watch: Watch, member: tuple[int, int], progress: Progress) -> None:
@@ -200,6 +181,7 @@ def _record(trainers: Sequence[Trainer], data: Data, source: Mapping[str, Any]) 
     """How the first of several networks came about, and how long all of them took."""
     trainer, state = trainers[0], trainers[0].state
     facts: dict[str, Any] = {
+        "networks": len(trainers),
         "steps": state.step,
         "best_step": state.best_step,
         "seconds": round(sum(one.state.seconds for one in trainers), 1),

@@ -21,9 +21,10 @@ from kbdisk.memory import MemoryConfig
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
+from kbdisk.training.members import several
 from kbdisk.training.run import Run
 from kbdisk.training.state import Progress
-from kbdisk.training.train import several, train
+from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
 
 CPU = torch.device("cpu")
