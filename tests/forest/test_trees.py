@@ -40,8 +40,20 @@ def test_labels_are_as_likely_as_catboost_has_it():
     np.testing.assert_allclose(told.numpy(), booster.predict(table(60, 2), prediction_type="Probability"), atol=1e-5)
 
 
-def test_many_rows_are_told_as_few_are(monkeypatch):
-    trees = Trees.of(grown("RMSE", table(300, 0)[:, 4]))
+@pytest.mark.parametrize("loss", ["RMSE", "MultiClass"])
+def test_many_rows_are_told_as_few_are(monkeypatch, loss):
+    x = table(300, 0)
+    trees = Trees.of(grown(loss, np.digitize(np.nan_to_num(x[:, 4]), [-0.5, 0.5])))
     whole = trees(torch.from_numpy(table(50, 3)))
     monkeypatch.setattr("kbdisk.forest.trees.ROOM", 500)
     torch.testing.assert_close(trees(torch.from_numpy(table(50, 3))), whole)
+
+
+def test_where_there_is_no_tree_no_question_or_no_row_the_start_is_said():
+    start = torch.tensor([2.0, -1.0], dtype=torch.float64)
+    x = torch.randn(3, 5)
+    none = Trees(torch.zeros(0, 4, dtype=torch.long), torch.zeros(0, 4), torch.zeros(0, 16, 2), start)
+    assert torch.equal(none(x), start.expand(3, -1))
+    leaf = Trees(torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0), torch.full((1, 1, 2), 0.5), start)
+    assert torch.equal(leaf(x), (start + 0.5).expand(3, -1))
+    assert leaf(x[:0]).shape == (0, 2)
