@@ -27,6 +27,7 @@ from kbdisk.tokens import CHUNK, Tokens
 
 KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
 JUDGED = 1 << 14  # values of what is held out that tell what neighbours are worth, at most
+PART, LEAST = 8, 2000  # or a part of as many as are remembered, where time lets few be: but no fewer than so many
 USUAL = 0.1  # of the times that a value of a class is hidden alone, less is visible than is usual
 BESIDES = 4.0  # times what the network takes for the values
 
@@ -44,7 +45,8 @@ def remember(
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)
     enough, most = usual(tokens), config.values
-    sides = some(tokens, most, generator), some(held_out, min(most, JUDGED), generator)
+    judged = min(most, JUDGED, max(most // PART, LEAST))  # each takes longer than what it is judged by
+    sides = some(tokens, most, generator), some(held_out, judged, generator)
     done, total = 0, sum(map(len, sides))
 
     def looked(count: int) -> None:

@@ -211,3 +211,16 @@ def test_the_watcher_is_told_how_far_it_is():
 def test_less_than_nothing_is_refused(name):
     with pytest.raises(ValueError, match=f"{name}: expected at least 0, got -1"):
         MemoryConfig(**{name: -1})
+
+
+def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, monkeypatch):
+    monkeypatch.setattr("kbdisk.memory.learning.LEAST", 20)
+    data, network = tokens
+    seen: list[int] = []
+    for values in (80, 240, 1 << 17):
+        config = MemoryConfig(values=values, rounds=0)
+        remember(network, data.validation, data.training, config, 0, lambda done, of: seen.append(of))
+        generator = torch.Generator().manual_seed(0)
+        sides = some(data.validation, values, generator), some(data.training, max(values // 8, 20), generator)
+        assert seen[-1] == sum(map(len, sides))
+    assert seen[0] < seen[-1] == len(data.validation) + len(data.training)
