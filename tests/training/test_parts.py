@@ -76,7 +76,7 @@ def test_weights_do_not_hang_on_how_many_cores_there_are(threads):
     for cores in (1, 2):
         threads(cores)
         trainer = Trainer(Data.prepare(schema, entities, run), run, torch.device("cpu"))
-        assert len(trainer.training) >= 2 * LEAST
+        assert len(trainer.tokens) >= 2 * LEAST
         list(trainer.steps())
         found.append([one.detach().clone() for one in trainer.network.parameters()])
     assert all(map(torch.equal, *found))
