@@ -18,11 +18,8 @@ APART = 2  # what other networks' seeds are mixed with
 
 def several(run: Run) -> list[Run]:
     """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short."""
-    count, seconds = run.train.members, _seconds(run)
-    if seconds is not None:
-        count = min(count, max(int(seconds / SHORTEST), 1))
-        seconds /= count
-    return [_own(run, number, seconds) for number in range(count)]
+    count, share = _shared(run)
+    return [_own(run, number, share) for number in range(count)]
 
 
 def another(run: Run, spent: Sequence[float], kept: bool = False) -> Run | None:
@@ -30,16 +27,20 @@ def another(run: Run, spent: Sequence[float], kept: bool = False) -> Run | None:
 
     Those before it took so many seconds each. One that was begun, and is kept, goes on whatever clocks say by now.
     """
-    planned, seconds = several(run), _seconds(run)
-    if seconds is None or len(spent) >= min(len(planned) + run.train.more, MOST):
+    count, share = _shared(run)
+    if share is None or len(spent) >= min(count + run.train.more, MOST):
         return None
-    share = seconds / len(planned)
-    return _own(run, len(spent), share) if kept or seconds - sum(spent) >= share else None
+    return _own(run, len(spent), share) if kept or share * count - sum(spent) >= share else None
 
 
-def _seconds(run: Run) -> float | None:
-    """What networks have of a time budget."""
-    return None if run.train.seconds is None else run.train.seconds * (1 - run.guiding)
+def _shared(run: Run) -> tuple[int, float | None]:
+    """How many networks share a time budget, and the seconds that each has of it."""
+    count, seconds = run.train.members, run.train.seconds
+    if seconds is None:
+        return count, None
+    seconds *= 1 - run.guiding
+    count = min(count, max(int(seconds / SHORTEST), 1))
+    return count, seconds / count
 
 
 def _own(run: Run, number: int, seconds: float | None) -> Run:

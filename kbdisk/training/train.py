@@ -65,7 +65,8 @@ def train(
         return resume and checkpoint is not None and is_there(folder_of(checkpoint, number))
 
     with torch.random.fork_rng():
-        for own, number, count in _every(run, trainers, is_kept):
+        for own, count in _every(run, trainers, is_kept):
+            number = len(trainers)
             watching = partial(_watched, watch, (number + 1, count))
             trainer = Trainer(data, own, device)
             if checkpoint is None:
@@ -117,17 +118,15 @@ def _guide(
     return guide
 
 
-def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]) -> Iterator[tuple[Run, int, int]]:
-    """Each network's run, its number from 0, and how many there are as far as is known.
+def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]) -> Iterator[tuple[Run, int]]:
+    """Each network's run, and how many there are as far as is known.
 
     `trainers` are those of the networks before; `is_kept` tells which of a run that is resumed were begun.
     """
     planned = several(run)
-    yield from ((own, number, len(planned)) for number, own in enumerate(planned))
-    number = len(planned)
-    while (own := another(run, [one.state.seconds for one in trainers], is_kept(number))) is not None:
-        yield own, number, number + 1
-        number += 1
+    yield from ((own, len(planned)) for own in planned)
+    while (own := another(run, [one.state.seconds for one in trainers], is_kept(len(trainers)))) is not None:
+        yield own, len(trainers) + 1
 
 
 def _watched(watch: Watch, member: tuple[int, int], progress: Progress) -> None:
