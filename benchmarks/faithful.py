@@ -1,22 +1,28 @@
 """Is the `paper` preset the paper? It learns the phones beside a plain network in a plain loop, as many steps of each.
 
-python benchmarks/faithful.py [--data DIR] [--steps 5000] [--width 512] [--batch 1024] [--seed 0]
+python benchmarks/faithful.py [--data DIR] [--steps 5000] [--width 512] [--batch 1024] [--seed 0] [--alike]
 
 The plain one is tests/reference.py: dense, one module for each property, AdamW and a cosine written out here, begun from
 weights of its own and shown masks of its own. What it has learnt is put into a network of ours to be asked, so that both
 are scored by the same lines: each value hidden in turn, all others given; on the paper's split, without the phones' names,
 which the plain network cannot read. Width and batch may be smaller than the preset's, for a processor's sake.
+
+With --alike it begins with our weights and is shown our masks, and neither has any dropout (whose draws cannot be the same):
+what is left of a difference is no chance, but rounding and whatever is computed otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,28 +77,22 @@ def ours(data: Data, run: Run) -> DiSK:
     return trainer.network
 
 
-def plainly(data: Data, run: Run) -> DiSK:
-    """A plain loop over a plain network."""
+def plainly(data: Data, run: Run, alike: bool) -> DiSK:
+    """A plain loop over a plain network, begun and shown as ours is, or by chances of its own."""
     reference = plain_reference()
-    begun, grown = build(data.codec, replace(run, seed=mixed(run.seed, 1)))
+    begun, grown = build(data.codec, run if alike else replace(run, seed=mixed(run.seed, 1)))
     model = reference.Reference(data.codec, run.model, run.train.objective == "field-mean", run.train.presence)
     reference.take_weights(model, begun)
     shares = _shares(reference, model, begun, grown)
     groups = [{"params": [one], "share": share} for one, share in shares]
     optimizer = torch.optim.AdamW(groups, lr=run.train.rate, betas=BETAS, weight_decay=run.train.decay)
-    whole = data.training.batch(torch.arange(len(data.training)))
-    table = reference.dense(whole, whole.known, len(data.codec.slots))
-    generator = torch.Generator().manual_seed(mixed(run.seed, 2))
-    steps, order = run.train.steps or 0, torch.empty(0, dtype=torch.long)
-    for step in range(steps):
-        if len(order) < run.train.batch:
-            order = torch.cat([order, torch.randperm(whole.size, generator=generator)])
-        some, order = order[: run.train.batch], order[run.train.batch :]
+    steps, shown = run.train.steps or 0, (_as_ours if alike else _by_chance)(reference, data, run)
+    for step, batch in enumerate(itertools.islice(shown, steps)):
         rate = run.train.rate * (0.01 + 0.99 * (1 + math.cos(math.pi * step / steps)) / 2)
         for group in optimizer.param_groups:
             group["lr"] = rate * group["share"]
         optimizer.zero_grad()
-        model(_masked(table, some, generator)).backward()
+        model(batch).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), run.train.clip)
         optimizer.step()
         _tell("plain", step)
@@ -105,6 +105,26 @@ def _shares(reference: ModuleType, model: Any, begun: DiSK, grown: dict[str, mup
     parameters = dict(begun.named_parameters())
     parts = {id(one): group["lr"] for group in mup.parameter_groups(begun, grown, 1.0, 0.0) for one in group["params"]}
     return [(own, parts[id(parameters[name])]) for own, name, _ in reference.counterparts(model, begun)]
+
+
+def _by_chance(reference: ModuleType, data: Data, run: Run) -> Iterator[Any]:
+    """Batches of the plain loop's own, without end: every entity once before any comes again."""
+    whole = data.training.batch(torch.arange(len(data.training)))
+    table = reference.dense(whole, whole.known, len(data.codec.slots))
+    generator, order = torch.Generator().manual_seed(mixed(run.seed, 2)), torch.empty(0, dtype=torch.long)
+    while True:
+        if len(order) < run.train.batch:
+            order = torch.cat([order, torch.randperm(whole.size, generator=generator)])
+        some, order = order[: run.train.batch], order[run.train.batch :]
+        yield _masked(table, some, generator)
+
+
+def _as_ours(reference: ModuleType, data: Data, run: Run) -> Iterator[Any]:
+    """What our loop is shown, step by step, without end."""
+    trainer = Trainer(data, run, torch.device("cpu"))
+    for step in itertools.count():
+        batch, hidden = trainer.shown(trainer.chosen(step), step)
+        yield reference.dense(batch, hidden.visible, len(data.codec.slots))
 
 
 def _masked(table: Any, some: Tensor, generator: torch.Generator) -> Any:
@@ -175,17 +195,20 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=preset.model.width)
     parser.add_argument("--batch", type=int, default=preset.train.batch)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--alike", action="store_true", help="both begin and are shown alike, without dropout")
     chosen = parser.parse_args()
-    run = replace(preset, seed=chosen.seed, model=replace(preset.model, width=chosen.width))
+    dropout = 0.0 if chosen.alike else preset.model.dropout
+    run = replace(preset, seed=chosen.seed, model=replace(preset.model, width=chosen.width, dropout=dropout))
     run = run.with_train(steps=chosen.steps, batch=chosen.batch)
     task = phones(data_folder(chosen.data))
     data = Data.prepare(task.schema, list(task.train), run)
     learnt = []
-    for way in (plainly, ours):
+    for way in (partial(plainly, alike=chosen.alike), ours):
         begun = time.monotonic()
         network = way(data, run).eval()
         learnt.append(asked(network, data, run, task, (time.monotonic() - begun) / 60))
     told = f"width {chosen.width}, batches of {chosen.batch}, {chosen.steps:,} steps, seed {chosen.seed}"
+    told += ", begun and shown alike, no dropout" * chosen.alike
     print(f"{date.today()}: {told}; minutes: plain {learnt[0].minutes:.1f}, ours {learnt[1].minutes:.1f}\n")
     print(table(*learnt))
 

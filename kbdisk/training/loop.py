@@ -13,8 +13,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from kbdisk.batch import Batch
 from kbdisk.codec import Codec
-from kbdisk.diffusion import Loss, loss
+from kbdisk.diffusion import Loss, score
+from kbdisk.hiding import Hidden, hide
 from kbdisk.memory import Memory, remember
 from kbdisk.memory.learning import seconds as remembering
 from kbdisk.network import mup
@@ -81,7 +83,7 @@ class Trainer:
         """One step; the loss in nats per entity. Where that is no number no step is taken, and the weights stay."""
         state, config = self.state, self.config
         self.network.train()
-        found = self.parts.gradients(self._chosen(state.step), self._cost)
+        found = self.parts.gradients(self.chosen(state.step), self._cost)
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         if not math.isfinite(found.total + float(length)):
             return math.nan
@@ -95,23 +97,32 @@ class Trainer:
 
     def _cost(self, entities: Tensor, part: int) -> Loss:
         """What some entities of a step cost, some of their properties hidden."""
-        config, step = self.config, self.state.step * self.config.parts + part
-        generator = torch.Generator(self.device).manual_seed(mixed(self.run.seed, step))
-        dropped = torch.Generator(self.device).manual_seed(mixed(self.run.seed, ~step))
-        batch = self.tokens.batch(entities, config.absent, generator)
+        config = self.config
+        batch, hidden = self.shown(entities, self.state.step, part)
+        dropped = self._drawing(~self._number(self.state.step, part))
         with computing(config.precision, self.device, self.run.model.width), drawing_from(dropped):
-            return loss(
+            return score(
                 self.network,
                 batch,
-                self.run.hiding,
+                hidden,
                 objective=config.objective,
                 balance=self.balance,
                 presence=config.presence,
-                generator=generator,
-                order=self.tokens.layout.order,
             )
 
-    def _chosen(self, step: int) -> Tensor:
+    def shown(self, entities: Tensor, step: int, part: int = 0) -> tuple[Batch, Hidden]:
+        """Some entities of a step, and what is hidden of them."""
+        generator = self._drawing(self._number(step, part))
+        batch = self.tokens.batch(entities, self.config.absent, generator)
+        return batch, hide(batch, self.run.hiding, generator, self.tokens.layout.order)
+
+    def _number(self, step: int, part: int) -> int:
+        return step * self.config.parts + part
+
+    def _drawing(self, number: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(mixed(self.run.seed, number))
+
+    def chosen(self, step: int) -> Tensor:
         """The entities of a step: every one once before any comes again, in an order drawn anew each time."""
         N, size = len(self.tokens), self.config.batch
         first, last = step * size // N, ((step + 1) * size - 1) // N

@@ -280,7 +280,7 @@ def test_training_leaves_the_global_generator_as_it_was():
 def test_every_entity_comes_once_before_any_comes_again(data):
     it = trainer(data, batch=16)
     N = len(data.training)
-    drawn = torch.cat([it._chosen(step) for step in range(3 * N // 16 + 1)])
+    drawn = torch.cat([it.chosen(step) for step in range(3 * N // 16 + 1)])
     for turn in range(3):
         assert sorted(drawn[turn * N : (turn + 1) * N].tolist()) == list(range(N))
     assert drawn[:N].tolist() != drawn[N : 2 * N].tolist()
@@ -288,7 +288,7 @@ def test_every_entity_comes_once_before_any_comes_again(data):
 
 def test_a_batch_may_be_larger_than_the_data(unwatched):
     it = trainer(unwatched, batch=100)
-    assert sorted(torch.bincount(it._chosen(0)).tolist()) == [16, 16, 17, 17, 17, 17]
+    assert sorted(torch.bincount(it.chosen(0)).tolist()) == [16, 16, 17, 17, 17, 17]
 
 
 # ---------------------------------------------------------------- what is kept
