@@ -86,7 +86,9 @@ def plainly(data: Data, run: Run, alike: bool) -> DiSK:
     shares = _shares(reference, model, begun, grown)
     groups = [{"params": [one], "share": share} for one, share in shares]
     optimizer = torch.optim.AdamW(groups, lr=run.train.rate, betas=BETAS, weight_decay=run.train.decay)
-    steps, shown = run.train.steps or 0, (_as_ours if alike else _by_chance)(reference, data, run)
+    whole = data.training.batch(torch.arange(len(data.training)))
+    table = reference.dense(whole, whole.known, len(data.codec.slots))
+    steps, shown = run.train.steps or 0, (_as_ours if alike else _by_chance)(table, data, run)
     for step, batch in enumerate(itertools.islice(shown, steps)):
         rate = run.train.rate * (0.01 + 0.99 * (1 + math.cos(math.pi * step / steps)) / 2)
         for group in optimizer.param_groups:
@@ -107,40 +109,39 @@ def _shares(reference: ModuleType, model: Any, begun: DiSK, grown: dict[str, mup
     return [(own, parts[id(parameters[name])]) for own, name, _ in reference.counterparts(model, begun)]
 
 
-def _by_chance(reference: ModuleType, data: Data, run: Run) -> Iterator[Any]:
+def _by_chance(table: Any, data: Data, run: Run) -> Iterator[Any]:
     """Batches of the plain loop's own, without end: every entity once before any comes again."""
-    whole = data.training.batch(torch.arange(len(data.training)))
-    table = reference.dense(whole, whole.known, len(data.codec.slots))
     generator, order = torch.Generator().manual_seed(mixed(run.seed, 2)), torch.empty(0, dtype=torch.long)
     while True:
         if len(order) < run.train.batch:
-            order = torch.cat([order, torch.randperm(whole.size, generator=generator)])
+            order = torch.cat([order, torch.randperm(len(table.known), generator=generator)])
         some, order = order[: run.train.batch], order[run.train.batch :]
-        yield _masked(table, some, generator)
+        yield _rows(table, some, _seen(table.known[some], generator))
 
 
-def _as_ours(reference: ModuleType, data: Data, run: Run) -> Iterator[Any]:
+def _as_ours(table: Any, data: Data, run: Run) -> Iterator[Any]:
     """What our loop is shown, step by step, without end."""
     trainer = Trainer(data, run, torch.device("cpu"))
     for step in itertools.count():
-        batch, hidden = trainer.shown(trainer.chosen(step), step)
-        yield reference.dense(batch, hidden.visible, len(data.codec.slots))
+        some = trainer.chosen(step)
+        batch, hidden = trainer.shown(some, step)
+        visible = torch.zeros_like(table.known[some])
+        visible[batch.entity, batch.slot] = hidden.visible
+        yield _rows(table, some, visible)
 
 
-def _masked(table: Any, some: Tensor, generator: torch.Generator) -> Any:
-    """Some rows, each known property hidden with one chance, drawn for all of them; one of each row at least."""
-    known = table.known[some]
+def _seen(known: Tensor, generator: torch.Generator) -> Tensor:
+    """What is visible where each known property is hidden with one chance, drawn for all rows; one of each row at least."""
     hidden = known & (torch.rand(known.shape, generator=generator) < torch.rand((), generator=generator))
     chance = torch.rand(known.shape, generator=generator).where(known, -1)
     one = torch.zeros_like(known).scatter(1, chance.argmax(1, keepdim=True), True)
-    hidden |= one & known & ~hidden.any(1, keepdim=True)
-    return replace(
-        table,
-        classes=table.classes[some],
-        codes=[column[some] for column in table.codes],
-        known=known,
-        visible=known & ~hidden,
-    )
+    return known & ~(hidden | one & ~hidden.any(1, keepdim=True))
+
+
+def _rows(table: Any, some: Tensor, visible: Tensor) -> Any:
+    """Some rows of a table."""
+    codes = [column[some] for column in table.codes]
+    return replace(table, classes=table.classes[some], codes=codes, known=table.known[some], visible=visible)
 
 
 def _tell(who: str, step: int) -> None:
