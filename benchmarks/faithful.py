@@ -88,7 +88,8 @@ def plainly(data: Data, run: Run, alike: bool) -> DiSK:
     optimizer = torch.optim.AdamW(groups, lr=run.train.rate, betas=BETAS, weight_decay=run.train.decay)
     whole = data.training.batch(torch.arange(len(data.training)))
     table = reference.dense(whole, whole.known, len(data.codec.slots))
-    steps, shown = run.train.steps or 0, (_as_ours if alike else _by_chance)(table, data, run)
+    shown = _as_ours(table, Trainer(data, run, torch.device("cpu"))) if alike else _by_chance(table, run)
+    steps = run.train.steps or 0
     for step, batch in enumerate(itertools.islice(shown, steps)):
         rate = run.train.rate * (0.01 + 0.99 * (1 + math.cos(math.pi * step / steps)) / 2)
         for group in optimizer.param_groups:
@@ -109,7 +110,7 @@ def _shares(reference: ModuleType, model: Any, begun: DiSK, grown: dict[str, mup
     return [(own, parts[id(parameters[name])]) for own, name, _ in reference.counterparts(model, begun)]
 
 
-def _by_chance(table: Any, data: Data, run: Run) -> Iterator[Any]:
+def _by_chance(table: Any, run: Run) -> Iterator[Any]:
     """Batches of the plain loop's own, without end: every entity once before any comes again."""
     generator, order = torch.Generator().manual_seed(mixed(run.seed, 2)), torch.empty(0, dtype=torch.long)
     while True:
@@ -119,9 +120,8 @@ def _by_chance(table: Any, data: Data, run: Run) -> Iterator[Any]:
         yield _rows(table, some, _seen(table.known[some], generator))
 
 
-def _as_ours(table: Any, data: Data, run: Run) -> Iterator[Any]:
+def _as_ours(table: Any, trainer: Trainer) -> Iterator[Any]:
     """What our loop is shown, step by step, without end."""
-    trainer = Trainer(data, run, torch.device("cpu"))
     for step in itertools.count():
         some = trainer.chosen(step)
         batch, hidden = trainer.shown(some, step)

@@ -53,22 +53,10 @@ class Loss:
 
 
 def loss(
-    model: Model,
-    batch: Batch,
-    hiding: Hiding,
-    *,
-    objective: str = "bound",
-    balance: Tensor | None = None,
-    presence: float = 1.0,
-    generator: Generator | None = None,
-    order: Tensor | None = None,
+    model: Model, batch: Batch, hiding: Hiding, *, objective: str = "bound", generator: Generator | None = None
 ) -> Loss:
-    """The bound, in nats per entity; `balance` (S,) divides each slot's part, `presence` weighs the belief in it.
-
-    `order` (S,) is the schema's, for hiding in order.
-    """
-    hidden = hide(batch, hiding, generator, order)
-    return score(model, batch, hidden, objective=objective, balance=balance, presence=presence)
+    """The bound, in nats per entity."""
+    return score(model, batch, hide(batch, hiding, generator), objective=objective)
 
 
 def score(
@@ -80,7 +68,7 @@ def score(
     balance: Tensor | None = None,
     presence: float = 1.0,
 ) -> Loss:
-    """The loss of what was hidden."""
+    """The loss of what was hidden; `balance` (S,) divides each slot's part, `presence` weighs the belief in it."""
     if objective not in OBJECTIVES:
         raise ValueError(f"expected one of {', '.join(OBJECTIVES)} for objective, got {objective!r}")
     beliefs = model(batch, hidden.visible, hidden.asked)
