@@ -88,6 +88,14 @@ def is_early(step: int, total: int, evaluations: int) -> bool:
     return step * evaluations < total
 
 
+def still_for(share: float, budget: float, spent: float, later: float) -> float:
+    """The seconds of what has a share of a budget: fewer where what came before took longer than was meant for it.
+
+    What comes later keeps its own shares, so many in all.
+    """
+    return max(min(share * budget, (1 - later) * budget - spent), 0.0)
+
+
 def affordable(seconds: float, look: float, evaluations: int) -> int:
     """How many looks of so many seconds a budget has room for: they take at most a share of it."""
     return max(1, min(evaluations, int(LOOKING * seconds / max(look, 1e-9))))

@@ -25,6 +25,7 @@ from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
 from kbdisk.training.run import Run
+from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
 from kbdisk.training.state import After, Progress, Watch
@@ -111,11 +112,20 @@ def _guide(
         data.validation.to(device),
         config,
         seed=run.seed,
-        seconds=None if run.train.seconds is None else config.share * run.train.seconds,
+        seconds=_time_for(name, run, facts["seconds"]),
         told=told,
     )
     facts["seconds"] = round(facts["seconds"] + time.monotonic() - begun, 1)
     return guide
+
+
+def _time_for(name: str, run: Run, spent: float) -> float | None:
+    """The seconds of a guide, once so many of the budget were spent on what came before it."""
+    if run.train.seconds is None:
+        return None
+    shares = {table: getattr(run, table).share for table, *_ in GUIDES}
+    later = [*shares][[*shares].index(name) + 1 :]
+    return still_for(shares[name], run.train.seconds, spent, sum(shares[one] for one in later))
 
 
 def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]) -> Iterator[tuple[Run, int]]:

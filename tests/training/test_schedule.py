@@ -87,3 +87,17 @@ def test_what_is_affordable_goes_by_how_fast_it_was_since_the_first_look():
 def test_a_budget_buys_steps_for_what_looks_leave():
     assert schedule.bought(100.0, 10.0, 50, 0.5, 1.0, 20) == 50 + 140
     assert schedule.bought(10.0, 12.0, 50, 0.5, 1.0, 20) == 50
+
+
+@pytest.mark.parametrize(
+    ("spent", "left"),
+    [
+        (0, 12),  # what came before was quick: a share is a share
+        (80, 12),
+        (90, 5),  # it was slow: what comes later has its 5 all the same
+        (95, 0),
+        (120, 0),
+    ],
+)
+def test_a_part_of_a_budget_has_less_time_where_what_came_before_took_longer(spent, left):
+    assert schedule.still_for(0.12, 100.0, spent, 0.05) == pytest.approx(left)
