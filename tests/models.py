@@ -13,7 +13,9 @@ from typing import Any
 import torch
 
 import kbdisk
+from kbdisk.codec import CodecConfig
 from kbdisk.entity import Entity
+from kbdisk.leaves.text.config import TextConfig
 from kbdisk.memory import MemoryConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.schema import Schema
@@ -33,12 +35,15 @@ def tiny_run(*, seed: int = 0, **train_choices: Any) -> Run:
     """A run of 5 steps of a network of width 16."""
     model, memory = ModelConfig(width=16, layers=1, heads=2, base=16), MemoryConfig(nearest=8, rounds=1)
     choices = {"steps": 5, "batch": 16, "evaluations": 2, **train_choices}
-    return Run("fast", seed, model=model, memory=memory, train=TrainConfig(**choices))
+    codec = CodecConfig(kinds={"text": TextConfig(most=12)})  # who has learnt nothing writes to the end
+    return Run("fast", seed, codec, model=model, memory=memory, train=TrainConfig(**choices))
 
 
 def run_file(steps: int, evaluations: int = 2) -> str:
     """The same as a run file."""
     return f"""
+[codec.kinds.text]
+most = 12
 [model]
 width = 16
 layers = 1

@@ -226,7 +226,7 @@ def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[st
             if type(item) is Link and item.id in made:
                 items[i] = made[item.id]
         owner, key, _ = alone[head]
-        if key != "@first" or owner in left:
+        if key != "@first" or owner not in lists or owner in left:
             _put(trees[owner], key, head, items)
     return left
 

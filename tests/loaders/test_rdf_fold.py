@@ -203,6 +203,12 @@ def test_a_collection_with_an_iri_is_an_entity():
     assert trees(":l rdf:first 1 ; rdf:rest () . :a :p :l .")["l"] == {"rdf:first": 1, "rdf:rest": []}
 
 
+def test_a_collection_that_an_entity_has_first_is_a_list():
+    assert trees(":l rdf:first ( 1 2 ) ; rdf:rest () .")["l"] == {"rdf:first": [1, 2], "rdf:rest": []}
+    shared = ":a :p _:x . :b :p _:x . _:x rdf:first ( 1 2 ) ; rdf:rest () ."
+    assert trees(shared)["_:x"] == {"rdf:first": [1, 2], "rdf:rest": []}
+
+
 def test_predicates_named_first_are_no_collections():
     assert trees(":a :first 1 ; :rest [ :first 2 ] .") == {"a": {"first": 1, "rest": {"@id": "_:[0]", "first": 2}}}
 
