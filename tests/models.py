@@ -31,9 +31,9 @@ def phones() -> tuple[Schema, list[Entity]]:
     return Schema.read(EXAMPLES / "phones.yaml"), list(kbdisk.load(str(EXAMPLES / "phones.jsonl")))
 
 
-def tiny_run(*, seed: int = 0, **train_choices: Any) -> Run:
-    """A run of 5 steps of a network of width 16."""
-    model, memory = ModelConfig(width=16, layers=1, heads=2, base=16), MemoryConfig(nearest=8, rounds=1)
+def tiny_run(*, seed: int = 0, nearest: int = 0, **train_choices: Any) -> Run:
+    """A run of 5 steps of a network of width 16. It remembers nothing, which would take most of its time, unless asked to."""
+    model, memory = ModelConfig(width=16, layers=1, heads=2, base=16), MemoryConfig(nearest=nearest, rounds=1)
     choices = {"steps": 5, "batch": 16, "evaluations": 2, **train_choices}
     codec = CodecConfig(kinds={"text": TextConfig(most=12)})  # who has learnt nothing writes to the end
     return Run("fast", seed, codec, model=model, memory=memory, train=TrainConfig(**choices))
@@ -50,8 +50,7 @@ layers = 1
 heads = 2
 base = 16
 [memory]
-nearest = 8
-rounds = 1
+nearest = 0
 [train]
 members = 1
 steps = {steps}

@@ -29,7 +29,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def model() -> Trained:
-    return train(*phones(), tiny_run(members=3), CPU, lambda progress: None)
+    return train(*phones(), tiny_run(members=3, nearest=8), CPU, lambda progress: None)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
         if progress.member == (2, 3) and progress.step == 3:
             raise KeyboardInterrupt
 
-    run = tiny_run(members=3)
+    run = tiny_run(members=3, nearest=8)
     with pytest.raises(KeyboardInterrupt):
         train(*phones(), run, CPU, stop, checkpoint=folder)
     seen: list[tuple[int, int]] = []

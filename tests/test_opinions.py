@@ -31,7 +31,7 @@ from kbdisk.training.trained import Trained
 CPU = torch.device("cpu")
 
 
-def things(n: int = 400, role: str = "given") -> tuple[Schema, list[Entity]]:
+def things(n: int = 240, role: str = "given") -> tuple[Schema, list[Entity]]:
     """x tells y; what else there is tells nothing."""
     rng, known = random.Random(0), []
     for number in range(n):

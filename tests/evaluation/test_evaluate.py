@@ -194,7 +194,7 @@ def copies():
     draw = random.Random(3)
     values = [draw.choice("pqrs") for _ in range(200)]
     entities = [Entity(f"e{n}", {"a": one, "b": one, "x": draw.random()}) for n, one in enumerate(values)]
-    return tiny(COPIES, entities, steps=80, batch=32, rate=2e-2, warmup=10, smoothing=0.9), entities
+    return tiny(COPIES, entities, nearest=8, steps=80, batch=32, rate=2e-2, warmup=10, smoothing=0.9), entities
 
 
 def test_a_value_that_stands_twice_is_told_and_one_that_stands_alone_is_not(copies):

@@ -45,13 +45,13 @@ def twins() -> tuple[Schema, list[Entity]]:
 @pytest.fixture(scope="module")
 def model() -> Trained:
     own, known = twins()
-    return train(own, known, tiny_run(steps=60, batch=64), CPU, lambda progress: None)
+    return train(own, known, tiny_run(nearest=8, steps=60, batch=64), CPU, lambda progress: None)
 
 
 @pytest.fixture(scope="module")
 def tokens():
     known = entities(*(thing(i) for i in range(30)))
-    run = tiny_run()
+    run = tiny_run(nearest=8)
     data = Data.prepare(schema(), known, run)
     return data, build(data.codec, run)[0]
 
@@ -200,7 +200,7 @@ def test_nothing_is_remembered_where_none_is_wanted_or_nothing_is_held_out(token
 def test_the_watcher_is_told_how_far_it_is():
     own, known = twins()
     seen: list[Progress] = []
-    train(own, known, tiny_run(), CPU, seen.append)
+    train(own, known, tiny_run(nearest=8), CPU, seen.append)
     told = [one.after for one in seen if one.after is not None]
     assert told
     assert told == sorted(told)

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import json
 import random
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -323,11 +324,15 @@ def test_whatever_is_wrong_in_a_file_is_a_schema_or_an_error_and_never_a_traceba
 
 
 def valid(schema, tree):
+    return validator(json.dumps(jsonschema.export(schema))).is_valid(tree)
+
+
+@cache
+def validator(told):
     from jsonschema import Draft202012Validator
 
-    told = json.loads(json.dumps(jsonschema.export(schema)))
-    Draft202012Validator.check_schema(told)
-    return Draft202012Validator(told).is_valid(tree)
+    Draft202012Validator.check_schema(json.loads(told))
+    return Draft202012Validator(json.loads(told))
 
 
 def agree(schema, tree, classes=()):
