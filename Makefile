@@ -25,7 +25,7 @@ demo: $(STAMP)  ## a small knowledge base completed by a model of itself: a minu
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
 test: check  ## everything that must hold: check, the fast tests, the README
-	@$(BIN)/python -m pytest -q -n auto
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 test-slow: $(STAMP)  ## the tests that take long
 	@$(BIN)/python -m pytest -q -m slow --timeout 3600
@@ -33,7 +33,7 @@ test-slow: $(STAMP)  ## the tests that take long
 
 test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo, every option
 	@$(BIN)/python -m pytest -q -n auto -m slow --timeout 3600 \
-		tests/test_readme.py tests/test_examples.py tests/test_options.py tests/bench/test_bench_options.py tests/test_cli_train.py
+		tests/test_readme.py tests/test_examples.py tests/test_options.py tests/test_cli_train.py tests/test_cli_complete.py tests/bench
 
 check: $(STAMP)  ## format, lint and types
 	@$(BIN)/ruff format --check .

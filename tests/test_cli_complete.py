@@ -422,7 +422,14 @@ def odd(place) -> str:
     return "odd.ttl"
 
 
-@pytest.mark.parametrize("options", [("--model", "elements.kbdisk"), ("--model", "elements.kbdisk", "-q"), SOON])
+ODDLY = [
+    ("--model", "elements.kbdisk"),
+    ("--model", "elements.kbdisk", "-q"),
+    pytest.param(SOON, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("options", ODDLY)
 def test_what_is_odd_in_a_source_is_told_once(run, odd, options):
     status, _, err = run(odd, "--out", "done.ttl", *options)
     assert (status, err.count("warning: ")) == (0, 1), err
@@ -431,6 +438,7 @@ def test_what_is_odd_in_a_source_is_told_once(run, odd, options):
 # ---------------------------------------------------------------- a model of its own
 
 
+@pytest.mark.slow
 @about("--preset", "--budget", "--schema")
 def test_without_a_model_one_is_trained_kept_and_used_again_while_all_is_the_same(run, place):
     options = ("phones.jsonl", "--out", "done.jsonl", "--force", "--schema", "phones.yaml", *SOON)
@@ -482,6 +490,7 @@ def test_a_model_that_somebody_trained_there_is_used_and_never_replaced(run, pla
     assert not Path("done.jsonl").exists()
 
 
+@pytest.mark.slow
 @about("--only")
 def test_what_the_schema_leaves_out_is_learnt_where_it_is_named_and_else_refused(run, place):
     rows = [{"id": f"t{i}", "code": None if i % 5 == 0 else f"C{i:03d}", "size": i % 3} for i in range(50)]
@@ -515,6 +524,7 @@ def test_nothing_is_trained_where_nothing_would_be_filled(run, place):
         assert not Path("few.jsonl.kbdisk").exists()
 
 
+@pytest.mark.slow
 def test_a_dry_run_that_trains_leaves_the_model_that_is_kept(run, place):
     run("phones.jsonl", "--out", "done.jsonl", *SOON)
     before = Path("phones.jsonl.kbdisk/model.safetensors").read_bytes()

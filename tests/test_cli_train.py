@@ -294,6 +294,7 @@ def test_a_killed_run_leaves_no_model_and_resume_makes_it(place, run):
     assert weights(place / "kb.jsonl.kbdisk") == weights(place / "unbroken")
 
 
+@pytest.mark.slow
 def test_what_another_process_trains_is_left_to_it(place, run):
     process = begun("kb.jsonl", "--config", "long.toml")
     for more in ([], ["--resume"], ["--force"]):
@@ -331,6 +332,7 @@ def on_terminal(*arguments) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), re.sub(r"\x1b\[[0-9;]*m", "", told.decode())
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_bar_tells_how_far_it_is_and_how_wrong_beside_the_constant(place):
     (place / "run.toml").write_text(run_file(60, 30))
     status, told = on_terminal(*SHORT, "--schema", "kb.yaml")

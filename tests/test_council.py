@@ -47,17 +47,17 @@ def each(model, batch):
 
 def test_all_make_up_entities_and_score_them(model):
     """By themselves, without what they remember: those are not to be copies."""
-    known = phones()[1][:8]
+    known = phones()[1][:3]
     networks = [one.network for one in model.members]
     assert [one.memory is None for one in model.members] == [False] * 3
-    batch = model.encode(known).batch(torch.arange(8))
+    batch = model.encode(known).batch(torch.arange(3))
     asked = batch.known & (batch.entity % 2 == 0)
     told, wanted = (beliefs(one, batch, asked, batch.known & ~asked) for one in (model.maker, Council(networks)))
     assert torch.equal(told.log_prob(batch), wanted.log_prob(batch))
     scores = log_probs(model, known, None)
     tokens = model.encode(known)
     generator = torch.Generator().manual_seed(0)
-    found = log_prob(Council(networks), tokens.batch(torch.arange(8)), orders=4, generator=generator)
+    found = log_prob(Council(networks), tokens.batch(torch.arange(3)), orders=4, generator=generator)
     assert scores.tolist() == pytest.approx(found.exact.where(~found.exact.isnan(), found.bound).tolist())
     one, same, first = (
         [each.tree for each in sample(which, 5, seed=1)] for which in (model, model, replace(model, others=()))

@@ -50,6 +50,7 @@ def test_a_graph_is_completed_and_keeps_every_triple(tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_dicts_are_completed_and_keep_every_value(tmp_path, capsys):
     program("complete_json").main(str(tmp_path / "completed.json"), SOON)
     completed = json.loads((tmp_path / "completed.json").read_text())

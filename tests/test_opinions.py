@@ -46,7 +46,7 @@ def things(n: int = 240, role: str = "given") -> tuple[Schema, list[Entity]]:
 def run() -> Run:
     """Kin find who is near where x alone is visible; with all that tells nothing beside it they have hardly learnt to."""
     plain = replace(tiny_run(steps=5, batch=64, validation=0.3), memory=MemoryConfig(nearest=0))
-    return replace(plain, likeness=LikenessConfig(share=0.5), given=GivenConfig(share=0.1))
+    return replace(plain, likeness=LikenessConfig(share=0.5, rounds=1), given=GivenConfig(share=0.1))
 
 
 @pytest.fixture(scope="module")

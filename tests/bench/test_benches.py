@@ -41,6 +41,7 @@ def test_gsm_tells_every_property_beside_the_paper_the_constant_and_the_bar(benc
     assert (tmp_path / "out" / "gsm.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 def test_a_result_says_all_that_is_needed_to_have_it_again(bench):
     _, _, (one,) = bench("gsm", "--validation", "--preset", "fast")
     assert (one["bench"], one["seed"], one["split"], one["part"], one["preset"]) == (
@@ -56,6 +57,7 @@ def test_a_result_says_all_that_is_needed_to_have_it_again(bench):
     assert one["facts"].keys() >= {"date", "commit", "machine", "python", "torch", "kbdisk", "device"}
 
 
+@pytest.mark.slow
 def test_nothing_of_the_paper_stands_beside_validation(bench):
     _, out, _ = bench("gsm", "--validation")
     assert "paper" not in out.splitlines()[1]

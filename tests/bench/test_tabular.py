@@ -195,6 +195,7 @@ def options(folder, tmp_path, **others):
     return Options(folder, preset="fast", config=str(run), seeds=(4,), samples=90, draws=2, judges=2, **others)
 
 
+@pytest.mark.slow
 def test_a_run_trains_draws_and_judges_each_set(folder, tmp_path):
     real, ours = tabular.run(options(folder, tmp_path, only=("price",)), Teller())
     assert (real.method, ours.method, ours.seed, ours.setting) == ("real", "ours", 4, "price")

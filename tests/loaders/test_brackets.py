@@ -268,6 +268,7 @@ def mondial_filled(data) -> tuple[list[Quad], bytes, list[int]]:
     return parsed(source), brackets.insert(source, places, {n: [b"<urn:new> %d" % n] for n in chosen}), chosen
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_in_mondial_the_difference_is_exactly_what_was_inserted(data):
     quads, out, chosen = mondial_filled(data)

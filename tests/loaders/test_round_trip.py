@@ -116,6 +116,7 @@ def test_a_wikibase_without_truthy_triples_is_never_given_statements(name, data,
     assert target.read_bytes() == source.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_population_of_mondial_takes_the_form_of_the_others(data, tmp_path):
     source = data / "rdf" / "mondial" / "mondial-europe.n3"
     kb = kbdisk.load(source)

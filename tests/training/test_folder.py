@@ -113,7 +113,9 @@ def no_words() -> tuple[Schema, list]:
 NUMBERS = {("population",), ("founded",)}
 DISJOINT = CodecConfig(sharing="disjoint", kinds={"number": NumberConfig(code="minmax", embedding="dice", atoms=0)})
 KINDS = [
-    pytest.param(lambda: (worlds.PHONES, worlds.phones()), tiny_run(nearest=8), id="every kind of value, lists, sets, words"),
+    pytest.param(
+        lambda: (worlds.PHONES, worlds.phones()), tiny_run(nearest=8), id="every kind of value, lists, sets, words"
+    ),
     pytest.param(lambda: (worlds.WORLD, worlds.world()), tiny_run(), id="links, sets of links, evidence"),
     pytest.param(lambda: (worlds.PHONES, worlds.phones()), replace(tiny_run(), codec=DISJOINT), id="drawn rotations"),
     pytest.param(no_words, tiny_run(), id="no words"),
