@@ -181,6 +181,7 @@ def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run
     assert "filled in by kbdisk earlier" not in run(f"done.{suffix}", "--model", "phones.kbdisk", "--dry-run")[2]
 
 
+@pytest.mark.slow
 def test_what_was_completed_once_goes_along_to_other_formats_and_other_sources(run, phones):
     phones("--out", "done.jsonl", "--fill", "all")
     Path("more.jsonl").write_text('{"id": "new", "brand": "Nokia"}\n')
@@ -262,6 +263,7 @@ def test_draws_stand_in_the_sidecar_alone(phones):
     assert Path("plain.jsonl").read_bytes() == Path("drawn.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @about("--order", "--leap", "--seed")
 def test_order_leap_and_seed_change_what_is_drawn_and_the_same_say_the_same(phones):
     def target(*options):

@@ -507,6 +507,7 @@ def known_paths(schema, entity):
     return {path for path, *_ in known(schema, entity)}
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("file", "schema", "share", "exact"),

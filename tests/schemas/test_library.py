@@ -110,6 +110,7 @@ def test_what_is_not_there_is_named_with_what_is(name, complaint, tmp_path, monk
 # ---------------------------------------------------------------- with their data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_fits_its_data_but_for_a_stated_handful(name):
     found = check(schema_named(name), kb_of(name), name=name)
