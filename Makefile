@@ -3,6 +3,8 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.kbdisk-installed
+# Each file's tests in one process, so that the models they share are trained once.
+SIDE_BY_SIDE := -n auto --dist loadfile
 # The first Python on the PATH that is 3.11.5 or newer; say PYTHON=... to choose another.
 PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 python3.11; do \
 	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' >/dev/null 2>&1 && echo $$one && break; done)
@@ -25,14 +27,14 @@ demo: $(STAMP)  ## a small knowledge base completed by a model of itself: a minu
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
 test: check  ## everything that must hold: check, the fast tests, the README
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile
+	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
 test-slow: $(STAMP)  ## the tests that take long
 	@$(BIN)/python -m pytest -q -m slow --timeout 3600
 	@KBDISK_HYPOTHESIS=thorough $(BIN)/python -m pytest -q -m 'not slow' -k 'any_ or whatever or every' --timeout 3600
 
-test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo, every option
-	@$(BIN)/python -m pytest -q -n auto -m slow --timeout 3600 \
+test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo, the commands, every option
+	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 3600 \
 		tests/test_readme.py tests/test_examples.py tests/test_options.py tests/test_cli_train.py tests/test_cli_complete.py tests/bench
 
 check: $(STAMP)  ## format, lint and types

@@ -19,7 +19,6 @@ from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.guides import GivenConfig
 from kbdisk.guides.given import ByGiven, Given
 from kbdisk.likeness import LikenessConfig
-from kbdisk.memory import MemoryConfig
 from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
@@ -45,8 +44,11 @@ def things(n: int = 240, role: str = "given") -> tuple[Schema, list[Entity]]:
 
 def run() -> Run:
     """Kin find who is near where x alone is visible; with all that tells nothing beside it they have hardly learnt to."""
-    plain = replace(tiny_run(steps=5, batch=64, validation=0.3), memory=MemoryConfig(nearest=0))
-    return replace(plain, likeness=LikenessConfig(share=0.5, rounds=1), given=GivenConfig(share=0.1))
+    return replace(
+        tiny_run(steps=5, batch=64, validation=0.3),
+        likeness=LikenessConfig(share=0.5, rounds=1),
+        given=GivenConfig(share=0.1),
+    )
 
 
 @pytest.fixture(scope="module")

@@ -123,9 +123,9 @@ def _time_for(name: str, run: Run, spent: float) -> float | None:
     """The seconds of a guide, once so many of the budget were spent on what came before it."""
     if run.train.seconds is None:
         return None
-    shares = {table: getattr(run, table).share for table, *_ in GUIDES}
-    later = [*shares][[*shares].index(name) + 1 :]
-    return still_for(shares[name], run.train.seconds, spent, sum(shares[one] for one in later))
+    names = [table for table, *_ in GUIDES]
+    later = sum(getattr(run, one).share for one in names[names.index(name) + 1 :])
+    return still_for(getattr(run, name).share, run.train.seconds, spent, later)
 
 
 def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]) -> Iterator[tuple[Run, int]]:

@@ -220,13 +220,13 @@ def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[st
             if chain:
                 left.difference_update(chain)
                 ready.append((head, [trees[link]["@first"] for link in chain]))
-    made = dict(ready)
+    made, folded = dict(ready), lists - left
     for head, items in ready:
         for i, item in enumerate(items):
             if type(item) is Link and item.id in made:
                 items[i] = made[item.id]
         owner, key, _ = alone[head]
-        if key != "@first" or owner not in lists or owner in left:
+        if key != "@first" or owner not in folded:
             _put(trees[owner], key, head, items)
     return left
 

@@ -17,7 +17,6 @@ from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.forest import ForestConfig
 from kbdisk.forest.columns import Columns
-from kbdisk.memory import MemoryConfig
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
@@ -46,8 +45,7 @@ def things(n: int = 600) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    plain = replace(tiny_run(steps=5, batch=64, validation=0.3), memory=MemoryConfig(nearest=0))
-    return replace(plain, forest=ForestConfig(share=0.5, **choices))
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), forest=ForestConfig(share=0.5, **choices))
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from kbdisk.errors import ConfigError
 from kbdisk.forest import ForestConfig
 from kbdisk.guides import Labels, Seen
 from kbdisk.likeness import LikenessConfig
-from kbdisk.memory import MemoryConfig
 from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
@@ -48,8 +47,7 @@ def things(n: int = 500) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    plain = replace(tiny_run(steps=5, batch=64, validation=0.3), memory=MemoryConfig(nearest=0))
-    return replace(plain, likeness=LikenessConfig(share=0.5, **choices))
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), likeness=LikenessConfig(share=0.5, **choices))
 
 
 @pytest.fixture(scope="module")

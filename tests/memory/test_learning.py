@@ -217,7 +217,7 @@ def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, m
     monkeypatch.setattr("kbdisk.memory.learning.LEAST", 20)
     data, network = tokens
     seen: list[int] = []
-    for values in (80, 1 << 17):
+    for values in (80, 240, 1 << 17):
         config = MemoryConfig(values=values, rounds=0)
         remember(network, data.validation, data.training, config, 0, lambda done, of: seen.append(of))
         generator = torch.Generator().manual_seed(0)
