@@ -1,6 +1,6 @@
 """The tables that kbdisk is judged by: real data, a split, ours beside the paper's figures and other methods.
 
-A bench is a module with `run`, `tables` and `figure`, as `base.Bench` says; BENCHES has its name. What it measures is
+A bench is a module with `run`, `tables`, `figure` and `TAKES`, as `base.Bench` says; BENCHES has its name. What it measures is
 stored as lines of JSON, and tables and pictures are made from what is stored, by whoever asks for them.
 """
 

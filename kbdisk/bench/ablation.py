@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kbdisk.bench import gsm
-from kbdisk.bench.base import Options, Table, Teller
+from kbdisk.bench.base import TRAINING, Options, Table, Teller
 from kbdisk.bench.pictures import drawn
 from kbdisk.bench.properties import Task, ours
 from kbdisk.bench.results import Result, figures, latest
@@ -22,6 +22,7 @@ from kbdisk.errors import ConfigError
 from kbdisk.plots import COLOURS, GRID, INK
 from kbdisk.schemas.suggest import did_you_mean
 
+TAKES = TRAINING | {"only", "validation"}  # the latter is so anyway
 SAME = "as it is"
 NUMBER = "codec.kinds.number"
 VARIANTS: dict[str, tuple[str, Any] | None] = {  # which choice, and what it is instead

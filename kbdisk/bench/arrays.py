@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kbdisk.bench.base import data_file
+from kbdisk.bench.base import PAPERS, RANDOM, data_file, refuse_split
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.schemas.library import tabular
@@ -100,8 +100,12 @@ class TabularSet:
         return Rows(snapped(numbers, self.train.numbers), categories, target)
 
 
-def read_set(data: Path, name: str, *, validation: bool = False) -> TabularSet:
-    """A set of the data: train, validation to stop by, test to be scored; or with `validation` train alone in the first two."""
+def read_set(data: Path, name: str, split: str = PAPERS, seed: int = 0, validation: bool = False) -> TabularSet:
+    """A set of the data: train, validation to stop by, test to be scored; or with `validation` train alone in the first two.
+
+    The parts are as they come, or all rows are dealt out anew, as many to each part, by a seed.
+    """
+    refuse_split(split, (PAPERS, RANDOM))
     folder = data / "tabular"
     known = sets(data)
     if name not in known:
@@ -110,7 +114,8 @@ def read_set(data: Path, name: str, *, validation: bool = False) -> TabularSet:
         )
     info: dict[str, Any] = json.loads(data_file(data, f"tabular/{name}/info.json", SOURCE).read_text("utf-8"))
     with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
-        train, stop, test = (_part(arrays, part, str(folder / f"{name}.npz")) for part in ("train", "val", "test"))
+        parts = [_part(arrays, part, str(folder / f"{name}.npz")) for part in ("train", "val", "test")]
+    train, stop, test = _dealt(parts, seed) if split == RANDOM else parts
     if not validation:
         return TabularSet(name, info, train, stop, test)
     order = np.random.default_rng(0).permutation(len(train))
@@ -127,6 +132,19 @@ def sets(data: Path) -> list[str]:
             if all(f"{kind}_{part}" in arrays.files for kind in parts for part in ("train", "val", "test")):
                 found.append(file.stem)
     return found
+
+
+def _dealt(parts: Sequence[Rows], seed: int) -> list[Rows]:
+    """As many rows in each part, by chance."""
+    every = Rows(
+        *(
+            np.concatenate(column)
+            for column in zip(*((one.numbers, one.categories, one.target) for one in parts), strict=True)
+        )
+    )
+    order = np.random.default_rng(seed).permutation(len(every))
+    ends = np.cumsum([len(one) for one in parts])
+    return [every.pick(np.sort(own)) for own in np.split(order, ends[:-1])]
 
 
 def snapped(numbers: Array, real: Array) -> Array:

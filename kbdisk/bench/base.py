@@ -7,21 +7,23 @@ made of stored results alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kbdisk.bench.results import Result
-from kbdisk.errors import LoadError
+from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
     from kbdisk.training import Trained
     from kbdisk.training.state import Watch
 
 Told = Callable[[int, int], None]  # how many are done, of how many
+TRAINING = frozenset({"data", "preset", "budget", "config", "device"})  # what a bench that trains is told of it
 FACTS = ("device", "parameters", "best_step")  # of a model that are kept with its results
+PAPERS, RANDOM = "paper", "random"  # the split that published figures are of; one drawn anew for each seed
 BESIDE = Path("../shared/data")  # where the data may be, seen from a checkout
 
 
@@ -37,7 +39,7 @@ class Options:
     against: tuple[str, ...] = ()  # rows of BASELINES
     ours: bool = True  # or only those
     validation: bool = False  # score on a tenth of train, and leave test alone
-    split: str = "paper"
+    split: str = PAPERS
     only: tuple[str, ...] = ()  # data sets, or variants, by name; all where empty
     device: str = "auto"
     samples: int | None = None  # of tabular: rows in each set that is drawn; None: by how many train has
@@ -98,6 +100,8 @@ def of_model(result: Result, trained: Trained, options: Options) -> Result:
 class Bench(Protocol):
     """What a module of BENCHES has."""
 
+    TAKES: frozenset[str]  # the options of the command line that it heeds, beside seeds and where results go
+
     def run(self, options: Options, teller: Teller) -> Iterator[Result]:
         """Measure: each result as soon as it is there."""
 
@@ -106,6 +110,12 @@ class Bench(Protocol):
 
     def figure(self, results: Sequence[Result], path: Path) -> bool:
         """Draw results; False where there is nothing to draw."""
+
+
+def refuse_split(split: str, known: Collection[str]) -> None:
+    """ConfigError where a bench has no such split."""
+    if split not in known:
+        raise ConfigError("--split", f"expected one of {', '.join(known)}, got {split!r}.")
 
 
 def data_folder(told: str | os.PathLike[str] | None) -> Path:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.bench import gsm, nuclear
-from kbdisk.bench.base import Options, Table, Teller, of_model
+from kbdisk.bench.base import PAPERS, TRAINING, Options, Table, Teller, of_model, refuse_split
 from kbdisk.bench.properties import Task, trained
 from kbdisk.bench.results import OURS, Result, Row, latest
-from kbdisk.bench.tables import Measure, compared
+from kbdisk.bench.tables import Measure, compared, titled
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kbdisk.api import Model
     from kbdisk.evaluation import Curve
 
+TAKES = TRAINING | {"validation", "split", "only"}
 SETS = ("gsm", "nuclear")
 NOISE = 2.0  # standard errors
 DRAWN = 1000  # phones
@@ -44,7 +45,9 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
     strange = [one for one in options.only if one not in SETS]
     if strange:
         raise ConfigError("--only", f"expected some of {', '.join(SETS)}, got {strange[0]!r}.")
-    for name in options.only or SETS:
+    wanted = options.only or SETS
+    refuse_split(options.split, nuclear.SPLITS if "nuclear" in wanted else gsm.SPLITS)
+    for name in wanted:
         for seed in options.seeds:
             yield _measured(name, options, seed, teller)
 
@@ -164,13 +167,11 @@ def _share(name: str, new: Sequence[tuple[str, str]], real: set[tuple[str, str]]
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """One for each set and part."""
-    found = []
-    for setting, part in dict.fromkeys((one.setting, one.part) for one in results):
-        own = [one for one in results if (one.setting, one.part) == (setting, part)]
-        title = f"Curve of {setting}" + (", validation" if part == "validation" else "")
-        found.append(compared(Measure(title, NAMES, what="figure"), own))
-    return found
+    """One for each set, split and part."""
+    together: dict[tuple[str, str, str], list[Result]] = {}
+    for one in results:
+        together.setdefault((f"Curve of {one.setting}", one.split, one.part), []).append(one)
+    return [compared(Measure(titled(*kind), NAMES, what="figure"), own) for kind, own in together.items()]
 
 
 def figure(results: Sequence[Result], path: Path) -> bool:
@@ -178,8 +179,11 @@ def figure(results: Sequence[Result], path: Path) -> bool:
     from kbdisk.evaluation.curve import Curve, Line
     from kbdisk.plots import plot_curve
 
+    def place_of(one: Result) -> tuple[bool, str, int]:
+        return one.split != PAPERS, one.part, one.seed
+
     for name in SETS:
-        own = sorted((one for one in latest(results) if one.setting == name), key=lambda one: (one.part, one.seed))
+        own = sorted((one for one in latest(results) if one.setting == name), key=place_of)
         if own:
             told = own[0].details["curve"]
             lines = [Line(of=one.pop("class"), **one) for one in (dict(each) for each in told["properties"])]

@@ -11,18 +11,18 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from kbdisk.bench.base import Options, Table, Teller, data_file
+from kbdisk.bench.base import PAPERS, RANDOM, TRAINING, Options, Table, Teller, data_file, refuse_split
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
-from kbdisk.bench.splits import SHARE, Sides, drawn, grouped, sided
-from kbdisk.bench.tables import Measure, as_told, compared
+from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, grouped, sided
+from kbdisk.bench.tables import Measure, as_told, compared, titled
 from kbdisk.entity import Entity
-from kbdisk.errors import ConfigError
 from kbdisk.schemas.schema import Schema
 
 SOURCE = "haolun-wu/Disk-SNAKE"
-TEST, FIXED = 0.2, 42  # the share that the paper drew, and the seed that it drew it by
+TAKES = TRAINING | {"validation", "split", "against", "not_ours"}
+FIXED = 42  # the seed that the paper drew its split by
 
 ASKED = (
     Asked("weight", ("weight", "value")),
@@ -66,8 +66,7 @@ def task(schema: Schema, entities: Sequence[Entity], options: Options, seed: int
 
 def split(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
     """The two sides; with `validation` train alone, split again by the same rule."""
-    if options.split not in SPLITS:
-        raise ConfigError("--split", f"expected one of {', '.join(SPLITS)}, got {options.split!r}.")
+    refuse_split(options.split, SPLITS)
     sides = SPLITS[options.split](entities, options, seed)
     if not options.validation:
         return sides
@@ -101,9 +100,9 @@ def _by_names(entities: Sequence[Entity], share: float, seed: int) -> Sides:
 
 
 SPLITS: dict[str, Callable[[Sequence[Entity], Options, int], Sides]] = {
-    "paper": _of_the_paper,
+    PAPERS: _of_the_paper,
     "names": lambda entities, options, seed: _by_names(entities, TEST, FIXED),
-    "random": lambda entities, options, seed: _at_random(entities, TEST, seed),
+    RANDOM: lambda entities, options, seed: _at_random(entities, TEST, seed),
 }
 
 
@@ -112,9 +111,9 @@ def tables(results: Sequence[Result]) -> list[Table]:
     found = []
     for split, part in dict.fromkeys((one.split, one.part) for one in results):
         own = [one for one in results if (one.split, one.part) == (split, part)]
-        is_papers = (split, part) == ("paper", "test")
+        is_papers = (split, part) == (PAPERS, "test")
         measure = Measure(
-            f"GSM, {TITLES.get(split, split)}" + (", validation" if part == "validation" else ""),
+            titled("GSM, the paper's split" if split == PAPERS else "GSM", split, part),
             NAMES,
             {"paper": PAPER} if is_papers else {},
             BAR,
@@ -124,11 +123,8 @@ def tables(results: Sequence[Result]) -> list[Table]:
     return found
 
 
-TITLES = {"paper": "the paper's split", "names": "duplicates on one side", "random": "fresh random splits"}
-
-
 def figure(results: Sequence[Result], path: Path) -> bool:
     """Each method's errors on the paper's split, in parts of the constant's where that was measured, else the paper's."""
-    own = [one for one in results if (one.split, one.part) == ("paper", "test")]
+    own = [one for one in results if (one.split, one.part) == (PAPERS, "test")]
     published = {"paper": PAPER} if own else {}
     return draw_ratios(own or results, NAMES, published, path, "GSM, one property hidden")

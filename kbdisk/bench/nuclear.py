@@ -3,7 +3,7 @@
     others given     each property told from all the others, z and n among them
     z and n alone    from these two alone: others, such as Q-values, give binding energies away
 
-One model is asked by both. E_b is what the liquid-drop formula leaves of the binding energy, per nucleon, times A. The
+One model is asked by both. On the paper's split, or on one that is drawn anew for each seed. E_b is what the liquid-drop formula leaves of the binding energy, per nucleon, times A. The
 terms of that formula are rows of the paper's table, so they are learnt like all else, and their formulas are not told.
 """
 
@@ -16,17 +16,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from kbdisk.bench.base import Options, Table, Teller, data_file
+from kbdisk.bench.base import PAPERS, RANDOM, TRAINING, Options, Table, Teller, data_file, refuse_split
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
-from kbdisk.bench.splits import SHARE, Sides, drawn
-from kbdisk.bench.tables import Measure, as_told, compared
+from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, sided
+from kbdisk.bench.tables import Measure, as_told, compared, titled
 from kbdisk.entity import Entity
-from kbdisk.errors import ConfigError
 from kbdisk.schemas.schema import Schema
 
 SOURCE = "IAEA LiveChart, as strifinopoulos/sNuCLR prepares it"
+TAKES = TRAINING | {"validation", "split", "against", "not_ours"}
 TERMS = ("volume", "surface", "symmetry", "coulomb")
 
 
@@ -71,6 +71,10 @@ SOURCES = {
 }
 
 
+SPLITS = (PAPERS, RANDOM)
+PICTURED = ("others given", PAPERS, "test")
+
+
 def run(options: Options, teller: Teller) -> Iterator[Result]:
     """Train and ask by both protocols, seed by seed."""
     schema, entities = read(options.data)
@@ -100,40 +104,50 @@ def tasks(schema: Schema, entities: Sequence[Entity], options: Options, seed: in
 
 
 def split(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
-    """The paper's two sides; with `validation` train alone, split again."""
-    if options.split != "paper":
-        raise ConfigError("--split", f"expected paper, the only one of nuclear, got {options.split!r}.")
-    found = json.loads(data_file(options.data, "nuclear/split_seed0.json", SOURCE).read_text("utf-8"))
-    train = found["train"]
+    """The two sides; with `validation` train alone, split again."""
+    refuse_split(options.split, SPLITS)
+    found = _of_the_paper(options.data) if options.split == PAPERS else _at_random(entities, TEST, seed)
     if not options.validation:
-        return Sides(train, found["val"])
-    out = drawn([(entities[place].tree["z"], entities[place].tree["n"]) for place in train], SHARE, seed)
-    return Sides(
-        [one for place, one in enumerate(train) if place not in out],
-        [one for place, one in enumerate(train) if place in out],
-    )
+        return found
+    again = _at_random([entities[place] for place in found.train], SHARE, seed)
+    return Sides([found.train[place] for place in again.train], [found.train[place] for place in again.scored])
+
+
+def _of_the_paper(data: Path) -> Sides:
+    found = json.loads(data_file(data, "nuclear/split_seed0.json", SOURCE).read_text("utf-8"))
+    return Sides(found["train"], found["val"])
+
+
+def _at_random(entities: Sequence[Entity], share: float, seed: int) -> Sides:
+    names = [(one.tree["z"], one.tree["n"]) for one in entities]
+    return sided(range(len(entities)), drawn(names, share, seed))
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """One for each protocol and part."""
+    """One for each protocol, split and part."""
     found = []
-    for setting, part in dict.fromkeys((one.setting, one.part) for one in results):
-        own = [one for one in results if (one.setting, one.part) == (setting, part)]
-        title = f"Nuclei, {setting}" + (", validation" if part == "validation" else "")
-        measure = Measure(title, NAMES, published(setting, part), BARS[setting], SOURCES[setting])
-        found.append(compared(measure, own))
+    for kind in dict.fromkeys(_kind(one) for one in results):
+        setting, split, part = kind
+        own = [one for one in results if _kind(one) == kind]
+        sources = SOURCES[setting] if split == PAPERS else ["The bar is that of the paper's split."]
+        title = titled(f"Nuclei, {setting}", split, part)
+        found.append(compared(Measure(title, NAMES, published(kind), BARS[setting], sources), own))
     return found
 
 
-def published(setting: str, part: str) -> dict[str, dict[str, float]]:
+def _kind(result: Result) -> tuple[str, str, str]:
+    return result.setting, result.split, result.part
+
+
+def published(kind: tuple[str, str, str]) -> dict[str, dict[str, float]]:
     """What the paper has of it."""
     known = {name: float(one) for name, one in PAPER.items()}
-    return {"paper": known} if (setting, part) == ("others given", "test") else {}
+    return {"paper": known} if kind == PICTURED else {}
 
 
 def figure(results: Sequence[Result], path: Path) -> bool:
     """Each method's errors, others given, in parts of the constant's where that was measured, else the paper's."""
-    own = [one for one in results if (one.setting, one.part) == ("others given", "test")]
-    given = own or [one for one in results if one.setting == "others given"]
-    known = published("others given", "test" if own else "validation")
+    own = [one for one in results if _kind(one) == PICTURED]
+    given = own or [one for one in results if one.setting == PICTURED[0]]
+    known = published(PICTURED) if own else {}
     return draw_ratios(given, NAMES, known, path, "Nuclei, each property told from all the others")

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
+TEST = 0.2  # of all, that is scored on, where no split is published
 SHARE = 0.1  # of train, that is scored on in place of test
 
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kbdisk.bench.base import Table
+from kbdisk.bench.base import PAPERS, Table
 from kbdisk.bench.results import OURS, Figure, Result
-from kbdisk.bench.tables import column
+from kbdisk.bench.tables import column, titled
 
 REAL = "real"
 NEAR = 0.01  # below the best that is published: as good as at it, where that is all
@@ -48,18 +48,17 @@ PUBLISHED = {
 BESIDE = {"real": "real, published", "disk": "DiSK", "tabddpm": "TabDDPM", "best": "best"}  # columns of what is
 
 
-def table_of(results: Sequence[Result], part: str) -> Table:
-    """A row for each set, a column for each method; what is published stands beside scores on test."""
+def table_of(results: Sequence[Result], split: str, part: str) -> Table:
+    """A row for each set, a column for each method; what is published stands beside scores on the test of that."""
     columns = by_column(results)
-    beside = BESIDE if part == "test" else {}
+    beside = BESIDE if (split, part) == (PAPERS, "test") else {}
     rows = []
     for name in sorted({one.setting for one in results}):
         known = PUBLISHED.get(name)
         own = [_shown(figures.get(name)) for figures in columns.values()]
         rows.append([name, *own, *(f"{getattr(known, one):.3f}" if known else "" for one in beside)])
-    title = "Synthetic tables" + ("" if part == "test" else f", {part}")
-    notes = [*_met(columns, part), *_costs(results), *(SOURCES if beside else ())]
-    return Table(title, ["set", *columns, *beside.values()], rows, notes)
+    notes = [*(_met(columns) if beside else _beside(columns)), *_costs(results), *(SOURCES if beside else ())]
+    return Table(titled("Synthetic tables", split, part), ["set", *columns, *beside.values()], rows, notes)
 
 
 def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
@@ -88,10 +87,10 @@ def _shown(figure: Figure | None) -> str:
     return f"{figure.mean:.3f}" + (f" ± {figure.spread:.3f}" if figure.spread is not None else "")
 
 
-def _met(columns: Mapping[str, Mapping[str, Figure]], part: str) -> list[str]:
+def _met(columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
     """How often ours is at or above the best that is published, and whether the judge is right."""
     notes = []
-    for name, own in columns.items() if part == "test" else ():
+    for name, own in columns.items():
         known = {key: one.mean for key, one in own.items() if key in PUBLISHED}
         if name == REAL:
             off = max((abs(mean - PUBLISHED[key].real) for key, mean in known.items()), default=0.0)
@@ -105,6 +104,19 @@ def _met(columns: Mapping[str, Mapping[str, Figure]], part: str) -> list[str]:
         notes.append(
             "; ".join([f"{name}: at or above the best in {len(known) - len(below)} of {len(known)}", *told]) + "."
         )
+    return notes
+
+
+def _beside(columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
+    """How often ours is at or above the real rows, where nothing is published."""
+    real = columns.get(REAL, {})
+    notes = []
+    for name, own in columns.items():
+        both = [key for key in own if key in real]
+        if name != REAL and both:
+            below = [key for key in both if own[key].mean < real[key].mean]
+            told = f" (not {', '.join(below)})" if below else ""
+            notes.append(f"{name}: at or above the real rows in {len(both) - len(below)} of {len(both)}{told}.")
     return notes
 
 

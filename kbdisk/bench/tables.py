@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from kbdisk.bench.base import Table
+from kbdisk.bench.base import PAPERS, RANDOM, Table
 from kbdisk.bench.results import OURS, Figure, Result, figures, latest
 
+SPLITS = {"names": "duplicates on one side", RANDOM: "fresh random splits"}  # as titles have them
 Values = Mapping[str, float]
 Bar = Mapping[str, float | Decimal]  # of decimals each digit counts
 SLACK = 1.05  # times what another method measured in the same run has, at most
@@ -30,6 +31,12 @@ class Measure:
     sources: Sequence[str] = ()  # of what is published
     bars: str = "the bar"  # what it is called
     what: str = "property"  # a row is
+
+
+def titled(what: str, split: str, part: str) -> str:
+    """The title of a table: which split and part it is of, where that is not the published one."""
+    apart = [SPLITS[split]] if split != PAPERS else []
+    return ", ".join([what, *apart, *([part] if part != "test" else [])])
 
 
 def as_told(names: Sequence[str], text: str) -> dict[str, Decimal]:

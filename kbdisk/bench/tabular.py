@@ -3,6 +3,7 @@
 A model learns from train, and stops by validation; some sets of rows are drawn from it; several judges learn from each
 and are scored on test. With `validation` they are scored on validation, and a fifth of train tells when to stop.
 Judges that learn from the real rows come beside: they must reproduce what is published of them (kbdisk.bench.judge).
+All this on the parts that are published, or on rows that each seed deals out anew.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.bench.arrays import Rows, TabularSet, read_set, sets
-from kbdisk.bench.base import Options, Table, Teller, of_model
+from kbdisk.bench.base import PAPERS, TRAINING, Options, Table, Teller, of_model
 from kbdisk.bench.judge import Judging, parameters, scores
 from kbdisk.bench.results import OURS, Result, Row
 from kbdisk.bench.synthetic import REAL, drawn_picture, table_of
@@ -21,24 +22,27 @@ from kbdisk.bench.synthetic import REAL, drawn_picture, table_of
 if TYPE_CHECKING:
     from kbdisk.training import Trained
 
+TAKES = TRAINING | {"validation", "split", "only", "samples", "draws", "judges", "real"}
 TIMES, LEAST, MOST = 24, 50_000, 400_000  # rows that are drawn, in parts of train's; at least; at most
 
 
 def run(options: Options, teller: Teller) -> Iterator[Result]:
     """Set by set: what the real rows come to, then what is drawn does, model by model."""
     for name in options.only or sets(options.data):
-        table = read_set(options.data, name, validation=options.validation)
+        several = [read_set(options.data, name, options.split, seed, options.validation) for seed in options.seeds]
         tuned = parameters(options.data, name)
-        yield _real(table, tuned, options, teller)
-        if not options.real:
-            for seed in options.seeds:
+        same = options.split == PAPERS  # of all seeds the same rows
+        for turn, (seed, table) in enumerate(zip(options.seeds, several, strict=True)):
+            if not (turn and same):
+                yield _real(table, tuned, options, 0 if same else seed, teller)
+            if not options.real:
                 yield _ours(table, tuned, options, seed, teller)
 
 
-def _real(table: TabularSet, tuned: Judging, options: Options, teller: Teller) -> Result:
+def _real(table: TabularSet, tuned: Judging, options: Options, seed: int, teller: Teller) -> Result:
     begun = time.monotonic()
     found = _judged(table, [table.train], tuned, options, teller, REAL)
-    return _result(table, options, REAL, found, seconds=round(time.monotonic() - begun, 1))
+    return _result(table, options, REAL, found, seed=seed, seconds=round(time.monotonic() - begun, 1))
 
 
 def _ours(table: TabularSet, tuned: Judging, options: Options, seed: int, teller: Teller) -> Result:
@@ -95,15 +99,23 @@ def _result(
     every = [one for own in found for one in own]
     told = {"metric": table.metric, "scores": [[round(one, 5) for one in own] for own in found], **(details or {})}
     rows = [Row(table.name, sum(every) / len(every), len(every))]
-    return Result("tabular", method, rows, part=options.part, setting=table.name, details=told, **others)
+    split, part = options.split, options.part
+    return Result("tabular", method, rows, split=split, part=part, setting=table.name, details=told, **others)
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """One for each part."""
-    parts = dict.fromkeys(one.part for one in results)
-    return [table_of([one for one in results if one.part == part], part) for part in parts]
+    """One for each split and part."""
+    together: dict[tuple[str, str], list[Result]] = {}
+    for one in results:
+        together.setdefault(_rows_of(one), []).append(one)
+    return [table_of(own, *rows) for rows, own in together.items()]
+
+
+def _rows_of(result: Result) -> tuple[str, str]:
+    """Which split and part; the first results of all name no split."""
+    return result.split or PAPERS, result.part
 
 
 def figure(results: Sequence[Result], path: Path) -> bool:
-    """Each set's scores on test, as far as they are from those of the real rows."""
-    return drawn_picture([one for one in results if one.part == "test"], path)
+    """Each set's scores on the published test, as far as they are from those of the real rows."""
+    return drawn_picture([one for one in results if _rows_of(one) == (PAPERS, "test")], path)

@@ -14,9 +14,9 @@ from kbdisk.bench.base import Options, Table, Teller
 from kbdisk.bench.pictures import drawn
 from kbdisk.bench.results import OURS, Result, Row, latest
 from kbdisk.bench.tables import Measure, compared
-from kbdisk.errors import ConfigError
 from kbdisk.plots import COLOURS, INK
 
+TAKES = frozenset({"config"})  # of which train.steps alone
 STEPS, POINTS = 1500, 4000
 KEPT, CURVE = 1000, 150  # points, and places of a density, that are stored for the picture
 NAMES = ("256 Gaussians", "1 Gaussian (MSE)")
@@ -24,8 +24,6 @@ NAMES = ("256 Gaussians", "1 Gaussian (MSE)")
 
 def run(options: Options, teller: Teller) -> Iterator[Result]:
     """Train all models with each seed, and judge what they draw."""
-    if options.budget is not None:
-        raise ConfigError("--budget", "two-moons trains for so many steps: say train.steps in --config.")
     from kbdisk.api.training import run_of
 
     steps = run_of(options.preset, None, options.config, None).train.steps if options.config else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click.core import ParameterSource
 
-from kbdisk.bench import BENCHES
+from kbdisk.bench import BENCHES, opened
 from kbdisk.cli.counting import counting
 from kbdisk.cli.train import PRESETS
 from kbdisk.cli.trainbar import training
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from kbdisk.bench.results import Result
 
 RENDER = "render"
+ALWAYS = frozenset({"name", "seeds", "seed", "out", "quiet", "verbose"})  # what every bench is told
+RENDERING = frozenset({"name", "out", "page", "quiet"})
 SAME = ("preset", "budget", "config", "validation", "split", "device", "samples", "draws", "judges", "real")
 CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("docs/benchmarks.md")
 
@@ -36,7 +39,13 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
     "--seeds", metavar="N", type=click.IntRange(min=1), default=3, show_default=True, help="How many are trained."
 )
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
-@click.option("--split", metavar="SPLIT", default="paper", show_default=True, help="Of gsm: paper, names or random.")
+@click.option(
+    "--split",
+    metavar="SPLIT",
+    default="paper",
+    show_default=True,
+    help="Of gsm: paper, names or random; of nuclear, curves and tabular: paper or random.",
+)
 @click.option("--validation", is_flag=True, help="Score on a tenth of what is trained on; leave test alone.")
 @click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt.")
 @click.option("--not-ours", is_flag=True, help="Train nothing of ours: gsm, nuclear, kb-numeric; only --against.")
@@ -61,7 +70,8 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
 @click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each look at what is held out.")
-def bench(name: str, **options: Any) -> None:
+@click.pass_context
+def bench(context: click.RichContext, /, name: str, **options: Any) -> None:
     """Measure kbdisk on real data, beside the paper and other methods.
 
     \b
@@ -84,6 +94,8 @@ def bench(name: str, **options: Any) -> None:
     kbdisk bench tabular --only abalone,diabetes --real
     kbdisk bench render
     """  # fmt: skip
+    takes = _takes(name)
+    _refuse_idle(context, takes)
     out = Path(options["out"]) if options["out"] else CHECKOUT if PAGE.is_file() else ELSEWHERE
     if name == RENDER:
         from kbdisk.bench.pages import render
@@ -91,11 +103,30 @@ def bench(name: str, **options: Any) -> None:
         found = render(out, Path(options["page"]))
         click.echo(f"wrote {options['page']}: {', '.join(found) or 'no results'}", err=True)
         return
-    _measure(name, out, _options(options), _teller(options["quiet"], options["verbose"]))
+    from kbdisk.bench.base import data_folder
+
+    data = data_folder(options["data"]) if "data" in takes else Path()
+    _measure(name, out, _options(data, options), _teller(options["quiet"], options["verbose"]))
 
 
-def _options(told: dict[str, Any]) -> Options:
-    from kbdisk.bench.base import Options, data_folder
+def _takes(name: str) -> frozenset[str]:
+    """The parameters that a bench heeds."""
+    return RENDERING if name == RENDER else ALWAYS | opened(name).TAKES
+
+
+def _refuse_idle(context: click.Context, takes: Collection[str]) -> None:
+    """ConfigError where something is told that would change nothing: figures must be of what was asked."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in takes and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            others = ", ".join(one for one in (*BENCHES, RENDER) if name in _takes(one))
+            raise ConfigError(
+                max(parameter.opts, key=len), f"it changes nothing of {context.params['name']}: it is for {others}."
+            )
+
+
+def _options(data: Path, told: dict[str, Any]) -> Options:
+    from kbdisk.bench.base import Options
 
     against, only = (tuple(one.strip() for one in told[name].split(",") if one.strip()) for name in ("against", "only"))
     if against:
@@ -106,13 +137,10 @@ def _options(told: dict[str, Any]) -> Options:
         raise click.UsageError("--not-ours leaves nothing to measure: name something with --against.")
     seeds = tuple(range(told["seed"], told["seed"] + told["seeds"]))
     same = {key: told[key] for key in SAME}
-    return Options(
-        data_folder(told["data"]), seeds=seeds, against=against, ours=not told["not_ours"], only=only, **same
-    )
+    return Options(data, seeds=seeds, against=against, ours=not told["not_ours"], only=only, **same)
 
 
 def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
-    from kbdisk.bench import opened
     from kbdisk.bench.pages import pictures
     from kbdisk.bench.results import append, read, stamped
 

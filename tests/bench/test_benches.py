@@ -104,9 +104,9 @@ def test_an_ablation_never_looks_at_test(bench):
 def test_two_moons_stores_what_its_picture_needs(run, tmp_path, monkeypatch):
     monkeypatch.setattr(two_moons, "POINTS", 200)
     (tmp_path / "run.toml").write_text(RUN)
-    told = ("--data", tmp_path, "--out", tmp_path, "--config", tmp_path / "run.toml", "--seeds", 1)
-    status, out, _ = run("bench", "two-moons", *told)
-    assert status == 0
+    told = ("--out", tmp_path, "--config", tmp_path / "run.toml", "--seeds", 1)
+    status, out, err = run("bench", "two-moons", *told)
+    assert status == 0, err
     assert "256 Gaussians" in out
     assert (tmp_path / "two-moons.png").exists()
 
@@ -126,15 +126,26 @@ def test_the_mean_of_a_variant_is_in_parts_of_what_is_unchanged():
     [
         (("gsm", "--data", "nowhere"), "expected the folder of data"),
         (("gsm", "--split", "sideways"), "--split: expected one of paper, names, random"),
-        (("nuclear", "--split", "names"), "--split: expected paper"),
+        (("nuclear", "--split", "names"), "--split: expected one of paper, random, got 'names'."),
+        (("curves", "--split", "names"), "--split: expected one of paper, random, got 'names'."),
+        (
+            ("kb-numeric", "--split", "random"),
+            "--split: it changes nothing of kb-numeric: it is for gsm, nuclear, tabular, curves.",
+        ),
+        (("gsm", "--samples", "9"), "--samples: it changes nothing of gsm: it is for tabular."),
+        (
+            ("tabular", "--against", "gbdt"),
+            "--against: it changes nothing of tabular: it is for gsm, nuclear, kb-numeric.",
+        ),
+        (("render", "--preset", "best"), "--preset: it changes nothing of render"),
         (("gsm", "--against", "gbtd"), "gbdt"),
         (("curves", "--only", "phones"), "--only: expected some of gsm, nuclear"),
         (("ablation", "--only", "no atom"), "no atoms"),
-        (("two-moons", "--budget", "1m"), "train.steps"),
+        (("two-moons", "--budget", "1m"), "--budget: it changes nothing of two-moons"),
     ],
 )
 def test_a_mistake_is_one_line(told, complaint, run, tmp_path):
-    data = () if "--data" in told else ("--data", write_nuclear(write_gsm(tmp_path)))
+    data = () if {"--data", "render", "two-moons"} & {*told} else ("--data", write_nuclear(write_gsm(tmp_path)))
     status, _, err = run("bench", *told, *data, "--out", tmp_path / "out")
     assert status == 2
     assert complaint in err
@@ -159,9 +170,16 @@ def test_the_command_knows_every_bench_and_preset():
     assert all(re.search(rf"^ *{name}  ", told, re.MULTILINE) for name in names)
 
 
+def test_what_a_bench_takes_are_options_of_the_command():
+    from kbdisk.cli.bench import bench as command
+
+    known = {one.name for one in command.params}
+    assert all(known >= opened(name).TAKES for name in BENCHES)
+
+
 def test_every_bench_can_be_opened():
     for name in BENCHES:
-        assert {"run", "tables", "figure"} <= set(dir(opened(name)))
+        assert {"run", "tables", "figure", "TAKES"} <= set(dir(opened(name)))
 
 
 # ---------------------------------------------------------------- the shared data

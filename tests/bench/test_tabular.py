@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, r2_score
 
 from kbdisk.bench import tabular
 from kbdisk.bench.arrays import read_set, sets, snapped
-from kbdisk.bench.base import Options, Teller
+from kbdisk.bench.base import PAPERS, RANDOM, Options, Teller
 from kbdisk.bench.judge import macro_f1, parameters, r2, scores
 from kbdisk.bench.results import Result, Row
 from kbdisk.bench.synthetic import PUBLISHED, by_column, table_of
@@ -91,6 +91,32 @@ def test_validation_leaves_test_alone_and_splits_train(folder):
     assert np.array_equal(own.judged.target, table.stop.target)
     parts = np.concatenate([own.train.numbers[:, 1], own.stop.numbers[:, 1]])
     assert np.array_equal(np.sort(parts), np.sort(table.train.numbers[:, 1]))
+
+
+def test_a_random_split_deals_out_all_rows_anew_by_its_seed(folder):
+    published, (one, same, other) = (
+        read_set(folder, "price"),
+        (read_set(folder, "price", split=RANDOM, seed=seed) for seed in (1, 1, 2)),
+    )
+    assert [len(part) for part in (one.train, one.stop, one.judged)] == list(SIZES.values())
+    assert np.array_equal(one.train.target, same.train.target)
+    assert not np.array_equal(one.train.target, other.train.target)
+    every = [
+        sorted(
+            (*row, label, target)
+            for part in (own.train, own.stop, own.judged)
+            for row, label, target in zip(
+                part.numbers.tolist(), part.categories[:, 0].tolist(), part.target.tolist(), strict=True
+            )
+        )
+        for own in (published, one)
+    ]
+    assert every[0] == every[1]
+
+
+def test_a_split_that_is_not_there_is_said(folder):
+    with pytest.raises(ConfigError, match="--split: expected one of paper, random, got 'names'"):
+        read_set(folder, "price", split="names")
 
 
 def test_gaps_in_numbers_are_refused(folder, tmp_path):
@@ -209,6 +235,14 @@ def test_a_run_trains_draws_and_judges_each_set(folder, tmp_path):
     assert real.rows[0].value > 0.9
 
 
+def test_real_rows_are_judged_once_on_the_published_parts_and_for_each_seed_on_random_ones(folder, tmp_path):
+    own = replace(options(folder, tmp_path, real=True, only=("dear",)), seeds=(4, 5))
+    assert [one.seed for one in tabular.run(own, Teller())] == [0]
+    found = list(tabular.run(replace(own, split=RANDOM), Teller()))
+    assert [(one.seed, one.split) for one in found] == [(4, RANDOM), (5, RANDOM)]
+    assert found[0].rows != found[1].rows
+
+
 def test_real_rows_alone_train_nothing(folder, tmp_path):
     found = list(tabular.run(options(folder, tmp_path, real=True, validation=True), Teller()))
     assert [(one.setting, one.method, one.part) for one in found] == [
@@ -231,7 +265,7 @@ RESULTS = [
 
 
 def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
-    table = table_of(RESULTS, "test")
+    table = table_of(RESULTS, PAPERS, "test")
     assert table.header == ["set", "ours, default", "real", "real, published", "DiSK", "TabDDPM", "best"]
     assert table.rows == [
         ["abalone", "0.537 ± 0.025", "0.556 ± 0.000", "0.556", "0.550", "0.550", "0.550"],
@@ -245,6 +279,24 @@ def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
     )
 
 
+def test_of_random_splits_ours_stands_beside_the_real_rows_of_the_same():
+    told = [
+        result(method, name, [[score]], seed, split=RANDOM)
+        for seed in (0, 1)
+        for method, name, score in (
+            ("real", "abalone", 0.55),
+            ("ours", "abalone", 0.56),
+            ("real", "house", 0.7),
+            ("ours", "house", 0.6),
+        )
+    ]
+    (table,) = tabular.tables(told)
+    assert table.title == "Synthetic tables, fresh random splits"
+    assert table.header == ["set", "ours", "real"]
+    assert table.rows == [["abalone", "0.560 ± 0.000", "0.550 ± 0.000"], ["house", "0.600 ± 0.000", "0.700 ± 0.000"]]
+    assert table.notes[0] == "ours: at or above the real rows in 1 of 2 (not house)."
+
+
 def test_what_was_scored_on_validation_stands_beside_nothing_published():
     found = tabular.tables([*RESULTS, result("ours", "house", [[0.6]], part="validation", preset="fast")])
     assert [table.title for table in found] == ["Synthetic tables", "Synthetic tables, validation"]
@@ -255,7 +307,7 @@ def test_what_was_scored_on_validation_stands_beside_nothing_published():
 def test_the_latest_result_of_a_seed_counts():
     again = result("ours", "house", [[0.68, 0.68]], preset="default")
     assert by_column([*RESULTS, again])["ours, default"]["house"].mean == pytest.approx(0.68)
-    assert table_of([again], "test").notes[0] == "ours, default: at or above the best in 1 of 1."
+    assert table_of([again], PAPERS, "test").notes[0] == "ours, default: at or above the best in 1 of 1."
 
 
 def test_sets_with_budgets_of_their_own_share_a_column():
@@ -270,6 +322,7 @@ def test_a_picture_is_drawn_of_scores_on_test(tmp_path):
     assert tabular.figure(RESULTS, tmp_path / "tabular.png")
     assert (tmp_path / "tabular.png").stat().st_size > 10_000
     assert not tabular.figure([replace(RESULTS[0], part="validation")], tmp_path / "none.png")
+    assert not tabular.figure([replace(RESULTS[0], split=RANDOM)], tmp_path / "none.png")
 
 
 def test_the_command_line_says_which_sets_how_many_judges_and_that_nothing_is_trained(folder, tmp_path, run):
