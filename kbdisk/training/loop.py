@@ -22,20 +22,18 @@ from kbdisk.memory.learning import seconds as remembering
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.randomness import drawing_from, mixed
-from kbdisk.training import schedule
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
 from kbdisk.training.looking import Look
 from kbdisk.training.optimizer import optimizer
+from kbdisk.training.pace import Pace
 from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
 
-KEPT = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
-UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
 
 def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
@@ -65,13 +63,13 @@ class Trainer:
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]
         self.balance = self._balance() if self.config.balance else None
         values = run.memory.values if self.config.seconds is None else None
-        self.state = State(total=self._steps(), evaluations=self.config.evaluations, values=values)
+        self.state = State(evaluations=self.config.evaluations, values=values)
+        self.state.total = self.pace.planned
 
-    def _steps(self) -> int | None:
-        """How many steps there will be, where that is known before the first."""
-        if self.config.seconds is not None:
-            return None
-        return self.config.steps or (None if len(self.held_out) else UNWATCHED)
+    @property
+    def pace(self) -> Pace:
+        """How many steps there are to be."""
+        return Pace(self.config, self.state, is_watched=len(self.held_out) > 0)
 
     def _balance(self) -> Tensor:
         entropies = torch.tensor([slot.entropy for slot in self.codec.slots])
@@ -87,7 +85,7 @@ class Trainer:
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         if not math.isfinite(found.total + float(length)):
             return math.nan
-        rate = config.rate * schedule.share(state.step, self.ahead, config.warmup, self._falls())
+        rate = self.pace.rate
         for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
             group["lr"] = rate * share
         self.optimizer.step()
@@ -153,46 +151,31 @@ class Trainer:
             state.seconds, last = state.seconds + now - last, now
             if seen is not None:
                 self._judge(seen)
-                self._hurry()
+                self.pace.adjust()
             measure = self.watching.measure if seen and not state.stopped else None
             yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
 
     @property
     def ahead(self) -> int | None:
-        """How many steps there will be in all, as far as that is known: a budget may make it fewer."""
-        return self.state.total or self.config.steps
-
-    def _falls(self) -> int:
-        """The step from which the rate falls evenly; 0 where its course is another."""
-        if self.config.course != "plateau":
-            return 0
-        return self.state.falls or (schedule.cooling(self.ahead) if self.ahead is not None else 1 << 60)
+        """How many steps there will be in all, as far as that is known."""
+        return self.pace.ahead
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to do."""
-        over = self.ahead is not None and self.state.step >= self.ahead
-        return over or self.state.worse >= self.config.patience or bool(self.state.stopped)
+        return self.pace.is_over or bool(self.state.stopped)
 
     def _budget(self, seconds: float) -> None:
-        """Take in how long a step took; after enough of them the budget becomes a number of steps, once."""
-        state, config = self.state, self.config
-        if state.total is not None or config.seconds is None:
-            return
-        state.timing.append(seconds)
-        if not schedule.is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed):
+        """Take in how long a step took; after enough of them see what else takes of a budget, and what is left buys steps."""
+        state, budget = self.state, self.config.seconds
+        if not self.pace.is_timed(seconds) or budget is None:
             return
         begun = time.monotonic()
         self.watching.look(state.step)
         taken = time.monotonic() - begun
-        state.evaluations = schedule.affordable(config.seconds, taken, config.evaluations)
         spent = state.seconds + seconds + taken
-        step = schedule.typical(state.timing)
-        state.spare = self._reserved(config.seconds)
-        kept = KEPT * config.seconds - state.spare
-        total = schedule.bought(kept, spent, state.step, step, taken, state.evaluations)
-        most = config.steps or (total if len(self.held_out) else UNWATCHED)
-        state.total = max(min(total, most), state.step)
+        state.spare = self._reserved(budget)
+        self.pace.buy(budget, spent, taken)
 
     def _reserved(self, budget: float) -> float:
         """The seconds that remembering takes of the budget; of what would take too many less is remembered."""
@@ -205,13 +188,9 @@ class Trainer:
 
     def _seen(self) -> Look | None:
         """What the held-out part costs, where it is to be looked at after this step."""
-        state, ahead = self.state, self.ahead
-        if not len(self.held_out) or (ahead is None and self.config.seconds is not None):
-            return None
         # What is drawn is learnt by heart soon where there is little of it.
         early = self.run.hiding.is_in_order
-        due = schedule.is_look(state.step, ahead, state.evaluations, early)
-        return self.watching.look(state.step) if due else None
+        return self.watching.look(self.state.step) if self.pace.is_look_due(early) else None
 
     def _judge(self, seen: Look) -> None:
         state = self.state
@@ -223,32 +202,10 @@ class Trainer:
             self._prefer(cost)
         else:
             state.worse += 1
-            self._cool()
+            self.pace.cool()
         state.history.append(
             {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats), "cost": finite(cost)}
         )
-
-    def _cool(self) -> None:
-        """Where it gets no better at a rate that stays, let it fall."""
-        state, ahead = self.state, self.ahead
-        tired = self.config.course == "plateau" and state.worse >= self.config.tired
-        if tired and ahead is not None and state.step < self._falls():
-            state.falls, state.worse = state.step, 0
-            state.total = schedule.cooled(state.step, ahead)
-
-    def _hurry(self) -> None:
-        """Where steps have become slower than those that were timed, there are fewer, so that a budget is kept."""
-        state, budget = self.state, self.config.seconds
-        if budget is None or state.total is None or state.stopped:
-            return
-        # Early looks are close together, and steps would seem slow by them.
-        even = [one for one in state.history if not schedule.is_early(one["step"], state.total, state.evaluations)]
-        left = schedule.affordable_steps(even, budget - state.spare - state.seconds)
-        if left is not None and state.step + left < state.total:
-            fewer = state.step + left
-            if self.config.course == "plateau":
-                state.falls = schedule.fall_again(state.step, self._falls(), state.total, fewer)
-            state.total = fewer
 
     def _prefer(self, cost: float) -> None:
         """The averaged weights are the best so far."""

@@ -20,7 +20,8 @@ from kbdisk.training import looking, loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
 from kbdisk.training.looking import Look
-from kbdisk.training.loop import UNWATCHED, Trainer
+from kbdisk.training.loop import Trainer
+from kbdisk.training.pace import UNWATCHED
 from kbdisk.training.parts import Cost, Found, Parts
 from kbdisk.training.run import Run
 from kbdisk.training.state import Progress
@@ -206,6 +207,46 @@ def test_a_budget_is_kept_where_steps_become_slower(data, monkeypatch, course, s
     assert totals == sorted(totals, reverse=True)
     assert totals[-1] < totals[0]
     assert 85 <= clock.now <= 104
+
+
+@pytest.mark.parametrize("course", ["cosine", "plateau"])
+@pytest.mark.parametrize(("since", "least", "is_more"), [(60, 94, True), (150, 88, True), (340, 80, False)])
+def test_a_budget_is_used_where_steps_become_faster_while_the_rate_is_high(
+    data, monkeypatch, course, since, least, is_more
+):
+    clock = Clock(monkeypatch, 0.1, 0.1)
+    it = trainer(data, steps=None, seconds=100.0, evaluations=20, course=course, warmup=0)
+    fast = Trainer.advance
+
+    def busy(trainer: Trainer) -> float:
+        clock.now += 0.1 * (trainer.state.step < since)
+        return fast(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", busy)
+    rates: dict[int | None, list[float]] = {}
+    for one in it.steps():
+        rates.setdefault(one.total, []).append(it.pace.rate)
+    totals = [total for total in rates if total is not None]
+    assert totals == sorted(totals)
+    assert (totals[-1] > totals[0]) == is_more
+    assert least <= clock.now <= 102
+    assert rates[totals[-1]] == sorted(rates[totals[-1]], reverse=True)
+    assert rates[totals[-1]][-1] < 0.05 * rates[totals[0]][0]
+
+
+def test_of_steps_and_a_budget_the_lesser_counts_where_steps_become_faster(data, monkeypatch):
+    clock = Clock(monkeypatch, 0.1, 0.1)
+    it = trainer(data, steps=500, seconds=130.0, evaluations=20, warmup=0)
+    fast = Trainer.advance
+
+    def busy(trainer: Trainer) -> float:
+        clock.now += 0.2 * (trainer.state.step < 60)
+        return fast(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", busy)
+    totals = [one.total for one in it.steps()]
+    assert min(totals) < 450
+    assert totals[-1] == it.state.step == 500
 
 
 def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(data, monkeypatch):
