@@ -27,7 +27,9 @@ class TrainConfig:
     decay: float = 0.2  # weight decay
     warmup: int = 100  # steps in which the rate rises, of short runs a fifth of all
     steps: int | None = None  # at most
-    seconds: float | None = None  # at most: becomes a number of steps once, after `timed` of them
+    seconds: float | None = (
+        None  # at most: becomes a number of steps after `timed` of them, as many as they are good for by then
+    )
     timed: int = 50
     smoothing: float = 0.998  # of the averaged weights (EMA), which are the ones kept
     clip: float = 1.0  # the gradient's longest length
