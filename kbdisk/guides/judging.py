@@ -42,12 +42,13 @@ class Heard:
     logs: list[Tensor] = field(default_factory=list)  # (n, 2) log p of the truth by both; by the model alone of numbers
     said: list[Tensor] = field(default_factory=list)  # (n, 2) numbers
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
+    whose: list[Tensor] = field(default_factory=list)  # (n,)
     belief: NumberBelief | None = None  # about the first of them
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
-    def take(self, codes: Tensor, belief: Belief, said: Said) -> None:
+    def take(self, codes: Tensor, whose: Tensor, belief: Belief, said: Said) -> None:
         """Some more of them; none of a belief that no expert can join."""
         logs = belief.log_prob(codes).double()[:, None]
         if isinstance(belief, NumberBelief):
@@ -61,6 +62,7 @@ class Heard:
             return
         self.logs.append(logs)
         self.codes.append(codes)
+        self.whose.append(whose)
 
     @property
     def wrong(self) -> Tensor:
@@ -83,12 +85,14 @@ def weighed(heard: Mapping[Place, Heard]) -> dict[Place, tuple[Tensor, Tensor]]:
     """For places that are alike: the share of each expert, and (W,) what is around answers."""
     if sum(map(len, heard.values())) < FEW:
         return {}
+    whose = {place: torch.cat(one.whose) for place, one in heard.items()}
     numbers = {place: one for place, one in heard.items() if one.belief is not None}
-    shares = each_least({place: one.wrong for place, one in numbers.items()}, PRIOR)
-    around = each_masses({place: one.around(shares[place]) for place, one in numbers.items()}, PRIOR)
+    shares = each_least({place: one.wrong for place, one in numbers.items()}, PRIOR, whose)
+    around = each_masses({place: one.around(shares[place]) for place, one in numbers.items()}, PRIOR, whose)
     labels = {place: chances(torch.cat(one.logs)) for place, one in heard.items() if one.belief is None}
     found = {place: (own[1], around[place][1:]) for place, own in shares.items()}
-    return found | {place: (own[1], own.new_zeros(len(WIDTHS))) for place, own in each_masses(labels, PRIOR).items()}
+    masses = each_masses(labels, PRIOR, whose)
+    return found | {place: (own[1], own.new_zeros(len(WIDTHS))) for place, own in masses.items()}
 
 
 @torch.no_grad()
@@ -109,7 +113,8 @@ def judged(
                     whose = entity[rows]
                     said, there = spoken(guide.places[place].expert.tell(Seen(table[whose], batch.who[whose])), rows)
                     if len(there):
-                        heard[place].take(batch.values[kind][one.rows[there]], one.belief.pick(there), said)
+                        codes, who = batch.values[kind][one.rows[there]], batch.who[entity[there]]
+                        heard[place].take(codes, who, one.belief.pick(there), said)
     kept = {}
     groups: dict[tuple[int, bool], dict[Place, Heard]] = defaultdict(dict)
     for place, own in heard.items():

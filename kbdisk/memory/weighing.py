@@ -5,18 +5,20 @@ n values   E experts
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
 Of = TypeVar("Of")
+Each: TypeAlias = Mapping[Of, Tensor]  # of each place what experts said, or their shares
 
 STEPS = 100  # of EM
 SLIGHT = 1e-9  # of a form, that it is always definite by
 FURTHEST = 5.0  # root mean squared errors of the best expert: what an error counts as at most
 LOWEST = -1e4  # nats below the best expert
+SURE = 1.0  # standard errors: by so many what experts gain is above nothing, or they have no share
 TINY = 1e-30
 
 
@@ -40,9 +42,14 @@ def masses(chances: Tensor, prior: Tensor) -> Tensor:
 
 def squares(errors: Tensor) -> Tensor:
     """(n, E) errors of experts -> (E, E) whose form is the squared error of a mean of them, in that of the best."""
-    best = errors.square().mean(0).min().sqrt().clamp(min=TINY)
-    errors = (errors / best).clamp(-FURTHEST, FURTHEST)
+    errors = limited(errors)
     return errors.T @ errors / max(len(errors), 1)
+
+
+def limited(errors: Tensor) -> Tensor:
+    """(n, E) errors of experts in parts of the best one's, none of them too large."""
+    best = errors.square().mean(0).min().sqrt().clamp(min=TINY)
+    return (errors / best).clamp(-FURTHEST, FURTHEST)
 
 
 def least(form: Tensor) -> Tensor:
@@ -63,19 +70,78 @@ def least(form: Tensor) -> Tensor:
     return best
 
 
-def each_masses(told: Mapping[Of, Tensor], prior: float) -> dict[Of, Tensor]:
-    """Of several places, (n, E) chances each, the `masses`; what is so for all of them counts as some values of each."""
+def each_masses(told: Each[Of], prior: float, whose: Each[Of]) -> Each[Of]:
+    """Of several places, (n, E) chances each, the `masses`; what is so for all of them counts as some values of each.
+
+    Where that is not `proven` to be worth anything, all is the first expert's.
+    """
+
+    def learnt(some: Each[Of]) -> Each[Of]:
+        every = torch.cat(list(some.values()))
+        common = masses(every, torch.ones_like(every[0]))
+        return {place: masses(own, prior * common) for place, own in some.items()}
+
+    def alone(some: Each[Of]) -> Each[Of]:
+        return {place: torch.eye(own.shape[1], dtype=own.dtype, device=own.device)[0] for place, own in some.items()}
+
+    def cost(own: Tensor, shares: Tensor) -> Tensor:
+        return -(own @ shares).clamp(min=TINY).log()
+
+    return proven(told, whose, learnt, alone, cost)
+
+
+def each_least(wrong: Each[Of], prior: float, whose: Each[Of], first: int = 1) -> Each[Of]:
+    """Of several places, (n, E) errors each, the shares of `least`, likewise; so many experts are the first."""
+
+    def learnt(some: Each[Of]) -> Each[Of]:
+        forms = {place: squares(errors) for place, errors in some.items()}
+        common = torch.stack(list(forms.values())).mean(0)
+        return {place: least(len(some[place]) * form + prior * common) for place, form in forms.items()}
+
+    def alone(some: Each[Of]) -> Each[Of]:
+        own = learnt({place: errors[:, :first] for place, errors in some.items()})
+        more = {place: errors.shape[1] - first for place, errors in some.items()}
+        return {place: torch.cat([shares, shares.new_zeros(more[place])]) for place, shares in own.items()}
+
+    def cost(errors: Tensor, shares: Tensor) -> Tensor:
+        return (limited(errors) @ shares).square()
+
+    return proven(wrong, whose, learnt, alone, cost)
+
+
+def proven(
+    told: Each[Of],
+    whose: Each[Of],
+    learnt: Callable[[Each[Of]], Each[Of]],
+    alone: Callable[[Each[Of]], Each[Of]],
+    cost: Callable[[Tensor, Tensor], Tensor],
+) -> Each[Of]:
+    """The shares that are learnt of values; where they would be worth too little to other values, the first experts' own.
+
+    Learnt of one half of the entities, shares are to cost the other half less than the first experts do: by more than
+    that is likely to be by chance.
+    """
     if not told:
         return {}
-    every = torch.cat(list(told.values()))
-    common = masses(every, torch.ones_like(every[0]))
-    return {place: masses(own, prior * common) for place, own in told.items()}
+    gains: dict[Of, list[Tensor]] = {place: [] for place in told}
+    for side in (0, 1):
+        mine = {place: who % 2 == side for place, who in whose.items()}
+        some = {place: own[mine[place]] for place, own in told.items()}
+        ours, theirs = learnt(some), alone(some)
+        for place, own in told.items():
+            rest, who = own[~mine[place]], whose[place][~mine[place]]
+            gain = cost(rest, theirs[place]) - cost(rest, ours[place])
+            gains[place].append(_of_each(gain, who))
+    ours, theirs = learnt(told), alone(told)
+    return {place: (ours if _is_sure(torch.cat(own)) else theirs)[place] for place, own in gains.items()}
 
 
-def each_least(wrong: Mapping[Of, Tensor], prior: float) -> dict[Of, Tensor]:
-    """Of several places, (n, E) errors each, the shares of `least`, likewise."""
-    if not wrong:
-        return {}
-    forms = {place: squares(own) for place, own in wrong.items()}
-    common = torch.stack(list(forms.values())).mean(0)
-    return {place: least(len(wrong[place]) * form + prior * common) for place, form in forms.items()}
+def _of_each(values: Tensor, who: Tensor) -> Tensor:
+    """(n,) -> (m,) their sums over each entity, who may be asked in several ways."""
+    every, place = who.unique(return_inverse=True)
+    return values.new_zeros(len(every)).index_add_(0, place, values)
+
+
+def _is_sure(gains: Tensor) -> bool:
+    """Whether gains (m,) are above 0 by more than `SURE` standard errors."""
+    return bool(gains.sum() > SURE * gains.square().sum().sqrt())

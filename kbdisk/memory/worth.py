@@ -19,6 +19,8 @@ from torch import Tensor
 from kbdisk.leaves.base import Recalling
 from kbdisk.leaves.number.around import log_masses
 from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.leaves.text.belief import TextBelief
+from kbdisk.leaves.words import PAD
 from kbdisk.memory.config import MemoryConfig
 from kbdisk.memory.memory import Place
 from kbdisk.memory.shelf import OWN, Shelf, Values
@@ -35,6 +37,7 @@ class Heard:
 
     values: list[Values] = field(default_factory=list)
     logs: list[Tensor] = field(default_factory=list)  # (s,) log p of each step in which they were told
+    whose: list[Tensor] = field(default_factory=list)  # (s,) whose value each step tells
     answers: list[Tensor] = field(default_factory=list)  # (n, OWN) of numbers
     belief: Recalling | None = None  # about the first of them
 
@@ -42,6 +45,8 @@ class Heard:
         """Some more of them."""
         self.values.append(values)
         self.logs.append(belief.steps(values.codes))
+        steps = (values.codes != PAD).sum(1) if isinstance(belief, TextBelief) else 1
+        self.whose.append(values.who.repeat_interleave(steps))
         if isinstance(belief, NumberBelief):
             self.answers.append(belief.answers())
         self.belief = self.belief or belief
@@ -72,12 +77,12 @@ def weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config
     experts = {place: _experts(shelf, heard[place], config.nearest) for place, (shelf, _) in both.items()}
     if sum(len(one.logs) for one in experts.values()) < FEW:
         return {}
-    mass = each_masses({place: chances(one.logs) for place, one in experts.items()}, config.prior)
+    whose = {place: torch.cat(one.whose) for place, one in heard.items() if place in both}
+    mass = each_masses({place: chances(one.logs) for place, one in experts.items()}, config.prior, whose)
     wrong = {place: one.wrong for place, one in experts.items() if one.wrong is not None}
-    said = each_least(wrong, config.prior)
-    around = each_masses(
-        {place: experts[place].around(both[place][1], own, mass[place]) for place, own in said.items()}, config.prior
-    )
+    said = each_least(wrong, config.prior, whose, OWN)
+    near = {place: experts[place].around(both[place][1], own, mass[place]) for place, own in said.items()}
+    around = each_masses(near, config.prior, whose)
     kept = {}
     for place, (shelf, values) in both.items():
         shelf = replace(

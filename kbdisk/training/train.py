@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 
 from kbdisk.entity import Entity
-from kbdisk.errors import TrainingError
+from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.forest import grow
 from kbdisk.guides import Guide, Opinions, weigh
 from kbdisk.likeness import learn
@@ -70,16 +71,21 @@ def train(
             number = len(trainers)
             watching = partial(_watched, watch, (number + 1, count))
             trainer = Trainer(data, own, device)
+            known = False  # that it could not go on
             if checkpoint is None:
                 _go(trainer, watching)
             else:
                 kept = _opened(folder_of(checkpoint, number), data, trainer, source or {}, resume, force or number > 0)
+                known = bool(trainer.state.stopped)
                 _go_kept(trainer, watching, kept)
-            trainer.finish()
-            members.append(Member(trainer.network, trainer.remembered(watching)))
             trainers.append(trainer)
+            if trainer.state.stopped and not known:
+                _refuse_stopped(trainers, checkpoint is not None)
+            if trainer.state.best_step or not trainer.state.stopped:
+                trainer.finish()
+                members.append(Member(trainer.network, trainer.remembered(watching)))
     first, *others = members
-    record, shapes = _record(trainers, data, source or {}), Shapes.learn(schema, entities)
+    record, shapes = _record(trainers, len(members), data, source or {}), Shapes.learn(schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
     for table, doing, teach, name in GUIDES:
         if getattr(run, table).share:
@@ -155,12 +161,11 @@ def _opened(
 def _go(trainer: Trainer, watch: Watch) -> None:
     for progress in trainer.steps():
         watch(progress)
-    _refuse_stopped(trainer)
 
 
 def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
     state = trainer.state
-    if state.stopped:  # the last good weights are wanted
+    if state.stopped:  # it is resumed, and the last good weights are wanted
         return
     with stopping() as stop:
         try:
@@ -176,21 +181,26 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
             checkpoint.close()
     if state.best_step or not state.stopped:
         checkpoint.save(trainer)
-    good = f"resume=True makes a model of the weights of step {state.best_step:,}, which were good"
-    _refuse_stopped(trainer, good if state.best_step else "")
 
 
-def _refuse_stopped(trainer: Trainer, way_out: str = "") -> None:
-    if trainer.state.stopped:
-        advice = f"Lower train.rate ({trainer.config.rate:g})" + (f"; {way_out}." if way_out else ".")
-        raise TrainingError("train", f"{trainer.state.stopped}. {advice}")
+def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:
+    """TrainingError where the first network could not go on; of another one only a warning, as there is a model without it."""
+    state, number = trainers[-1].state, len(trainers)
+    advice = f"Lower train.rate ({trainers[-1].config.rate:g})"
+    good = f"the weights of step {state.best_step:,}, which were good" if state.best_step else ""
+    if number > 1:
+        left = f"It has {good}" if good else "It is left out"
+        warnings.warn(f"train: network {number}: {state.stopped}. {left}. {advice}.", KBDiskWarning, stacklevel=3)
+        return
+    way_out = f"; resume=True makes a model of {good}" if good and is_kept else ""
+    raise TrainingError("train", f"{state.stopped}. {advice}{way_out}.")
 
 
-def _record(trainers: Sequence[Trainer], data: Data, source: Mapping[str, Any]) -> Record:
+def _record(trainers: Sequence[Trainer], networks: int, data: Data, source: Mapping[str, Any]) -> Record:
     """How the first of several networks came about, and how long all of them took."""
     trainer, state = trainers[0], trainers[0].state
     facts: dict[str, Any] = {
-        "networks": len(trainers),
+        "networks": networks,
         "steps": state.step,
         "best_step": state.best_step,
         "seconds": round(sum(one.state.seconds for one in trainers), 1),

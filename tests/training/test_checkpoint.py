@@ -19,7 +19,7 @@ import torch
 from models import phones, tiny_run
 
 from kbdisk.entity import Entity
-from kbdisk.errors import CheckpointError, TrainingError
+from kbdisk.errors import CheckpointError, KBDiskWarning, TrainingError
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
@@ -387,6 +387,29 @@ def test_a_loss_that_is_no_number_keeps_good_weights_that_resume_makes_a_model_o
     assert all(one.isfinite().all() for one in weights(trained))
     assert trained.record.facts["stopped"] == "expected a loss that is a number, got none after step 4"
     assert trained.record.facts["best_step"] == good
+
+
+@pytest.mark.parametrize(
+    ("looks", "networks", "told"), [(3, 2, "It has the weights of step 4"), (0, 1, "It is left out")]
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_further_network_that_cannot_go_on_ends_no_run(looks, networks, told, kept, tmp_path, monkeypatch):
+    first, advance = tiny_run().seed, Trainer.advance
+
+    def poisoning(trainer: Trainer) -> float:
+        if trainer.run.seed != first and trainer.state.step == (4 if looks else 0):
+            with torch.no_grad():
+                trainer.network.query.fill_(torch.nan)
+        return advance(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", poisoning)
+    monkeypatch.setattr(Look, "cost", lambda self, constant: -self.step)
+    with pytest.warns(
+        KBDiskWarning, match=rf"^train: network 2: expected a loss that is a number.*{told}.*Lower train\.rate"
+    ):
+        trained = go(tmp_path / "m.training" if kept else None, members=2, evaluations=3)
+    assert len(trained.members) == trained.record.facts["networks"] == networks
+    assert all(one.isfinite().all() for member in trained.members for one in member.network.parameters())
 
 
 def test_where_no_weights_were_good_there_is_nothing_to_go_on_from(tmp_path):
