@@ -75,7 +75,7 @@ def score(
     nats = -beliefs.log_prob(batch).where(hidden.asked, 0)  # (T,)
     share = OBJECTIVES[objective](batch, hidden)  # (T,) of each token in the total
     costs = (nats if balance is None else nats / balance[batch.slot]) + beliefs.aside(batch)
-    recorded = _presence(batch, beliefs)
+    recorded = _presence(batch, hidden, beliefs)
     return Loss(
         total=(share * costs).sum() + presence * recorded,
         nats=(_bound(batch, hidden) * nats.detach()).sum(),
@@ -101,13 +101,16 @@ def _field_mean(batch: Batch, hidden: Hidden) -> Tensor:
 OBJECTIVES: dict[str, Callable[[Batch, Hidden], Tensor]] = {"bound": _bound, "field-mean": _field_mean}
 
 
-def _presence(batch: Batch, beliefs: Beliefs) -> Tensor:
-    """-log p of what is recorded at all: hidden tokens are; absent ones are not, and stand for others like them."""
+def _presence(batch: Batch, hidden: Hidden, beliefs: Beliefs) -> Tensor:
+    """-log p of what is recorded at all: hidden tokens are; absent ones are not, and stand for others like them.
+
+    What is recorded weighs as in the bound: each as much, over all that may be hidden, as what is always absent does.
+    """
     if beliefs.presence is None:
         return torch.zeros((), device=batch.entity.device)
     tokens, logits = beliefs.presence["tokens"], beliefs.presence["logits"]
     absent = batch.absent[tokens]
-    weight = batch.rarity[tokens].where(absent, 1)
+    weight = batch.rarity[tokens].where(absent, hidden.weight[tokens])
     nats = F.binary_cross_entropy_with_logits(logits, (~absent).to(logits.dtype), weight, reduction="sum")
     return nats / max(batch.size, 1)
 

@@ -75,7 +75,12 @@ def log_prob(
     What is neither `of` (T,) nor `given` (T,) is hidden. Entities with at most `exact` of them are done exactly. The
     bound of others is a mean over so many `orders`, each also taken backwards, at all or at most `steps` of its points.
     """
-    for name, value, least, most in (("orders", orders, 1, 1 << 20), ("exact", exact, 0, MOST)):
+    counts = (
+        ("orders", orders, 1, 1 << 20),
+        ("steps", 1 if steps is None else steps, 1, 1 << 20),
+        ("exact", exact, 0, MOST),
+    )
+    for name, value, least, most in counts:
         if not least <= value <= most:
             raise ValueError(f"expected {least} to {most} for {name}, got {value}")
     given = torch.zeros_like(batch.known) if given is None else given

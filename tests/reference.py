@@ -276,16 +276,17 @@ class Reference(nn.Module):
 
     def forward(self, batch: Dense) -> Tensor:
         """The loss: nats per entity, what is hidden weighed by D / M, and presence; or the mean of properties' means."""
-        nats, recorded = self.costs(batch)
+        nats, presence = self.costs(batch)
         hidden = batch.known & ~batch.visible
+        weight = batch.known.sum(1) / hidden.sum(1).clamp(min=1)
+        recorded = (weight * presence.sum(1)).mean()
         if self.field_mean:
             means = [one.sum() / own.sum().clamp(min=1) for one, own in zip(nats.T, hidden.T, strict=True)]
             return torch.stack(means).sum() / hidden.any(0).sum() + self.recorded * recorded
-        weight = batch.known.sum(1) / hidden.sum(1).clamp(min=1)
         return (weight * nats.sum(1)).mean() + self.recorded * recorded
 
     def costs(self, batch: Dense) -> tuple[Tensor, Tensor]:
-        """-log p of each property (B, N), 0 where not hidden, and of what is hidden being recorded at all."""
+        """-log p of each property, and of its being recorded at all: (B, N) each, 0 where not hidden."""
         paths = [self.path(keys) for keys in self.paths]
         own = torch.stack(paths[: self.classes])[batch.classes]  # (B, D)
         paths = paths[self.classes :]
@@ -305,7 +306,7 @@ class Reference(nn.Module):
             self.believers[place](h[:, place], codes, path, self.slots[place].codec, hidden[:, place])
             for place, (path, codes) in enumerate(zip(paths, batch.codes, strict=True))
         ]
-        return torch.stack(nats, 1), F.softplus(-self.presence(h)[..., 0])[hidden].sum() / len(hidden)
+        return torch.stack(nats, 1), F.softplus(-self.presence(h)[..., 0]).where(hidden, 0)
 
 
 # ---------------------------------------------------------------- which of our weights are which of the reference's

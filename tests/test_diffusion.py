@@ -188,7 +188,7 @@ class WithPresence(Table):
         return replace(told, presence={"tokens": tokens, "logits": torch.sin(tokens.float())})
 
 
-def test_presence_counts_hidden_properties_as_there_and_absent_ones_as_many_as_they_stand_for():
+def test_presence_counts_hidden_properties_as_they_weigh_and_absent_ones_as_many_as_they_stand_for():
     world = World(SIZES[1])
     batch = batch_of(world.draw(20))
     absent = (batch.slot == 3) & (batch.entity % 2 == 0)
@@ -196,7 +196,7 @@ def test_presence_counts_hidden_properties_as_there_and_absent_ones_as_many_as_t
     hidden = hide(batch, APART)
     done = score(WithPresence(world), batch, hidden, presence=0.3)
     logits = torch.sin(torch.arange(len(batch)).float())
-    there, not_there = -F.logsigmoid(logits[hidden.asked]).sum(), -F.logsigmoid(-logits[absent]).sum()
+    there, not_there = -(hidden.weight * F.logsigmoid(logits)).sum(), -F.logsigmoid(-logits[absent]).sum()
     assert float(done.presence) == pytest.approx(float(there + 5 * not_there) / 20)
     assert float(done.total) == pytest.approx(float(done.nats + 0.3 * done.presence))
     assert score(Table(world), batch, hidden).presence == 0

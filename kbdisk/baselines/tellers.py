@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from kbdisk.baselines.base import Answer, Estimate
 from kbdisk.baselines.boosting import said
 from kbdisk.baselines.columns import common
+from kbdisk.forest.units import Units
 from kbdisk.metrics import label, members
 
 if TYPE_CHECKING:
@@ -43,14 +44,19 @@ class Constant:
 class Numbers:
     """Trees that tell a mean, and maybe others that tell a median."""
 
+    units: Units
     mean: CatBoost
     median: CatBoost
 
     def tell(self, table: pandas.DataFrame) -> list[Answer]:
         """A number for each row."""
-        means = said(self.mean, table, "RawFormulaVal").tolist()
-        medians = means if self.median is self.mean else said(self.median, table, "RawFormulaVal").tolist()
+        means = self._told(self.mean, table)
+        medians = means if self.median is self.mean else self._told(self.median, table)
         return list(map(Answer, medians, means))
+
+    def _told(self, booster: CatBoost, table: pandas.DataFrame) -> list[float]:
+        found: list[float] = self.units.back(said(booster, table, "RawFormulaVal")).tolist()
+        return found
 
 
 @dataclass(frozen=True)
@@ -100,11 +106,13 @@ def likely(probabilities: Sequence[float]) -> list[int]:
 
 
 def _numbers(boost: Boost, values: Sequence[Any], estimate: Estimate) -> Teller | None:
-    truth = [float(one) for one in values]
-    if min(truth) == max(truth):
+    numbers = [float(one) for one in values]
+    units = Units.of(numbers)
+    if units is None:
         return None
+    truth = units.told(numbers).tolist()
     mean = boost(truth, "RMSE", 1)
-    return Numbers(mean, boost(truth, "MAE", 1) if estimate == "median" else mean)
+    return Numbers(units, mean, boost(truth, "MAE", 1) if estimate == "median" else mean)
 
 
 def _labels(boost: Boost, values: Sequence[Any], estimate: Estimate) -> Teller | None:

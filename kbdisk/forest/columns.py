@@ -33,7 +33,10 @@ class Columns:
         return (torch.isin(self.slot, slots) & (self.slot != but)).nonzero()[:, 0]
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column has 1 where it is that, else 0."""
+        """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column has 1 where it is that, else 0.
+
+        Of labels that come several times, such as links from several entities, each has 1.
+        """
         table = torch.full((batch.size, len(self)), torch.nan, device=self.slot.device)
         slots = int(batch.slot.max()) + 2 if len(batch) else 0
         offsets = torch.searchsorted(self.slot, torch.arange(slots, device=self.slot.device))
@@ -43,7 +46,8 @@ class Columns:
             row, column = within(offsets, batch.slot[start + own])
             codes = batch.values[kind][own[row]]
             told = codes[:, 0] if kind == NUMBER else codes == self.label[column]
-            table[batch.entity[start + own[row]], column] = told.float()
+            place = batch.entity[start + own[row]] * len(self) + column
+            table.view(-1).scatter_reduce_(0, place, told.float(), "amax", include_self=False)
         return table
 
     @classmethod
@@ -63,5 +67,5 @@ class Columns:
                     common = counts.argsort(descending=True, stable=True)[:SEVERAL]
                     found += [(int(counts[at]), one, int(labels[at])) for at in common]
         kept = sorted((slot, label) for _, slot, label in sorted(found, reverse=True)[:most])
-        slot, label = torch.tensor(kept, dtype=torch.long).view(-1, 2).unbind(1)
+        slot, label = torch.tensor(kept, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
         return cls(slot.contiguous(), label.contiguous())

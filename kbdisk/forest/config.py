@@ -49,4 +49,7 @@ def unattended(seed: int) -> dict[str, Any]:
 def threads() -> int:
     """How many threads may work: as OMP_NUM_THREADS says, or all of the cores."""
     told = os.environ.get("OMP_NUM_THREADS", "")
-    return int(told) if told.isdecimal() and int(told) else len(os.sched_getaffinity(0))
+    if told.isdecimal() and int(told):
+        return int(told)
+    # Not every system tells which cores a process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -23,6 +23,7 @@ from kbdisk.forest.columns import KINDS, NUMBER, Columns
 from kbdisk.forest.config import ForestConfig, by_size, unattended
 from kbdisk.forest.grown import Grown
 from kbdisk.forest.trees import Trees
+from kbdisk.forest.units import Units
 from kbdisk.guides import Guide, Guiding, judged
 from kbdisk.memory.learning import asked, some, usual
 from kbdisk.memory.memory import ENOUGH, Place, by_place
@@ -99,14 +100,7 @@ def _grown(
 ) -> Grown | None:
     """The trees of one slot, on their way for so long; nobody knows yet what they are worth."""
     codes = torch.cat(known.codes)
-    if codec.slots[slot].kind == NUMBER:
-        numbers = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
-        truth, labels = (
-            torch.tensor(list(map(float, numbers)), dtype=torch.float64),
-            codes.new_zeros(0, dtype=torch.long),
-        )
-    else:
-        truth, labels = codes, codes[codes >= 0].unique()
+    truth, labels, units = _truth(codec, slot, codes)
     if len(truth.unique()) < 2 or len(labels) > config.labels:
         return None
     same = torch.tensor([n for n, one in enumerate(codec.slots) if one.of == codec.slots[slot].of])
@@ -119,7 +113,20 @@ def _grown(
     x, seen = x[:, differs], seen[differs]
     if not len(seen):
         return None
-    return Grown(Trees.of(_boosted(x, truth, len(labels), seed, seconds)).to(codes.device), seen, labels)
+    trees = Trees.of(_boosted(x, truth, len(labels), seed, seconds))
+    trees = trees.in_units(units.mean, units.deviation) if units else trees
+    return Grown(trees.to(codes.device), seen, labels)
+
+
+def _truth(codec: Codec, slot: int, codes: Tensor) -> tuple[Tensor, Tensor, Units | None]:
+    """What trees learn: (n,) numbers, in units; or codes, and (K,) which there are. Of numbers all alike there are none."""
+    if codec.slots[slot].kind != NUMBER:
+        return codes, codes[codes >= 0].unique(), None
+    told = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
+    numbers = list(map(float, told))
+    units = Units.of(numbers)
+    truth = torch.tensor(units.told(numbers) if units else [], dtype=torch.float64)
+    return truth, codes.new_zeros(0, dtype=torch.long), units
 
 
 def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | None) -> CatBoost:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,10 @@ class Trees:
             told = self.leaves.gather(1, leaf.long()[:, :, None].expand(-1, -1, K))  # (T, n, K)
             found.append(told.sum(0, dtype=torch.float64))
         return torch.cat(found) + self.start
+
+    def in_units(self, mean: float, deviation: float) -> Trees:
+        """Trees that tell the numbers of which these have learnt deviations from a mean."""
+        return replace(self, leaves=self.leaves * deviation, start=self.start * deviation + mean)
 
     def to(self, device: torch.device) -> Trees:
         """Itself on a device."""

@@ -80,7 +80,7 @@ class Features:
         return found
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) of what is visible (T,); NaN elsewhere."""
+        """(B, F) of what is visible (T,); NaN elsewhere. What comes several times, such as links from others, is a mean."""
         table = torch.full((batch.size, self.width), torch.nan, device=batch.entity.device)
         for kind in batch.spans.keys() & self.kinds.keys():
             start, end = batch.spans[kind]
@@ -88,7 +88,8 @@ class Features:
             if len(own):
                 told = self.kinds[kind](batch.values[kind][own], batch.slot[start + own] - self.first[kind])
                 column = self.start[batch.slot[start + own], None] + torch.arange(told.shape[1], device=own.device)
-                table[batch.entity[start + own, None], column] = told
+                place = batch.entity[start + own, None] * self.width + column
+                table.view(-1).scatter_reduce_(0, place.flatten(), told.flatten(), "mean", include_self=False)
         return table
 
 

@@ -108,6 +108,6 @@ class Pace:
         """Where it gets no better at a rate that stays, let it fall."""
         state, ahead = self.state, self.ahead
         tired = self.config.course == "plateau" and state.worse >= self.config.tired
-        if tired and ahead is not None and state.step < self.falls:
+        if tired and state.step < self.falls:
             state.falls, state.worse = state.step, 0
             state.total = schedule.cooled(state.step, ahead)

@@ -12,7 +12,7 @@ WIDE = 128  # vectors of this size are worth their conversion on a CPU: at 64 a 
 
 
 def device_named(name: str) -> torch.device:
-    """The device that a user names: auto, cpu, cuda, cuda:1, mps; ConfigError where it is not there."""
+    """The device that a user names: auto, cpu, cuda, cuda:1; ConfigError where it is not there, or cannot work."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -20,6 +20,10 @@ def device_named(name: str) -> torch.device:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):  # torch says at length why: with all kinds of devices that there ever were
         raise ConfigError("--device", f"expected auto, cpu or a device that is there, got {name!r}.") from None
+    if device.type == "mps":  # it has no float64, by which numbers are told
+        raise ConfigError(
+            "--device", "expected auto, cpu or cuda, got mps, which lacks 64-bit floats. Say --device cpu."
+        )
     return device
 
 

@@ -49,9 +49,10 @@ def cooling(total: int) -> int:
     return max(round(total * (1 - COOLING)), 1)
 
 
-def cooled(step: int, total: int) -> int:
+def cooled(step: int, total: int | None) -> int:
     """How many steps there are in all where the rate falls from this one on, instead of later: of no more than were planned."""
-    return min(total, max(round(step / (1 - COOLING)), step + 1))
+    found = max(round(step / (1 - COOLING)), step + 1)
+    return found if total is None else min(total, found)
 
 
 def affordable_steps(history: Sequence[Mapping[str, Any]], seconds: float) -> int | None:

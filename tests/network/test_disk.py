@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 import torch
 from network.conftest import SCHEMA, knowledge, made
 
-from kbdisk.diffusion import beliefs, loss, reveal
+from kbdisk.diffusion import beliefs, loss, reveal, score
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding, hide
 from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.training.run import Run
 
 
 @pytest.fixture
@@ -190,6 +192,28 @@ def test_a_name_told_by_its_text_is_known_by_it(entities):
     total.backward()
     assert bool(torch.isfinite(total))
     assert model.paths.out.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("fill", [0.25, 0.75])
+def test_presence_is_as_likely_as_it_is_recorded_with_all_else_visible(fill):
+    """Ten numbers, each of which any entity has or has not."""
+    rng = random.Random(0)
+    paths = [(f"p{n}",) for n in range(10)]
+    schema = of_one_class({path: Property(Number()) for path in paths})
+    known = [Entity(str(n), {p: rng.random() for (p,) in paths if rng.random() < fill}) for n in range(1000)]
+    codec, model = made(schema, known)
+    tokens = codec.encode(known)
+    hiding, optimizer = Run.of("default").hiding, torch.optim.Adam(model.train().parameters(), lr=0.003)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(150):
+        optimizer.zero_grad()
+        batch = tokens.batch(torch.randint(1000, (256,), generator=generator), absent=2, generator=generator)
+        score(model, batch, hide(batch, hiding, generator), presence=1.0).total.backward()
+        optimizer.step()
+    model.eval()
+    batch = codec.encode(known[:200], ask="all").batch(torch.arange(200))
+    likely = beliefs(model, batch).presence["logits"].sigmoid().mean()
+    assert float(likely) == pytest.approx(fill, abs=0.12)
 
 
 def test_presence_is_learnt():

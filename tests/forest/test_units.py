@@ -1,0 +1,29 @@
+"""Trees learn numbers in deviations, so that none is too large for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbdisk.forest.units import Units
+
+
+@given(st.lists(st.floats(-1e25, 1e25), min_size=2))
+def test_what_is_told_in_units_is_the_number_again(numbers):
+    units = Units.of(numbers)
+    if units is not None:
+        assert units.back(units.told(numbers)) == pytest.approx(np.array(numbers), rel=1e-9, abs=1e-9 * units.deviation)
+
+
+@pytest.mark.parametrize("numbers", [[1_700_000_000 + n for n in range(40)], [1e12 - 1e3, 1e12, 1e12 + 1e3]])
+def test_in_units_numbers_of_32_bits_differ(numbers):
+    units = Units.of(numbers)
+    assert units is not None
+    assert len(np.unique(units.told(numbers).astype(np.float32))) == len(numbers)
+
+
+@pytest.mark.parametrize("numbers", [[3.0, 3.0], [7.0], [1e39, 1e-3], [1e308, -1e308]])
+def test_where_nothing_can_be_learnt_there_are_no_units(numbers):
+    assert Units.of(numbers) is None
