@@ -388,6 +388,14 @@ def test_evaluation_is_a_frame_of_what_the_model_was_not_trained_on(model):
     assert frame["n"].max() <= len(model.record.validation)
 
 
+def test_rows_of_another_table_are_new_whatever_their_numbers():
+    rows = [{"x": n % 7, "y": n % 5} for n in range(60)]
+    model = kbdisk.train(rows, run=tiny_run(steps=2))
+    assert model.evaluate(rows)["n"].max() == len(model.record.validation) < 60
+    others = [{"x": n % 3, "y": n % 4} for n in range(40)]
+    assert model.evaluate(others)["n"].tolist() == [40, 40]
+
+
 def test_baselines_are_columns_of_an_evaluation(model):
     frame = model.evaluate(PHONES, against=("gbdt", "constant"), only=["os", "weight"])
     assert frame["gbdt_rmse"].notna().tolist() == frame["rmse"].notna().tolist()

@@ -45,6 +45,10 @@ class Model:
         """How it came about, and how good it is on what was held out."""
         return self.trained.record
 
+    def is_of(self, reading: Reading) -> bool:
+        """Whether it was trained on these very sources, as far as it knows: only then a row's number says which row it is."""
+        return self.record.source.get("sha256") in (None, reading.sha256)
+
     def __repr__(self) -> str:
         source, classes = self.record.source, ", ".join(filter(None, self.schema.classes))
         properties = sum(len(one.properties) for one in self.schema.classes.values())
@@ -126,7 +130,7 @@ class Model:
         from kbdisk.evaluation import Rivals, Scope, Sides, evaluate, training_entities
 
         names, reading = _names(against), self._reading(kb)
-        sides = Sides.of(self.trained, reading.entities)
+        sides = Sides.of(self.trained, reading.entities, self.is_of(reading))
         if sides.trained_on and sides.fair is sides.trained_on:
             warnings.warn(
                 f"{reading.name}: the model was trained on all of these entities", KBDiskWarning, stacklevel=2

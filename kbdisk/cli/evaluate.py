@@ -97,7 +97,7 @@ def evaluate(
     with watching(quiet, f"reading {source}") as progress:
         kb = open_source(source, options["format"], options, progress)
         reading = Reading.of(kb)
-    same = opened.record.source.get("sha256") in (None, reading.sha256)
+    same = opened.is_of(reading)
     sides = Sides.of(opened.trained, reading.entities, same)
     asked = [*sides.held_out, *sides.new, *sides.trained_on] if options["everything"] else sides.fair
     if not asked:
