@@ -5,6 +5,7 @@ n values   E experts
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
@@ -18,7 +19,7 @@ STEPS = 100  # of EM
 SLIGHT = 1e-9  # of a form, that it is always definite by
 FURTHEST = 5.0  # root mean squared errors of the best expert: what an error counts as at most
 LOWEST = -1e4  # nats below the best expert
-SURE = 1.0  # standard errors: by so many what experts gain is above nothing, or they have no share
+SURE = 0.5  # standard errors: by so many what experts gain is above nothing, or they have no share
 TINY = 1e-30
 
 
@@ -78,7 +79,7 @@ def each_masses(told: Each[Of], prior: float, whose: Each[Of]) -> Each[Of]:
 
     def learnt(some: Each[Of]) -> Each[Of]:
         every = torch.cat(list(some.values()))
-        common = masses(every, torch.ones_like(every[0]))
+        common = masses(every, every.new_ones(every.shape[1]))
         return {place: masses(own, prior * common) for place, own in some.items()}
 
     def alone(some: Each[Of]) -> Each[Of]:
@@ -87,7 +88,7 @@ def each_masses(told: Each[Of], prior: float, whose: Each[Of]) -> Each[Of]:
     def cost(own: Tensor, shares: Tensor) -> Tensor:
         return -(own @ shares).clamp(min=TINY).log()
 
-    return proven(told, whose, learnt, alone, cost)
+    return proven(told, whose, prior, learnt, alone, cost)
 
 
 def each_least(wrong: Each[Of], prior: float, whose: Each[Of], first: int = 1) -> Each[Of]:
@@ -106,20 +107,21 @@ def each_least(wrong: Each[Of], prior: float, whose: Each[Of], first: int = 1) -
     def cost(errors: Tensor, shares: Tensor) -> Tensor:
         return (limited(errors) @ shares).square()
 
-    return proven(wrong, whose, learnt, alone, cost)
+    return proven(wrong, whose, prior, learnt, alone, cost)
 
 
 def proven(
     told: Each[Of],
     whose: Each[Of],
+    prior: float,
     learnt: Callable[[Each[Of]], Each[Of]],
     alone: Callable[[Each[Of]], Each[Of]],
     cost: Callable[[Tensor, Tensor], Tensor],
 ) -> Each[Of]:
     """The shares that are learnt of values; where they would be worth too little to other values, the first experts' own.
 
-    Learnt of one half of the entities, shares are to cost the other half less than the first experts do: by more than
-    that is likely to be by chance.
+    Learnt of one half of the entities, shares are to cost the other half less than the first experts do, `SURE` enough
+    that this is no chance. How sure that is of all places counts as some entities of each.
     """
     if not told:
         return {}
@@ -132,8 +134,10 @@ def proven(
             rest, who = own[~mine[place]], whose[place][~mine[place]]
             gain = cost(rest, theirs[place]) - cost(rest, ours[place])
             gains[place].append(_of_each(gain, who))
+    every = {place: torch.cat(own) for place, own in gains.items()}
+    common = _evidence(torch.cat([own / _size(own) for own in every.values()]))
     ours, theirs = learnt(told), alone(told)
-    return {place: (ours if _is_sure(torch.cat(own)) else theirs)[place] for place, own in gains.items()}
+    return {place: (ours if _is_sure(own, common, prior) else theirs)[place] for place, own in every.items()}
 
 
 def _of_each(values: Tensor, who: Tensor) -> Tensor:
@@ -142,6 +146,17 @@ def _of_each(values: Tensor, who: Tensor) -> Tensor:
     return values.new_zeros(len(every)).index_add_(0, place, values)
 
 
-def _is_sure(gains: Tensor) -> bool:
-    """Whether gains (m,) are above 0 by more than `SURE` standard errors."""
-    return bool(gains.sum() > SURE * gains.square().sum().sqrt())
+def _is_sure(gains: Tensor, common: float, prior: float) -> bool:
+    """Whether gains (m,) are above nothing, where so many more are as sure as is `common`."""
+    count = len(gains) + prior
+    return count > 0 and (_evidence(gains) * len(gains) + prior * common) / math.sqrt(count) > SURE
+
+
+def _size(gains: Tensor) -> Tensor:
+    """() their root mean square."""
+    return gains.square().mean().sqrt().clamp(min=TINY)
+
+
+def _evidence(gains: Tensor) -> float:
+    """The mean of gains (m,) in their size: times the root of how many there are, about how many standard errors above 0."""
+    return float(gains.mean() / _size(gains)) if len(gains) else 0.0

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.memory.weighing import FURTHEST, least, masses, squares
+from kbdisk.memory.weighing import FURTHEST, each_least, each_masses, least, masses, squares
 
 
 def chances(seed: int, n: int = 200, experts: int = 4) -> torch.Tensor:
@@ -61,3 +61,51 @@ def test_one_error_far_out_does_not_decide():
 def test_errors_of_none_are_none():
     assert squares(torch.zeros(5, 3, dtype=torch.float64)).tolist() == torch.zeros(3, 3).tolist()
     assert least(torch.zeros(3, 3, dtype=torch.float64)).sum() == pytest.approx(1)
+
+
+# ---------------------------------------------------------------- what is proven
+
+
+def told(seed: int, n: int, worth: float, experts: int = 6) -> tuple[torch.Tensor, torch.Tensor]:
+    """Errors of experts, the first with one of 1 and the others with one of so much less; and whose, two values each."""
+    generator = torch.Generator().manual_seed(seed)
+    errors = torch.randn(n, experts, generator=generator, dtype=torch.float64)
+    common = torch.randn(n, 1, generator=generator, dtype=torch.float64)
+    errors = torch.cat([common, (1 - worth) * common + 0.1 * errors[:, 1:]], 1)
+    return errors, torch.randint(1 << 40, (n // 2,), generator=generator).repeat_interleave(2)
+
+
+@pytest.mark.parametrize("learn", [each_least, each_masses])
+def test_experts_who_add_noise_have_no_share_and_those_who_know_better_have(learn):
+    def shares(worth: float) -> list[float]:
+        found = []
+        for seed in range(12):
+            errors, whose = told(seed, 80, worth)
+            own = errors if learn is each_least else (-errors.abs()).exp()
+            found.append(1 - float(learn({0: own}, 20.0, {0: whose})[0][0]))
+        return found
+
+    assert sum(one > 0 for one in shares(0.0)) <= 4
+    assert min(shares(0.4)) > 0.5
+
+
+def test_a_few_values_go_by_what_is_so_for_all():
+    places = {place: told(place, 400, 0.4) for place in range(5)}
+    few = told(9, 6, 0.0)
+    whose = {place: who for place, (_, who) in places.items()} | {9: few[1]}
+    wrong = {place: errors for place, (errors, _) in places.items()} | {9: few[0]}
+    assert each_least(wrong, 20.0, whose)[9][0] < 0.5
+    assert each_least({9: few[0]}, 20.0, {9: few[1]})[9][0] == 1
+
+
+def test_the_first_experts_share_what_others_are_not_worth():
+    errors, whose = told(0, 80, 0.0)
+    errors = torch.cat([errors[:, :1], -0.5 * errors[:, :1], errors[:, :1] + 3 * errors[:, 2:]], 1)
+    found = each_least({0: errors}, 20.0, {0: whose}, first=2)[0]
+    assert found[:2].tolist() == pytest.approx([1 / 3, 2 / 3], abs=0.05)
+    assert found[2:].sum() < 0.05
+
+
+def test_of_no_values_the_first_expert_has_all():
+    nothing = torch.zeros(0, 3, dtype=torch.float64)
+    assert each_masses({0: nothing}, 0.0, {0: torch.zeros(0, dtype=torch.long)})[0].tolist() == [1, 0, 0]
