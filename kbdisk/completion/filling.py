@@ -32,7 +32,9 @@ from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.training.trained import Trained
 
 SALT = 1  # of the seeds: none is one of training's
-HALF = 0.5  # of the share of its class that has it: as likely as that, a property is taken to be recorded
+LIKELY = 0.75  # of the share of its class that has it: as likely as that, a property is taken to be recorded
+HALF = 0.5  # of how often the fullest part of a thing in a list is there: as often as that, others are filled with it
+LEAST = 0.5  # nats of a slot's entropy, in whose parts it is told how certain a belief is
 UNLIKELY = "unlikely to be recorded"
 HOPELESS = "no better than a constant, where it was held out"  # a wrong value is worse than none
 TELLING = 5  # held-out values that say so
@@ -66,7 +68,7 @@ class Filler:
         }
         self.leap = choices.leap or max(1, -(-most // PASSES))
         entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
-        self.scale = entropies.clamp(min=HALF)  # (S,)
+        self.scale = entropies.clamp(min=LEAST)  # (S,)
 
     @torch.no_grad()
     def fill(self, batch: Batch, ids: Sequence[str], gaps: Sequence[Sequence[Gap]], number: int) -> list[list[Filling]]:
@@ -100,7 +102,7 @@ class Filler:
         gap, slots = one.gap, self.codec.slots
         places = {spot.path: (spot.slot, place) for spot in gap.spots if (place := token(spot.slot)) is not None}
         likely = {
-            path: present[place] >= HALF * slots[slot].fill
+            path: present[place] >= LIKELY * slots[slot].fill
             for path, (slot, place) in places.items()
             if place in present
         }

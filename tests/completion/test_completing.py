@@ -73,7 +73,7 @@ def test_likely_goes_by_the_presence_of_a_property_relative_to_its_class(model, 
         one.belief.presence for each in filled(model, *things, only=[("colour",)], fill="all") for one in each.values()
     ]
     slot = next(slot for slot in model.codec.slots if slot.path == ("colour",))
-    assert row.filled == sum(chance >= slot.fill / 2 for chance in presences)
+    assert row.filled == sum(chance >= 0.75 * slot.fill for chance in presences)
 
 
 def test_completions_come_in_the_order_of_the_source_one_for_each_entity(model, things):
@@ -158,7 +158,7 @@ def test_a_date_is_as_precise_as_is_likely_among_the_forms_there_are(things, mon
         lambda gap, counts, likely, named: choose(gap, counts, doubted if likely else {}, named),
     )
     del things[4]["born"]
-    monkeypatch.setattr(filling, "HALF", 0.0)  # the date itself is likely
+    monkeypatch.setattr(filling, "LIKELY", 0.0)  # the date itself is likely
     assert values(of_them, *things, fill=fill)[4]["born",].keys() == parts
 
 
@@ -314,7 +314,7 @@ def test_each_estimate_says_another_number_within_the_same_interval_bounds(model
 
 
 def test_a_mere_guess_is_made_only_where_it_is_asked_for(model, things, monkeypatch):
-    monkeypatch.setattr(filling, "HALF", 0.0)
+    monkeypatch.setattr(filling, "LIKELY", 0.0)
     monkeypatch.setattr(filling, "TELLING", 1000)
     asked = {(3, ("colour",))}
     things[3]["colour"] = None

@@ -46,7 +46,7 @@ def test_samples_are_as_the_model_has_them(model, things):
 def test_what_was_told_no_better_than_by_a_constant_is_left_alone_unless_it_is_asked_for(
     model, things, monkeypatch, fill, found
 ):
-    monkeypatch.setattr(filling, "HALF", 0.0)  # everything is likely to be recorded
+    monkeypatch.setattr(filling, "LIKELY", 0.0)  # everything is likely to be recorded
     if fill == "asked":
         things[3]["size"] = None
     else:
