@@ -1,7 +1,7 @@
 """Where bytes go: a temporary file beside the target that takes its name only once it is whole.
 
-Nothing half-written ever stands under the target's name. `-` is standard output, streamed; so is a
-target that is a pipe or a device.
+Nothing half-written ever stands under the target's name. Files that belong together take their names
+once all of them are whole. `-` is standard output, streamed; so is a target that is a pipe or a device.
 """
 
 from __future__ import annotations
@@ -29,8 +29,17 @@ SIDECAR = ".provenance.jsonl"
 
 
 @contextlib.contextmanager
-def writing(target: str | os.PathLike[str], *, replace: bool = True) -> Iterator[BinaryIO]:
-    """A stream whose bytes become `target`, all of them or none."""
+def writing(
+    target: str | os.PathLike[str],
+    *,
+    replace: bool = True,
+    several: contextlib.ExitStack | None = None,
+    like: str | None = None,
+) -> Iterator[BinaryIO]:
+    """A stream whose bytes become `target`, all of them or none: at once, or with all of `several`, the last one first.
+
+    What is new has the permissions of the file that it is `like`.
+    """
     if str(target) == "-":
         with standard_output() as stream:
             yield stream
@@ -41,25 +50,26 @@ def writing(target: str | os.PathLike[str], *, replace: bool = True) -> Iterator
         raise WriteError(name, "expected a file to write, got a directory.")
     if mode is not None and stat.S_ISREG(mode) and not replace:
         raise WriteError(name, "exists already. Say force=True to replace it.")
-    with _faults(name):
+    if mode is None and like is not None:
+        mode = _mode(Path(like), like)
+    with _faults(name), contextlib.ExitStack() as alone:
         if mode is not None and not stat.S_ISREG(mode):
             with Path(target).open("wb") as file:
                 yield file
             return
-        with _replacing(Path(target), mode) as file:
+        with _replacing(Path(target), mode, several or alone) as file:
             yield file
 
 
-def keep_before(target: str) -> str:
-    """Keep a file that is about to be changed as it is, beside it; returns the name. What was kept earlier stays."""
+def keep_before(target: str, several: contextlib.ExitStack) -> str:
+    """Keep a file that `several` are about to change as it is, beside it; returns the name. What was kept earlier stays."""
     numbers = chain([""], map("-{}".format, count(2)))
     names = (f"{target}{BEFORE}{number}" for number in numbers)
     with _faults(f"{target}{BEFORE}"):
         name = next(one for one in names if not os.path.lexists(one) or _alike(one, target))
         if not os.path.lexists(name):
-            with Path(target).open("rb") as old, writing(name, replace=False) as new:
+            with Path(target).open("rb") as old, writing(name, replace=False, several=several, like=target) as new:
                 shutil.copyfileobj(old, new, 1 << 20)
-            shutil.copymode(target, name)
         return name
 
 
@@ -100,24 +110,39 @@ def _mode(path: Path, name: str) -> int | None:
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
+def _replacing(path: Path, mode: int | None, names: contextlib.ExitStack) -> Iterator[BinaryIO]:
+    """A part beside the path, which takes its name when `names` end without a fault."""
     place = path.resolve()  # a symbolic link stays one: what it points to is replaced
     descriptor, made = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=place.parent)
     part = Path(made)
-    try:
-        with os.fdopen(descriptor, "wb", buffering=1 << 18) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
+
+    def end(fault: type[BaseException] | None, *rest: object) -> None:
+        with _faults(str(path)):
+            try:
+                if fault is None:
+                    part.replace(place)
+            finally:
+                part.unlink(missing_ok=True)
+
+    names.push(end)
+    with os.fdopen(descriptor, "wb", buffering=1 << 18) as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    part.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
 
 
 def sidecar_of(target: str | os.PathLike[str]) -> Path:
     """The file that tells where a target's new values come from."""
     return Path(f"{target}{SIDECAR}")
+
+
+def refuse_odd(sidecar: Path) -> None:
+    """Refuse what stands in a sidecar's place and is no file, before anything is written."""
+    mode = _mode(sidecar, str(sidecar))
+    if mode is not None and not stat.S_ISREG(mode):
+        what = "a directory" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise WriteError(str(sidecar), f"expected a file, got {what}. Move it away: what is filled in is told there.")
 
 
 def set_aside(file: Path) -> Path:

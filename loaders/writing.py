@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeAlias, cast
 
 from kbdisk import loaders
 from kbdisk.entity import Completion, Entity, Path, is_fillable, with_values
@@ -16,6 +17,8 @@ from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.kb import GIVEN, KB, Report
 from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
 from kbdisk.loaders.units import Units
+
+Beside: TypeAlias = Callable[[Report, contextlib.ExitStack], None]  # writes a file that belongs to the target
 
 
 @dataclass
@@ -52,16 +55,19 @@ class Plan:
             items = ()  # nothing is new
         return cls(items, str(target), kb, kb if keeps else None, name, only_new, insert)
 
-    def run(self, *, force: bool, in_place: bool) -> Report:
-        """Write, all or nothing."""
+    def run(self, *, force: bool, in_place: bool, beside: Beside | None = None) -> Report:
+        """Write, all or nothing, with what is to stand beside the target."""
         same = self._is_source()
         if same and not in_place:
             raise WriteError(self.target, "is the source itself. Say in_place=True to change it.")
-        with writing(self.target, replace=force or same) as file:
-            report = self._write(file)
+        with contextlib.ExitStack() as several:
+            with writing(self.target, replace=force or same, several=several) as file:
+                report = self._write(file)
             if same and not (report.written == 0 and self.kb is not None and self.kb.keeps_bytes(self.format)):
-                report.before = keep_before(self.target)
-            return report
+                report.before = keep_before(self.target, several)
+            if beside is not None:
+                beside(report, several)
+        return report
 
     def _is_source(self) -> bool:
         source = self.origin.path if self.origin else None

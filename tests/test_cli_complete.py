@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -404,6 +405,35 @@ def test_the_source_itself_is_changed_only_when_told_so(phones):
     assert Path("phones.jsonl").read_bytes() != before
     phones("--in-place", "--fill", "asked")
     assert rows("phones.jsonl")[: len(first)] == first
+
+
+WAYS = [("--out", "done.jsonl"), ("--out", "done.csv", "--force"), ("--in-place",)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("odd", ["a directory", "a device or a pipe"])
+def test_what_is_no_file_in_the_place_of_the_sidecar_is_refused_before_any_work(phones, place, way, odd):
+    sidecar = Path(f"{'phones.jsonl' if len(way) == 1 else way[1]}.provenance.jsonl")
+    sidecar.mkdir() if odd == "a directory" else sidecar.symlink_to("/dev/full")
+    before = {one: one.is_file() and one.read_bytes() for one in place.iterdir()}
+    status, out, err = phones(*way)
+    assert (status, out) == (2, "")
+    assert err == f"error: {sidecar}: expected a file, got {odd}. Move it away: what is filled in is told there.\n"
+    assert {one: one.is_file() and one.read_bytes() for one in place.iterdir()} == before
+
+
+def test_a_disk_that_is_full_before_the_sidecar_is_whole_leaves_all_as_it_was(phones, place):
+    Path("phones.jsonl.provenance.jsonl").write_text('{"id": "none", "path": "x", "value": 1}\n' * 10_000)
+    before = {one: one.is_file() and one.read_bytes() for one in place.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
+    try:
+        status, out, err = phones("--in-place", "-q")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (status, out) == (2, "")
+    assert err == "error: phones.jsonl.provenance.jsonl: cannot be written: file too large.\n"
+    assert {one: one.is_file() and one.read_bytes() for one in place.iterdir()} == before
 
 
 def test_every_option_has_a_test():

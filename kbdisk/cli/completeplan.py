@@ -16,9 +16,11 @@ from kbdisk.cli.misfits import Misfits, misfits
 from kbdisk.cli.sources import open_source, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.target import sidecar_of, standard_output
+from kbdisk.loaders.target import refuse_odd, sidecar_of, standard_output
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from kbdisk.api.model import Model
     from kbdisk.api.reading import Reading
     from kbdisk.completion import Completing
@@ -93,6 +95,7 @@ class Plan:
         Writing.of(one, target, format=options["format"], only_new=False, insert=options["insert"])
         if target == "-":
             return
+        refuse_odd(sidecar_of(target))
         place = FilePath(target)
         if any(kb.path is not None and place.exists() and kb.path.samefile(place) for kb in self.kbs):
             if not options["in_place"]:
@@ -165,23 +168,22 @@ class Plan:
         return given(self.kbs[0]) if self.reading is None else self.reading.entities
 
     def write(self, completing: Completing, model: Model, kept: IO[bytes]) -> Report:
-        """Write the target, and keep a row for each new value; a dry run writes to nowhere."""
-        import kbdisk
+        """Write the target with its sidecar, and keep a row for each new value; a dry run writes to nowhere."""
+        from kbdisk.completion.provenance import write_sidecar
+        from kbdisk.loaders.writing import Plan as Writing
 
         options = self.options
+        target = os.devnull if self.dry else self.target
+        format = self.format if self.dry or target == "-" else options["format"]
         items: Any = self._kept(completing, model, kept)
-        format, target = options["format"], self.target
-        if self.dry:
-            return kbdisk.write(items, os.devnull, format=self.format, insert=options["insert"])
-        force = options["force"]
-        return kbdisk.write(
-            items,
-            target,
-            format=format or (self.format if target == "-" else None),
-            insert=options["insert"],
-            force=force,
-            in_place=options["in_place"],
-        )
+        writing = Writing.of(items, target, format=format, only_new=False, insert=options["insert"])
+
+        def beside(report: Report, several: ExitStack) -> None:
+            refused = {(id, path) for id, path, _ in report.unwritable}
+            write_sidecar(sidecar_of(target), kept, refused, several, add=options["in_place"])
+
+        alone = self.dry or target == "-"
+        return writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)
 
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
         from kbdisk.completion.provenance import fingerprint, line, rows
@@ -203,14 +205,12 @@ class Plan:
             click.echo(text, err=True)
 
     def tell(self, completing: Completing, report: Report, model: Model, kept: IO[bytes]) -> None:
-        """Write the sidecar and the summary."""
+        """The summary."""
         from kbdisk.cli.completed import as_json, as_tables, listed
-        from kbdisk.completion.provenance import read_rows, unwritten, write_sidecar
+        from kbdisk.completion.provenance import read_rows, unwritten
 
         refused = {(id, path) for id, path, _ in report.unwritable}
         unwritten(completing.summary, kept, report.unwritable)
-        if not self.dry and self.target != "-":
-            write_sidecar(sidecar_of(self.target), kept, refused, add=self.options["in_place"])
         options = self.options
         told = {
             "source": ", ".join(self.sources),

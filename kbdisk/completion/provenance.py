@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path as FilePath
 from typing import IO, Any
 
@@ -97,10 +98,12 @@ def unwritten(summary: Summary, kept: IO[bytes], refused: Collection[tuple[str, 
         summary.unwritten(of, path, why)
 
 
-def write_sidecar(file: FilePath, kept: IO[bytes], refused: Collection[tuple[str, Path]], *, add: bool) -> None:
+def write_sidecar(
+    file: FilePath, kept: IO[bytes], refused: Collection[tuple[str, Path]], several: ExitStack, *, add: bool
+) -> None:
     """Write the rows that were kept, but for what the target refused; with `add` after those that are there."""
     before = file.read_bytes() if add and file.exists() else b""
-    with writing(file) as stream:
+    with writing(file, several=several) as stream:
         stream.write(before)
         for row in read_rows(kept, refused):
             stream.write(line(row))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import os
 import signal
@@ -16,7 +17,7 @@ import pytest
 import zstandard
 
 from kbdisk.errors import WriteError
-from kbdisk.loaders.target import compressing, compression_of, without_compression, writing
+from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
 
 DECOMPRESS = {
     "gz": gzip.decompress,
@@ -43,6 +44,38 @@ def test_the_target_takes_its_name_once_it_is_whole(tmp_path):
         assert not target.exists()
     assert target.read_bytes() == b"one"
     assert names(tmp_path) == ["a.txt"]
+
+
+def test_several_take_their_names_once_all_are_whole_and_the_last_one_first(tmp_path):
+    first, last = tmp_path / "first.txt", tmp_path / "last.txt"
+    with contextlib.ExitStack() as several:
+        several.callback(lambda: order.append(names(tmp_path)))
+        order: list[list[str]] = []
+        for target in (first, last):
+            with writing(target, several=several) as stream:
+                stream.write(b"new")
+            several.callback(lambda: order.append([one for one in names(tmp_path) if not one.startswith(".")]))
+    assert order[0] == []
+    assert order[1] == ["last.txt"]
+    assert sorted(order[2]) == ["first.txt", "last.txt"]
+
+
+def test_of_several_none_takes_its_name_where_one_fails(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_bytes(b"old")
+
+    def write() -> None:
+        with contextlib.ExitStack() as several:
+            with writing(target, several=several) as stream:
+                stream.write(b"new")
+            kept = keep_before(str(target), several)
+            assert (kept, names(tmp_path).count("a.txt.before")) == (f"{target}.before", 0)
+            with writing("/dev/full", several=several) as stream:
+                stream.write(b"x")
+
+    with pytest.raises(WriteError, match="/dev/full: cannot be written: no space left on device"):
+        write()
+    assert (target.read_bytes(), names(tmp_path)) == (b"old", ["a.txt"])
 
 
 def test_an_error_while_writing_leaves_the_old_target_and_nothing_else(tmp_path):
