@@ -14,7 +14,8 @@ from typing import Any
 
 def main(file: str, most: str = "3") -> None:
     """A line for each value: how sure, what, of whom, and where the truth of a number is with 90 %."""
-    rows = [json.loads(line) for line in Path(file).read_text().splitlines()]
+    told = (json.loads(line) for line in Path(file).read_text().splitlines())
+    rows = [row for row in told if "confidence" in row]  # of what stood in a block already there is none
     of: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: -row["confidence"]):
         of[row["class"], row["property"]].append(row)

@@ -226,6 +226,8 @@ def _step(place: Any, key: str | int, made: Any) -> Any:
     if here is None:
         _put(place, key, made)
         return made
+    if isinstance(made, list) and not isinstance(here, list):  # one value, and another is put beside it
+        place[key] = here = [here]
     return here
 
 

@@ -123,8 +123,8 @@ def _row(id: str, leaves: Iterable[tuple[Path, Any]], report: Report) -> Row:
     for at, whole in leaves:
         for path, leaf in leaves_of(at, whole):
             if isinstance(leaf, Text):
-                texts[_in_language(path, leaf.language)].append(leaf.text)
-                row.setdefault(_in_language(path, leaf.language))  # keeps the place
+                texts[in_language(path, leaf.language)].append(leaf.text)
+                row.setdefault(in_language(path, leaf.language))  # keeps the place
             elif isinstance(leaf, Known):
                 report.unwritable.append(
                     (id, path, "a table cannot say that a value is known to be unknown, or to be none")
@@ -143,7 +143,8 @@ def _spread(path: Path, texts: list[str] | None, value: Any) -> list[tuple[Path,
     return [(path, texts[0])] if len(texts) == 1 else [((*path, i), text) for i, text in enumerate(texts)]
 
 
-def _in_language(path: Path, language: str) -> Path:
+def in_language(path: Path, language: str) -> Path:
+    """The column of a text in a language."""
     while isinstance(path[-1], int):
         path = path[:-1]
     return (*path[:-1], f"{path[-1]}@{language}")

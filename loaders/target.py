@@ -132,6 +132,17 @@ def _replacing(path: Path, mode: int | None, names: contextlib.ExitStack) -> Ite
     part.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
 
 
+@contextlib.contextmanager
+def temporary() -> Iterator[BinaryIO]:
+    """A file without a name, for what is read again before it is closed. That it cannot be closed well is no fault."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
+    try:
+        yield cast(BinaryIO, file)
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+
+
 def sidecar_of(target: str | os.PathLike[str]) -> Path:
     """The file that tells where a target's new values come from."""
     return Path(f"{target}{SIDECAR}")

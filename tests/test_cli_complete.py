@@ -24,6 +24,7 @@ from kbdisk.cli import complete as command
 from kbdisk.cli.completed import as_tables
 from kbdisk.cli.ownmodel import fitting_budget, told_apart
 from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
+from kbdisk.completion.earlier import given
 from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.training.alone import alone
@@ -165,7 +166,7 @@ def test_what_was_completed_once_is_not_filled_again(run, place):
     run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl", "--fill", "all")
     run("done.ttl", "--model", "elements.kbdisk", "--out", "twice.ttl", "--fill", "all")
     assert Path("twice.ttl").read_bytes() == Path("done.ttl").read_bytes()
-    assert rows("twice.ttl") == []
+    assert rows("twice.ttl") == rows("done.ttl")
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv"])
@@ -175,11 +176,27 @@ def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run
     status, _, err = run(f"done.{suffix}", "--model", "phones.kbdisk", "--out", f"again.{suffix}", "--fill", "all")
     assert status == 0, err
     assert Path(f"again.{suffix}").read_bytes() == Path(f"done.{suffix}").read_bytes()
-    assert rows(f"again.{suffix}") == []
+    assert rows(f"again.{suffix}") == before
     made = sum(leaves({"": row["value"]}) for row in before)
     assert f"{made} values were filled in by kbdisk earlier: no evidence, and left as they are\n" in err
     Path(f"done.{suffix}.provenance.jsonl").unlink()
     assert "filled in by kbdisk earlier" not in run(f"done.{suffix}", "--model", "phones.kbdisk", "--dry-run")[2]
+
+
+@pytest.mark.parametrize(("source", "targets"), [("phones.jsonl", ("b.jsonl", "b.csv")), ("elements.ttl", ("b.csv",))])
+def test_what_was_completed_once_stays_told_wherever_it_goes(run, place, source, targets):
+    model, (name, suffix) = source.replace(".jsonl", ".ttl").replace(".ttl", ".kbdisk"), source.split(".")
+    first = ("--only", "launch") if name == "phones" else ("--only", "meltingPoint,discoveredBy", "--fill", "all")
+    assert run(source, "--model", model, "--out", f"a.{suffix}", *first)[0] == 0
+    before = rows(f"a.{suffix}")
+    for target in targets:
+        assert run(f"a.{suffix}", "--model", model, "--out", target, "--fill", "all")[0] == 0
+        told = rows(target)
+        assert before
+        assert [row["confidence"] for row in told[: len(before)]] == [row["confidence"] for row in before]
+        assert len(told) > len(before)
+        made = {entity.id: entity.made or {} for entity in given(kbdisk.load(target))}
+        assert all(any(path[:1] == path_of(row)[:1] for path in made[row["id"]]) for row in told)
 
 
 @pytest.mark.slow
@@ -423,7 +440,7 @@ def test_what_is_no_file_in_the_place_of_the_sidecar_is_refused_before_any_work(
 
 
 def test_a_disk_that_is_full_before_the_sidecar_is_whole_leaves_all_as_it_was(phones, place):
-    Path("phones.jsonl.provenance.jsonl").write_text('{"id": "none", "path": "x", "value": 1}\n' * 10_000)
+    Path("phones.jsonl.provenance.jsonl").write_text('{"id": "nokia-8110", "path": "x", "value": 1}\n' * 9999)
     before = {one: one.is_file() and one.read_bytes() for one in place.iterdir()}
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))

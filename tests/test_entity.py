@@ -133,3 +133,9 @@ def test_numbers_that_are_equal_are_equal_whatever_their_kind():
     assert Quantity(Decimal("1.5"), "g") == Quantity(1.5, "g")
     assert Date(2000, 1) != Date(2000)
     assert {Link("a"), Link("a")} == {Link("a")}
+
+
+def test_a_value_beside_another_makes_a_list_of_both():
+    tree = {"size": 5}
+    assert with_values(tree, {("size", 1): 6}) == {"size": [5, 6]}
+    assert tree == {"size": 5}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import Any
 
 import rich_click as click
@@ -11,6 +10,7 @@ from kbdisk.cli.completeplan import Plan
 from kbdisk.cli.counting import counting
 from kbdisk.cli.resuming import resumable
 from kbdisk.cli.sources import loading, source_options, watching
+from kbdisk.loaders.target import temporary
 
 FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode", "sample"), ("certain", "random")
 
@@ -117,7 +117,7 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
         import kbdisk.api  # noqa: F401 - torch, by now that nothing is amiss
     with resumable(context):
         model = plan.model()
-    with counting(quiet, "completing") as told, tempfile.TemporaryFile() as kept:
+    with counting(quiet, "completing") as told, temporary() as kept:
         completing = plan.completing(model, told)
         report = plan.write(completing, model, kept)
         plan.tell(completing, report, model, kept)

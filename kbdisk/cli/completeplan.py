@@ -42,6 +42,7 @@ class Plan:
         self.folder = ""  # where the model is; empty where it is kept nowhere
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
         self.made = 0  # values that an earlier completion filled in
+        self.earlier: list[bytes] = []  # lines that tell of them
         self.misfits: Misfits | None = None  # of a source that is not trained on
         self.quiet, self.dry = options["quiet"], options["dry_run"]
 
@@ -168,7 +169,7 @@ class Plan:
         return given(self.kbs[0]) if self.reading is None else self.reading.entities
 
     def write(self, completing: Completing, model: Model, kept: IO[bytes]) -> Report:
-        """Write the target with its sidecar, and keep a row for each new value; a dry run writes to nowhere."""
+        """Write the target with its sidecar, and keep a row for each value; a dry run writes to nowhere."""
         from kbdisk.completion.provenance import write_sidecar
         from kbdisk.loaders.writing import Plan as Writing
 
@@ -180,19 +181,22 @@ class Plan:
 
         def beside(report: Report, several: ExitStack) -> None:
             refused = {(id, path) for id, path, _ in report.unwritable}
-            write_sidecar(sidecar_of(target), kept, refused, several, add=options["in_place"])
+            write_sidecar(sidecar_of(target), self.earlier, kept, refused, several)
 
         alone = self.dry or target == "-"
         return writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)
 
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
+        from kbdisk.completion.carried import Carried
         from kbdisk.completion.provenance import fingerprint, line, rows
 
         told = {"name": FilePath(self.folder).name, "hash": fingerprint(model.trained)}
+        carried = Carried(self.kbs, self.format, in_place=self.options["in_place"])
         for completion in completing:
             self.made += len(completion.entity.made or ())
             if self.misfits is not None:
                 self.misfits.take(completion.entity)
+            self.earlier += carried.of(completion.entity)
             for row in rows(completion, told, self.time):
                 kept.write(line(row))
             yield completion

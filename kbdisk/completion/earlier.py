@@ -1,4 +1,4 @@
-"""What an earlier completion filled in: of JSON and tables the sidecar beside them tells it, RDF has blocks that do.
+"""What an earlier completion filled in: the sidecar beside a file tells it, or the blocks of RDF that has them.
 
 A value is taken for filled in while it stands as it was written. What somebody changed since is theirs, and given: in a
 block, too, where the sidecar tells another value of its place. Of a place that it does not tell the block is believed.
@@ -9,23 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, is_dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from kbdisk.entity import Entity, Path, Tree, at, read_path, walk, with_values, without_places
+from kbdisk.completion.standing import standing
+from kbdisk.entity import Entity, Path, Tree, read_path, walk, with_values, without_places
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
 from kbdisk.loaders.target import sidecar_of
 
-TABLES = ("json", "jsonl", "csv", "tsv", "parquet")
+BLOCKS = ("turtle", "trig", "ntriples", "nquads", "n3")  # formats that tell by themselves what was filled in
+CELLS = ("csv", "tsv", "parquet")
 BROKEN = (
     "expected a value that kbdisk complete filled in, got something else."
     " Bring the file back, or take the line out: what no line tells of may count as given, and be learnt from."
 )
-Rows = Mapping[str, list[tuple[Path, Any]]]  # id -> what was put where
+
+
+class Row(NamedTuple):
+    """What was put where, and the line that tells it."""
+
+    path: Path
+    value: Any
+    line: bytes
+
+
+Rows = Mapping[str, list[Row]]  # by the entity's id
 
 
 class Given(Iterable[Entity]):
@@ -35,18 +48,25 @@ class Given(Iterable[Entity]):
         self.kb, self.rows = kb, rows
 
     def __iter__(self) -> Iterator[Entity]:
-        apart = _given if self.kb.format in TABLES else _corrected
+        format = self.kb.format
+        apart = _corrected if format in BLOCKS else partial(_given, cells=format in CELLS)
         return (apart(entity, self.rows.get(entity.id, [])) for entity in self.kb)
 
 
 def given(kb: KB) -> Iterable[Entity]:
     """The entities of a source, with nothing in them that kbdisk has filled in by what stands beside it."""
+    rows = rows_beside(kb)
+    return kb if rows is None else Given(kb, rows)
+
+
+def rows_beside(kb: KB) -> Rows | None:
+    """What the sidecar of a source tells; None where there is none."""
     file = sidecar_of(str(kb.path)) if kb.path is not None else None
-    return Given(kb, _rows(file)) if file is not None and file.is_file() else kb
+    return _rows(file) if file is not None and file.is_file() else None
 
 
 def _rows(file: FilePath) -> Rows:
-    found: dict[str, list[tuple[Path, Any]]] = {}
+    found: dict[str, list[Row]] = {}
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -57,25 +77,29 @@ def _rows(file: FilePath) -> Rows:
             id, path, value = str(row["id"]), read_path(row["path"]), decode({"": row["value"]})[""]
         except (ValueError, TypeError, KeyError):
             raise LoadError(str(file), BROKEN, number) from None
-        found.setdefault(id, []).append((path, value))
+        found.setdefault(id, []).append(Row(path, value, line))
     return found
 
 
-def _given(entity: Entity, rows: list[tuple[Path, Any]]) -> Entity:
+def _given(entity: Entity, rows: list[Row], *, cells: bool) -> Entity:
     """An entity without the values that stand in it as they were filled in."""
-    made = {path: value for path, value in rows if _stands(entity.tree, path, value)}
+    made = {path: value for row in rows for path, value in standing(entity.tree, row.path, row.value, cells).items()}
     if not made:
         return entity
     tree = with_values(entity.tree, {})
     for path in reversed(made):
         _remove(tree, path)
-    leaves = {(*path, *within[1:]): leaf for path, value in made.items() for within, leaf in walk({"": value})}
-    return replace(entity, tree=tree, made={**(entity.made or {}), **leaves})
+    return replace(entity, tree=tree, made={**(entity.made or {}), **leaf_by_leaf(made)})
 
 
-def _corrected(entity: Entity, rows: list[tuple[Path, Any]]) -> Entity:
+def leaf_by_leaf(values: Mapping[Path, Any]) -> dict[Path, Any]:
+    """Values at paths, leaf by leaf."""
+    return {(*path, *within[1:]): leaf for path, value in values.items() for within, leaf in walk({"": value})}
+
+
+def _corrected(entity: Entity, rows: list[Row]) -> Entity:
     """An entity of which the blocks tell what was filled in; what was changed in them since is given."""
-    told = {(*path, *within[1:]): leaf for path, value in rows for within, leaf in walk({"": value})}
+    told = {path: leaf for row in rows for path, leaf in leaf_by_leaf({row.path: row.value}).items()}
     given = {
         path: leaf
         for path, leaf in (entity.made or {}).items()
@@ -100,19 +124,6 @@ def _spelt(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return type(value).__name__, *map(_spelt, astuple(value))
     return float(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else value
-
-
-def _stands(tree: Tree, path: Path, value: Any) -> bool:
-    """Whether a value is at its place, and nothing else is there. A table has places for more than there is."""
-    try:
-        return _leaves(at(tree, path)) == _leaves(value)
-    except KeyError:
-        return False
-
-
-def _leaves(value: Any) -> dict[Path, tuple[bool, Any]]:
-    """What there is of a value; to Python true is 1."""
-    return {path: (isinstance(one, bool), one) for path, one in walk({"": value}) if one is not None}
 
 
 def _remove(tree: Tree, path: Path) -> None:

@@ -10,12 +10,14 @@ estimate    which value was taken: median, mean, mode, sample, or by a formula
 presence    how likely such an entity has the property recorded at all
 calibrated  whether confidence and interval were corrected on held-out entities
 model, time by which model, and when
+
+Of what an earlier completion filled in, and only a block of RDF told, a row has id, path and value alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path as FilePath
 from typing import IO, Any
@@ -99,12 +101,15 @@ def unwritten(summary: Summary, kept: IO[bytes], refused: Collection[tuple[str, 
 
 
 def write_sidecar(
-    file: FilePath, kept: IO[bytes], refused: Collection[tuple[str, Path]], several: ExitStack, *, add: bool
+    file: FilePath,
+    earlier: Iterable[bytes],
+    kept: IO[bytes],
+    refused: Collection[tuple[str, Path]],
+    several: ExitStack,
 ) -> None:
-    """Write the rows that were kept, but for what the target refused; with `add` after those that are there."""
-    before = file.read_bytes() if add and file.exists() else b""
+    """Write the lines of earlier completions, then the rows that were kept, but for what the target refused."""
     with writing(file, several=several) as stream:
-        stream.write(before)
+        stream.writelines(earlier)
         for row in read_rows(kept, refused):
             stream.write(line(row))
 

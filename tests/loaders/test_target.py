@@ -113,6 +113,16 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_target(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
+def test_what_is_kept_for_a_while_hides_no_fault_where_the_disk_is_full():
+    code = (
+        "from kbdisk.loaders.target import temporary\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "with temporary() as file:\n"
+        "    file.write(bytes(2000)); raise ValueError('this')\n"
+    )
+    assert python(code).stderr.strip().endswith("ValueError: this")
+
+
 def test_a_full_device_is_one_line():
     for code in (
         "with writing('/dev/full') as stream: stream.write(b'x')",

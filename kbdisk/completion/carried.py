@@ -1,0 +1,52 @@
+"""Rows of earlier completions for the sidecar of a new target: what was filled in is told wherever it goes.
+
+Each row of a value that still stands goes along. A value that a block told of, and no row, has one of its id, path and
+value alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path as FilePath
+
+import orjson
+
+from kbdisk.completion.earlier import BLOCKS, CELLS, Row, leaf_by_leaf, rows_beside
+from kbdisk.completion.standing import standing
+from kbdisk.entity import Entity, show, with_values
+from kbdisk.loaders import KB
+from kbdisk.loaders.tagged import encode
+
+
+class Carried:
+    """What the sidecars of some sources tell, as the sidecar of a target of another name or format is to tell it."""
+
+    def __init__(self, kbs: Sequence[KB], format: str, *, in_place: bool = False) -> None:
+        self.whole = in_place or (len(kbs) == 1 and kbs[0].format in BLOCKS and format in BLOCKS)
+        self.cells = any(kb.format in CELLS for kb in kbs)
+        self.rows: dict[str, list[Row]] = {}
+        for kb in kbs:
+            for id, rows in (rows_beside(kb) or {}).items():
+                for name in (id, f"{FilePath(kb.name).name}#{id}") if len(kbs) > 1 else (id,):
+                    self.rows.setdefault(name, []).extend(rows)
+
+    def of(self, entity: Entity) -> Iterator[bytes]:
+        """The lines that tell of what was filled in an entity before; in place, or where blocks do, too, all there are."""
+        rows = self.rows.get(entity.id, [])
+        if self.whole:
+            return (row.line + b"\n" for row in rows)
+        return iter(self._standing(entity, rows) if entity.made else ())
+
+    def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
+        rest = dict(entity.made or {})
+        tree = with_values(entity.tree, rest)
+        told = []
+        for row in reversed(rows):  # of one place the last row tells
+            for path, value in standing(tree, row.path, row.value, self.cells).items():
+                leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
+                if all(leaf in rest for leaf in leaves):
+                    rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}
+                    told.append({**orjson.loads(row.line), "id": entity.id, "path": show(path), "value": encode(value)})
+        told[:] = told[::-1]
+        told += [{"id": entity.id, "path": show(path), "value": encode(value)} for path, value in rest.items()]
+        return [orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in told]

@@ -1,0 +1,70 @@
+"""Where a value that was filled in stands in an entity: as it was written, or as the cells of a table say it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from kbdisk.entity import Path, Text, Tree, at, walk
+from kbdisk.loaders import flat
+
+
+def standing(tree: Tree, path: Path, value: Any, cells: bool) -> dict[Path, Any]:
+    """What of a tree a value is, and where; nothing where something else, or more, is there.
+
+    A table has places for more than there is. With `cells` the value may be in columns: a quantity in two, a link as
+    its id, what is one value as the first of a list.
+    """
+    try:
+        if _leaves(at(tree, path)) == _leaves(value):
+            return {path: value}
+    except KeyError:
+        pass
+    return _in_cells(tree, path, value) if cells else {}
+
+
+def _leaves(value: Any) -> dict[Path, tuple[bool, Any]]:
+    """What there is of a value; to Python true is 1."""
+    return {path: (isinstance(one, bool), one) for path, one in walk({"": value}) if one is not None}
+
+
+def _in_cells(tree: Tree, path: Path, value: Any) -> dict[Path, Any]:
+    said = {_column(at, leaf): leaf for at, leaf in flat.leaves_of(path, value) if leaf is not None}
+    place = _place(tree, next(iter(said)) if isinstance(value, Text) else path)
+    if place is None:
+        return {}
+    there = {(*place, *within[1:]): leaf for within, leaf in walk({"": at(tree, place)}) if leaf is not None}
+    places = [_place(tree, column) for column in said]
+    found = [there.get(one, there.get((*one, 0))) if one is not None else None for one in places]
+    same = len(there) == len(said) and all(map(_is_cell, found, said.values()))
+    return {place: at(tree, place)} if same else {}
+
+
+def _column(path: Path, leaf: Any) -> Path:
+    return flat.in_language(path, leaf.language) if isinstance(leaf, Text) else path
+
+
+def _place(tree: Tree, path: Path) -> Path | None:
+    """Where a table has what stands at a path: what is one value elsewhere is the first where others have a list."""
+    here: Any = tree
+    place: Path = ()
+    for key in path:
+        if isinstance(here, list) and isinstance(key, str) and here:
+            here, place = here[0], (*place, 0)
+        try:
+            here, place = at(here, (key,)), (*place, key)
+        except KeyError:
+            return None
+    return place
+
+
+def _is_cell(there: Any, value: Any) -> bool:
+    """Whether a cell was read as this, of whatever type."""
+    if there is None:
+        return False
+    if all(isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in (there, value)):
+        return bool(there == value)
+    try:
+        return flat.text_of(there) == flat.text_of(value)
+    except ValueError:
+        return False
