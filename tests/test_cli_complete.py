@@ -667,6 +667,22 @@ def test_a_path_that_the_model_does_not_know_is_refused_with_the_nearest(phones)
 # ---------------------------------------------------------------- the table
 
 
+@pytest.mark.parametrize("options", [("--model", "phones.kbdisk"), SOON])
+@pytest.mark.parametrize(("sources", "where"), [(["t.csv"], "t.csv"), (["phones.jsonl", "t.csv"], "t.csv")])
+def test_a_table_in_which_an_id_repeats_is_refused_and_one_without_ids_is_not(run, place, sources, where, options):
+    table = "id,weight,sku\na,100,1\ndup,110,2\ndup,,3\n"
+    Path("t.csv").write_text(table)
+    before = sorted(place.rglob("*"))
+    status, out, err = run(*sources, "--out", "done.csv", *options)
+    assert (status, out) == (2, "")
+    assert err == f"error: {where}: has more than one entity 'dup'. Say --id to tell them apart.\n"
+    assert sorted(place.rglob("*")) == before
+    Path("t.csv").write_text(table.replace("id,", "customer,"))
+    assert run("t.csv", "--model", "phones.kbdisk", "--out", "done.csv")[0] == 0
+    Path("t.csv").write_text(table)
+    assert run("t.csv", "--id", "sku", "--model", "phones.kbdisk", "--out", "done.csv", "--force")[0] == 0
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_table_fits_the_terminal(run, place, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -13,7 +13,7 @@ import rich_click as click
 
 from kbdisk.cli.counting import Told
 from kbdisk.cli.misfits import Misfits, misfits
-from kbdisk.cli.sources import open_source, tell_made
+from kbdisk.cli.sources import open_source, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.target import refuse_odd, sidecar_of, standard_output
@@ -125,6 +125,7 @@ class Plan:
             model = api.open(options["model"], device=options["device"])
             for kb in self.kbs:
                 refuse_strangers(model.schema, kb.name, kb, blank=True)
+                refuse_repeated(kb, kb)
             self.misfits = Misfits(model.schema)
             return model
         from kbdisk.api.reading import Reading
@@ -132,6 +133,8 @@ class Plan:
         from kbdisk.cli.schema import open_schema
 
         self.reading = Reading.of(self.kbs if len(self.kbs) > 1 else self.kbs[0])
+        for kb in self.kbs:
+            refuse_repeated(kb, kb if len(self.kbs) > 1 else self.reading.entities)
         wanted = Wanted(
             schema=open_schema(options["schema"]) if options["schema"] else None,
             named=options["schema"] or "",

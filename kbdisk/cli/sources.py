@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ import rich_click as click
 from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
+    from kbdisk.entity import Entity
     from kbdisk.loaders import KB
     from kbdisk.loaders.source import Progress
 
@@ -82,6 +83,17 @@ def open_source(source: str, format: str | None, options: dict[str, Any], progre
     if kb.source is not None:
         kb.source.refuse_empty()
     return kb
+
+
+def refuse_repeated(kb: KB, entities: Iterable[Entity]) -> None:
+    """LoadError where several have one id: what is filled in is told by it. In RDF all that has one id is one entity."""
+    from kbdisk.completion.earlier import ROWS
+
+    met: set[str] = set()
+    for entity in entities if kb.format in ROWS else ():
+        if entity.id in met:
+            raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
+        met.add(entity.id)
 
 
 def tell_made(count: int) -> None:

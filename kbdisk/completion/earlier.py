@@ -24,6 +24,7 @@ from kbdisk.loaders.target import sidecar_of
 
 BLOCKS = ("turtle", "trig", "ntriples", "nquads", "n3")  # formats that tell by themselves what was filled in
 CELLS = ("csv", "tsv", "parquet")
+ROWS = ("json", "jsonl", *CELLS)  # a record is an entity, whatever its id
 BROKEN = (
     "expected a value that kbdisk complete filled in, got something else."
     " Bring the file back, or take the line out: what no line tells of may count as given, and be learnt from."
