@@ -44,7 +44,7 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
     metavar="C",
     type=click.FloatRange(0, 1),
     default=None,
-    help="Fill only what is this sure, from 0 to 1.  [default: any; of what nothing asks for no part below 0.05]",
+    help="Fill only what is this sure, from 0 to 1.  [default: any; with --fill likely nothing below 0.05 that nothing asks for]",
 )
 @click.option(
     "--draws",

@@ -26,7 +26,7 @@ class Choices:
     order: str = "certain"  # in which properties are filled, each given those before it: a row of ORDERS
     leap: int | None = None  # how many of an entity at a time; enough for PASSES passes where it is not told
     draws: int = 0  # values drawn of each gap, besides the one that is filled in
-    min_confidence: float | None = None  # None: none, but that no mere guess is made where nothing asks for it
+    min_confidence: float | None = None  # None: none, but no mere guess is made where nothing asks for it
     least: int = 30  # values in training that a property must have
     seed: int = 0
 

@@ -32,8 +32,8 @@ from kbdisk.tokens import CHUNK, batches
 from kbdisk.training.trained import Trained
 
 ENTITIES = 500  # in memory at once
-GUESS = 0.05  # how sure a value, or any part of one such as the day of a date, is to be where nothing asks for it
-GUESSED = f"a mere guess, in all or in part: less sure than {GUESS:g}"
+GUESS = 0.05  # how sure a value is to be, as it is told, where nothing asks for it
+GUESSED = f"a mere guess: less sure than {GUESS:g}"
 
 Watch = Callable[[int, int], None]  # how many entities are done, of how many
 
@@ -175,9 +175,9 @@ class Completing(Iterator[Completion]):
         least = self.choices.min_confidence
         if least is not None and math.prod(sure) < least:
             raise ValueError(f"less sure than {least:g}")
-        if least is None and self.choices.fill == "likely" and not filling.gap.asked and min(sure, default=1.0) < GUESS:
-            raise ValueError(GUESSED)
         filled = placing.placed(one.entity, filling, given)
+        if least is None and self.choices.fill == "likely" and not filling.gap.asked and _is_guess(filled):
+            raise ValueError(GUESSED)
         met = self._unique.get((filling.gap.of.of, filling.gap.of.top))
         if met is not None:
             told = repr(sorted((path, repr(leaf)) for path, leaf in filling.leaves.items()))
@@ -257,6 +257,10 @@ class Completing(Iterator[Completion]):
                     row = self.summary.row(one)
                     row.missing += lacking
                     row.held[one.held] += lacking
+
+
+def _is_guess(filled: Mapping[Path, Filled]) -> bool:
+    return any(one.confidence is not None and one.confidence < GUESS for one in filled.values())
 
 
 def _slots(gaps: Iterable[Gap]) -> Iterator[int]:

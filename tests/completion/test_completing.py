@@ -133,6 +133,19 @@ def test_no_given_value_is_ever_changed(model, things, fill):
             assert value is None or at(after, path) == value
 
 
+def test_what_is_filled_unasked_is_told_as_no_mere_guess_also_where_it_has_parts(model, things, monkeypatch):
+    monkeypatch.setattr(filling, "HALF", 0.0)
+    monkeypatch.setattr(filling, "TELLING", 1000)
+    monkeypatch.setattr(gaps, "ASKS", {**gaps.ASKS, "gaps": lambda reading, table: ()})  # none is asked for itself
+    for one in things[:20]:
+        one.pop("born", None)
+    every = [one["born",].confidence for one in filled(model, *things, fill="all")[:20] if ("born",) in one]
+    middle = sorted(every)[len(every) // 2]
+    monkeypatch.setattr(completing, "GUESS", middle)
+    unasked = [one["born",].confidence for one in filled(model, *things)[:20] if ("born",) in one]
+    assert 0 < min(every) < middle <= min(unasked)
+
+
 WHOLE = {"year", "month", "day"}
 
 
@@ -159,6 +172,7 @@ def test_a_date_is_as_precise_as_is_likely_among_the_forms_there_are(things, mon
     )
     del things[4]["born"]
     monkeypatch.setattr(filling, "LIKELY", 0.0)  # the date itself is likely
+    monkeypatch.setattr(completing, "GUESS", 0.0)
     assert values(of_them, *things, fill=fill)[4]["born",].keys() == parts
 
 
