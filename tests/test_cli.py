@@ -16,6 +16,7 @@ import pytest
 
 import kbdisk
 from kbdisk.cli import main
+from kbdisk.completion.earlier import given
 from kbdisk.errors import KBDiskError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -345,6 +346,50 @@ def test_a_source_that_is_written_in_place_keeps_its_sidecar(kb, tmp_path, run):
     new = values(tmp_path, {"id": "a", "path": "at.x", "value": 7})
     assert run("write", kb, "--values", new, "--out", kb, "--in-place")[0] == 0
     assert sidecar.read_text() == "rows\n"
+
+
+ROW = '{"id":"a","path":"n","value":1}\n'
+
+
+@pytest.mark.parametrize("target", ["out.jsonl", "out.json", "out.csv", "out.ttl"])
+def test_what_kbdisk_filled_in_is_told_beside_the_target_too(kb, tmp_path, run, target):
+    kb.write_text('{"id": "a", "n": 1}\n{"id": "b", "n": 2}\n')
+    Path(f"{kb}.provenance.jsonl").write_text(ROW)
+    out, sidecar = tmp_path / target, tmp_path / f"{target}.provenance.jsonl"
+    status, _, err = run("write", kb, "--out", out)
+    assert (status, err) == (0, f"wrote {out}\n1 value that kbdisk filled in: told in {sidecar}\n")
+    assert json.loads(sidecar.read_text()).items() >= json.loads(ROW).items()
+    assert [bool(entity.made) for entity in given(kbdisk.load(out))] == [True, False]
+    _, _, err = run("write", kb, "--out", out, "--force")
+    assert f"{sidecar} told of the file that was there before: it is now {sidecar}.old\n" in err
+    assert sidecar.read_text() == Path(f"{sidecar}.old").read_text()
+
+
+def test_what_blocks_tell_is_told_beside_what_has_none_and_of_a_class_beside_what_has(tmp_path, run):
+    kb = tmp_path / "kb.ttl"
+    kb.write_text("<a:a> a <k:K> ; <k:n> 1 .\n# kbdisk: begin\n<a:a> <k:x> 2 .\n# kbdisk: end\n")
+    for options in (["--out", tmp_path / "a.json"], ["--out", tmp_path / "b.ttl", "--class", "K"]):
+        assert run("write", kb, *options)[0] == 0
+        [entity] = given(kbdisk.load(options[1]))
+        assert entity.made == {("x",): 2}
+    assert run("write", kb, "--out", tmp_path / "c.nt")[0] == 0
+    assert not (tmp_path / "c.nt.provenance.jsonl").exists()
+    assert kbdisk.load(tmp_path / "c.nt")["a:a"].made == {("x",): 2}
+
+
+def test_on_standard_output_what_kbdisk_filled_in_is_counted(kb, run):
+    kb.write_text('{"id": "a", "n": 1}\n')
+    Path(f"{kb}.provenance.jsonl").write_text(ROW)
+    status, out, err = run("write", kb, "--out", "-")
+    assert (status, out) == (0, kb.read_text())
+    assert "1 value that kbdisk filled in: nothing tells them from given ones on standard output" in err
+
+
+def test_no_target_is_written_where_its_sidecar_cannot_be(kb, tmp_path, run):
+    Path(f"{kb}.provenance.jsonl").write_text('{"id": "b", "path": "n", "value": 2}\n')
+    (tmp_path / "out.json.provenance.jsonl").mkdir()
+    assert run("write", kb, "--out", tmp_path / "out.json")[0] == 2
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_another_format_gets_all_entities_with_the_new_values_in_them(kb, tmp_path, run):

@@ -183,7 +183,9 @@ def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run
     assert "filled in by kbdisk earlier" not in run(f"done.{suffix}", "--model", "phones.kbdisk", "--dry-run")[2]
 
 
-@pytest.mark.parametrize(("source", "targets"), [("phones.jsonl", ("b.jsonl", "b.csv")), ("elements.ttl", ("b.csv",))])
+@pytest.mark.parametrize(
+    ("source", "targets"), [("phones.jsonl", ("b.jsonl", "b.csv", "b.ttl")), ("elements.ttl", ("b.csv",))]
+)
 def test_what_was_completed_once_stays_told_wherever_it_goes(run, place, source, targets):
     model, (name, suffix) = source.replace(".jsonl", ".ttl").replace(".ttl", ".kbdisk"), source.split(".")
     first = ("--only", "launch") if name == "phones" else ("--only", "meltingPoint,discoveredBy", "--fill", "all")

@@ -18,7 +18,6 @@ import torch
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.codec import Codec
-from kbdisk.completion.earlier import BLOCKS
 from kbdisk.entity import Entity, show
 from kbdisk.errors import LoadError, SchemaError
 from kbdisk.evaluation import evaluate
@@ -138,7 +137,7 @@ def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> S
         return schema.schema
     if schema is not None:
         return Schema.read(schema)
-    if len(reading.sources) == 1 and not (reading.made and reading.sources[0].format not in BLOCKS):
+    if len(reading.sources) == 1 and (not reading.made or getattr(reading.sources[0], "is_completed", False)):
         return infer(reading.sources[0]).schema
     return infer(reading.entities).schema
 

@@ -190,18 +190,21 @@ class Plan:
         return writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)
 
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
-        from kbdisk.completion.carried import Carried
+        from kbdisk.completion.carried import UNTOLD, Carried
+        from kbdisk.completion.earlier import BLOCKS
         from kbdisk.completion.provenance import fingerprint, line, rows
 
         told = {"name": FilePath(self.folder).name, "hash": fingerprint(model.trained)}
         carried = Carried(self.kbs, self.format, in_place=self.options["in_place"])
+        anew = len(self.kbs) > 1 or not self.kbs[0].keeps(self.format)
+        plain: dict[str, Any] = UNTOLD if anew and self.format in BLOCKS else {}
         for completion in completing:
             self.made += len(completion.entity.made or ())
             if self.misfits is not None:
                 self.misfits.take(completion.entity)
             self.earlier += carried.of(completion.entity)
             for row in rows(completion, told, self.time):
-                kept.write(line(row))
+                kept.write(line(row | plain))
             yield completion
 
     # ------------------------------------------------------------ what is told

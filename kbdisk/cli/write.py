@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kbdisk.cli.marks import Marks, is_wanted
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import ConfigError
 from kbdisk.loaders.target import set_aside, sidecar_of, standard_output
@@ -48,8 +49,8 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
     kbdisk write kb.ttl --values new.jsonl --only-new --out new.ru
     kbdisk write phones.csv --out - --format jsonl | head
     """
-    import kbdisk
     from kbdisk.cli.newvalues import new_values
+    from kbdisk.loaders.writing import Plan, format_of_target
 
     target = options["out"]
     if as_json and target == "-":
@@ -57,37 +58,42 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
     with watching(quiet, f"reading {source}") as progress:
         kb = open_source(source, options["origin"], options, progress)
         values = new_values(options["values"], kb) if options["values"] else []
-        settings = {name: options[name] for name in ("format", "only_new", "insert", "force", "in_place")}
-        report = kbdisk.write(_items(kb, target, values, options), target, **settings)
+        format = format_of_target(kb, target, options["format"])
+        only_new = options["only_new"] or format == "quickstatements" or (format == "sparql-update" and kb.updates)
+        marks = (
+            Marks([], target) if only_new or options["in_place"] else Marks.of(kb, target, format, options["classes"])
+        )
+        settings = {name: options[name] for name in ("format", "only_new", "insert")}
+        plan = Plan.of(_items(kb, format, only_new, values, options["classes"]), target, **settings)
+        beside = marks.write if marks.lines and target != "-" else None
+        report = plan.run(force=options["force"], in_place=options["in_place"], beside=beside)
         report.unwritable += _left_out(values, options["classes"])
-    stale = None if target == "-" or options["in_place"] else _set_aside(target)
+    stale = None if target == "-" or options["in_place"] else _set_aside(target, marks)
     if as_json:
         _print_json(kb, target, report)
     elif not quiet or report.unwritable or kb.skipped:
         _print(kb, target, report)
     if stale is not None:
         click.echo(stale, err=True)
+    if marks.lines and not quiet and not as_json:
+        click.echo(marks.told(), err=True)
     context.exit(1 if report.unwritable or kb.skipped else 0)
 
 
 def _items(
-    kb: KB, target: str, values: list[Completion], options: dict[str, Any]
+    kb: KB, format: str, only_new: bool, values: list[Completion], classes: tuple[str, ...]
 ) -> KB | Iterable[Entity | Completion]:
     """What is to be written: in the source's own format its completions alone, else every entity."""
-    from kbdisk.loaders.writing import format_of_target
-
-    format = format_of_target(kb, target, options["format"])
-    only_new = options["only_new"] or format == "quickstatements" or (format == "sparql-update" and kb.updates)
     if only_new and not values:
         raise ConfigError("--only-new", "there are no new values. Say --values FILE.")
-    chosen = [one for one in values if _is_wanted(one.entity, options["classes"])]
+    chosen = [one for one in values if is_wanted(one.entity, classes)]
     if only_new:
         return chosen
-    if kb.keeps(format) and not options["classes"]:
+    if kb.keeps(format) and not classes:
         if not chosen and kb.keeps_bytes(format):
             deque(kb, maxlen=0)  # what is copied is sound, or refused
         return chosen or kb
-    return _all(kb, chosen, options["classes"])
+    return _all(kb, chosen, classes)
 
 
 def _all(kb: KB, values: list[Completion], classes: tuple[str, ...]) -> Iterator[Entity | Completion]:
@@ -97,29 +103,25 @@ def _all(kb: KB, values: list[Completion], classes: tuple[str, ...]) -> Iterator
     filled, met = {completion.entity.id: completion for completion in values}, dict[str, None]()
     for entity in kb:
         met |= dict.fromkeys(entity.classes)
-        if _is_wanted(entity, classes):
+        if is_wanted(entity, classes):
             yield filled.get(entity.id, entity)
     refuse_unmet(kb.name, classes, met)
 
 
-def _is_wanted(entity: Entity, classes: tuple[str, ...]) -> bool:
-    from kbdisk.inspection import is_class
-
-    return not classes or any(is_class(name, wanted) for name in entity.classes for wanted in classes)
-
-
 def _left_out(values: list[Completion], classes: tuple[str, ...]) -> list[tuple[str, Path, str]]:
     """New values of entities that --class leaves out."""
-    out = (one for one in values if not _is_wanted(one.entity, classes))
+    out = (one for one in values if not is_wanted(one.entity, classes))
     return [(one.entity.id, path, "is of none of the classes asked for") for one in out for path in one.filled]
 
 
-def _set_aside(target: str) -> str | None:
+def _set_aside(target: str, marks: Marks) -> str | None:
     """What becomes of a sidecar that told of another file of the target's name; None where there is none."""
     sidecar = sidecar_of(target)
-    if not sidecar.is_file():
+    if not marks.lines:
+        marks.aside = set_aside(sidecar) if sidecar.is_file() else None
+    if marks.aside is None:
         return None
-    return f"{sidecar} told of the file that was there before: it is now {set_aside(sidecar)}"
+    return f"{sidecar} told of the file that was there before: it is now {marks.aside}"
 
 
 def _print_json(kb: KB, target: str, report: Report) -> None:

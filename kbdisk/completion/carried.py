@@ -1,28 +1,33 @@
 """Rows of earlier completions for the sidecar of a new target: what was filled in is told wherever it goes.
 
 Each row of a value that still stands goes along. A value that a block told of, and no row, has one of its id, path and
-value alone.
+value alone. Where the target has blocks, and these values are written outside of them, a row says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
+from typing import Any
 
 import orjson
 
 from kbdisk.completion.earlier import BLOCKS, CELLS, Row, leaf_by_leaf, rows_beside
 from kbdisk.completion.standing import standing
-from kbdisk.entity import Entity, show, with_values
+from kbdisk.entity import Entity, Path, show, with_values
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import encode
+
+UNTOLD = {"block": False}  # of what stands outside of the blocks that its format has
 
 
 class Carried:
     """What the sidecars of some sources tell, as the sidecar of a target of another name or format is to tell it."""
 
-    def __init__(self, kbs: Sequence[KB], format: str, *, in_place: bool = False) -> None:
-        self.whole = in_place or (len(kbs) == 1 and kbs[0].format in BLOCKS and format in BLOCKS)
+    def __init__(self, kbs: Sequence[KB], format: str, *, in_place: bool = False, anew: bool = False) -> None:
+        blocks = not anew and len(kbs) == 1 and kbs[0].format in BLOCKS and format in BLOCKS
+        self.whole = in_place or blocks
+        self.plain = UNTOLD if format in BLOCKS and not self.whole else {}
         self.cells = any(kb.format in CELLS for kb in kbs)
         self.rows: dict[str, list[Row]] = {}
         for kb in kbs:
@@ -40,13 +45,17 @@ class Carried:
     def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
         rest = dict(entity.made or {})
         tree = with_values(entity.tree, rest)
-        told = []
+        told: list[tuple[dict[str, Any], Path, Any]] = []
         for row in reversed(rows):  # of one place the last row tells
             for path, value in standing(tree, row.path, row.value, self.cells).items():
                 leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
                 if all(leaf in rest for leaf in leaves):
                     rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}
-                    told.append({**orjson.loads(row.line), "id": entity.id, "path": show(path), "value": encode(value)})
-        told[:] = told[::-1]
-        told += [{"id": entity.id, "path": show(path), "value": encode(value)} for path, value in rest.items()]
-        return [orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in told]
+                    told.append((orjson.loads(row.line), path, value))
+        told = [*reversed(told), *(({}, path, value) for path, value in rest.items())]
+        return [self._line(entity.id, *each) for each in told]
+
+    def _line(self, id: str, row: dict[str, Any], path: Path, value: Any) -> bytes:
+        row = {**row, "id": id, "path": show(path), "value": encode(value)}
+        row.pop("block", None)
+        return orjson.dumps(row | self.plain, option=orjson.OPT_APPEND_NEWLINE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, is_dataclass, replace
 from decimal import Decimal
-from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -37,6 +36,7 @@ class Row(NamedTuple):
     path: Path
     value: Any
     line: bytes
+    block: bool  # whether a block tells it, too, where the format has blocks
 
 
 Rows = Mapping[str, list[Row]]  # by the entity's id
@@ -49,9 +49,12 @@ class Given(Iterable[Entity]):
         self.kb, self.rows = kb, rows
 
     def __iter__(self) -> Iterator[Entity]:
-        format = self.kb.format
-        apart = _corrected if format in BLOCKS else partial(_given, cells=format in CELLS)
-        return (apart(entity, self.rows.get(entity.id, [])) for entity in self.kb)
+        return (self._apart(entity, self.rows.get(entity.id, [])) for entity in self.kb)
+
+    def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
+        if self.kb.format not in BLOCKS:
+            return _given(entity, rows, cells=self.kb.format in CELLS)
+        return _given(_corrected(entity, rows), [row for row in rows if not row.block], cells=False)
 
 
 def given(kb: KB) -> Iterable[Entity]:
@@ -76,9 +79,10 @@ def _rows(file: FilePath) -> Rows:
         try:
             row = orjson.loads(line)
             id, path, value = str(row["id"]), read_path(row["path"]), decode({"": row["value"]})[""]
+            block = row.get("block", True)
         except (ValueError, TypeError, KeyError):
             raise LoadError(str(file), BROKEN, number) from None
-        found.setdefault(id, []).append(Row(path, value, line))
+        found.setdefault(id, []).append(Row(path, value, line, block))
     return found
 
 

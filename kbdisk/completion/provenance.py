@@ -10,6 +10,7 @@ estimate    which value was taken: median, mean, mode, sample, or by a formula
 presence    how likely such an entity has the property recorded at all
 calibrated  whether confidence and interval were corrected on held-out entities
 model, time by which model, and when
+block       false where the target's format has blocks, and the value stands in none
 
 Of what an earlier completion filled in, and only a block of RDF told, a row has id, path and value alone.
 """

@@ -12,7 +12,7 @@ from kbdisk.api.reading import Reading
 from kbdisk.completion.carried import Carried
 from kbdisk.completion.earlier import given
 from kbdisk.entity import Entity, show
-from kbdisk.loaders import load
+from kbdisk.loaders import format_named, load
 
 TURTLE = """@prefix : <a:> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
 :a :n 1 ; :size 5 . :b :n 2 .
@@ -38,7 +38,7 @@ def carried(source: str, target: str) -> list[dict]:
     kb = load(source)
     entities = list(given(kb))
     kbdisk.write([Entity(one.id, one.tree, made=one.made) for one in entities], target)
-    told = Carried([kb], target.rpartition(".")[2])
+    told = Carried([kb], format_named(target.rpartition(".")[2]))
     lines = [line for entity in entities for line in told.of(entity)]
     Path(f"{target}.provenance.jsonl").write_bytes(b"".join(lines))
     return [json.loads(line) for line in lines]
@@ -114,6 +114,18 @@ def test_beside_blocks_and_in_place_all_rows_stay_as_they_are(place):
     kb = load("kb.ttl")
     for told in (Carried([kb], "ntriples"), Carried([kb], "json", in_place=True)):
         assert b"".join(line for entity in given(kb) for line in told.of(entity)) == before
+
+
+@pytest.mark.parametrize("target", ["out.ttl", "out.nt"])
+def test_what_is_written_outside_of_a_block_is_told_by_its_row_while_it_stands(place, target):
+    Path("kb.jsonl").write_text('{"id": "a:a", "n": 1, "x": 2, "y": "red"}\n')
+    sidecar("kb.jsonl", {"id": "a:a", "path": "x", "value": 2}, {"id": "a:a", "path": "y", "value": "red"})
+    assert [row["block"] for row in carried("kb.jsonl", target)] == [False, False]
+    assert made(target) == {("a:a", "x"), ("a:a", "y")}
+    Path(target).write_text(Path(target).read_text().replace('"red"', '"blue"'))
+    assert made(target) == {("a:a", "x")}
+    again = Path(target).suffix.replace(".ttl", ".nt") + ".json"
+    assert ["block" in row for row in carried(target, f"back{again}")] == [False]
 
 
 def test_of_several_sources_a_row_has_the_id_that_its_entity_has_in_the_whole(place):
