@@ -455,6 +455,13 @@ def test_a_disk_that_is_full_before_the_sidecar_is_whole_leaves_all_as_it_was(ph
     assert {one: one.is_file() and one.read_bytes() for one in place.iterdir()} == before
 
 
+def test_in_place_the_sidecar_is_that_of_the_source_also_where_the_target_is_named_by_a_link(phones):
+    Path("link.jsonl").symlink_to("phones.jsonl")
+    assert phones("--in-place", "--out", "link.jsonl")[0] == 0
+    assert rows("phones.jsonl")
+    assert not Path("link.jsonl.provenance.jsonl").exists()
+
+
 def test_every_option_has_a_test():
     shared = {name for option in SOURCE_OPTIONS for name in option(lambda: None).__click_params__[0].opts}
     own = {max(one.opts, key=len) for one in command.params if one.param_type_name == "option"}

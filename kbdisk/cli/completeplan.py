@@ -46,6 +46,11 @@ class Plan:
         self.misfits: Misfits | None = None  # of a source that is not trained on
         self.quiet, self.dry = options["quiet"], options["dry_run"]
 
+    @property
+    def sidecar(self) -> FilePath:
+        """The file that tells what is filled in: in place that of the source, whatever name the target goes by."""
+        return sidecar_of(self.sources[0] if self.options["in_place"] else self.target)
+
     # ------------------------------------------------------------ before any work
 
     def refuse(self) -> None:
@@ -96,7 +101,7 @@ class Plan:
         Writing.of(one, target, format=options["format"], only_new=False, insert=options["insert"])
         if target == "-":
             return
-        refuse_odd(sidecar_of(target))
+        refuse_odd(self.sidecar)
         place = FilePath(target)
         if any(kb.path is not None and place.exists() and kb.path.samefile(place) for kb in self.kbs):
             if not options["in_place"]:
@@ -108,7 +113,7 @@ class Plan:
             raise WriteError(target, "expected a file to write, got a directory.")
         if not place.absolute().parent.is_dir():
             raise WriteError(target, "cannot be written: no such directory.")
-        for file in (place, sidecar_of(target)):
+        for file in (place, self.sidecar):
             if file.is_file() and not options["force"]:
                 raise WriteError(str(file), "exists already. Say --force to replace it.")
 
@@ -184,7 +189,7 @@ class Plan:
 
         def beside(report: Report, several: ExitStack) -> None:
             refused = {(id, path) for id, path, _ in report.unwritable}
-            write_sidecar(sidecar_of(target), self.earlier, kept, refused, several)
+            write_sidecar(self.sidecar, self.earlier, kept, refused, several)
 
         alone = self.dry or target == "-"
         return writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)
