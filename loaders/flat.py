@@ -190,4 +190,4 @@ def _listed(path: Path, lists: set[Path]) -> Path:
 
 
 def _is_id(value: Any, id: str) -> bool:
-    return isinstance(value, str | int) and str(value) == id
+    return (numerals.show(value) if isinstance(value, int) else value) == id

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from kbdisk.entity import Path, Tree, at, show
+from kbdisk.loaders.tagged import show_int
 
 ID_KEYS = ("@id", "id", "_id")
 LABEL_KEYS = ("name", "label", "title")
@@ -94,4 +95,4 @@ def classes_of(tree: Tree) -> tuple[str, ...]:
 def _as_id(value: object) -> str | None:
     if type(value) is str:
         return value or None
-    return str(value) if type(value) is int else None
+    return show_int(value) if type(value) is int else None

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Text as TextValue
+from kbdisk.schemas.numerals import show
 
 Transform: TypeAlias = Literal["auto", "none", "log", "quantile", "standard"]
 Label: TypeAlias = str | int | float | bool  # what a category's values are
@@ -35,7 +36,7 @@ class Number:
     def check(self, value: Any) -> None:
         """A finite number within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not _finite(value):
-            raise ValueError(f"expected a number, got {value!r}")
+            raise ValueError(f"expected a number, got {_told(value)}")
         if self.integer and value != int(value):
             raise ValueError(f"expected a whole number, got {value!r}")
         if self.minimum is not None and value < self.minimum:
@@ -152,6 +153,13 @@ def _finite(value: int | float | Decimal) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
+
+
+def _told(value: Any) -> str:
+    """What is no number that a float comes near to; digits beyond that are counted."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return repr(value)
+    return f"one of {len(show(abs(value))):,} digits, more than can be reckoned with"
 
 
 def _among(value: Any, values: tuple[Label, ...]) -> bool:

@@ -6,7 +6,10 @@ digits. Numbers of any length: the interpreter's limit on digits is stepped arou
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
@@ -74,6 +77,17 @@ def show(value: Number) -> str:
         raise ValueError(f"expected a number that can be written without exponent, got {value}")
     text = format(Decimal(repr(value)) if isinstance(value, float) else value, "f")
     return text if "." in text or isinstance(value, Decimal) else text + ".0"
+
+
+@contextlib.contextmanager
+def of_any_length() -> Iterator[None]:
+    """Let str(), repr() and int() take whole numbers of any length meanwhile, wherever they are called."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 def _exact(text: str, value: float) -> float | Decimal:

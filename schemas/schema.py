@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from kbdisk.entity import Entity, Known, Path, Tree, at, show, walk
-from kbdisk.schemas import values
+from kbdisk.schemas import numerals, values
 from kbdisk.schemas.composites import leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
@@ -169,7 +169,7 @@ class Schema:
             value = at(entity.tree, found.id)
         except KeyError:
             return entity.id
-        told = value if isinstance(value, str) else str(value) if type(value) is int else ""
+        told = value if isinstance(value, str) else numerals.show(value) if type(value) is int else ""
         return entity.id if told in ("", *self.missing) else told
 
     def apply(self, entity: Entity) -> Entity:

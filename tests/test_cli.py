@@ -253,6 +253,14 @@ def test_numbers_beyond_a_float_come_out_of_inspect_whole(tmp_path, run):
     assert "0.1234567890123456789012345" in out
 
 
+@pytest.mark.parametrize("name", ["kb.csv", "kb.jsonl"])
+def test_whole_numbers_of_any_length_are_shown_in_few_characters(name, tmp_path, run):
+    rows = {"kb.csv": "id,x\na,{}\nb,3\n", "kb.jsonl": '{{"id": "a", "x": {}}}\n{{"id": "b", "x": 3}}\n'}
+    (tmp_path / name).write_text(rows[name].format("9" * 5000))
+    status, out, _ = run("inspect", str(tmp_path / name))
+    assert (status, "3 … 1.00000e+5000" in out) == (0, True)
+
+
 def test_what_is_skipped_is_named_and_the_status_is_1(tmp_path, run):
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": \n{"a": 2}\n')
     status, out, err = run("inspect", tmp_path / "a.jsonl", "--skip-errors")

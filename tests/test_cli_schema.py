@@ -141,6 +141,23 @@ def test_only_the_classes_that_are_named_are_inferred(run):
     assert set(tree["classes"]) == {"Chemist", "Country"}
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("kb.csv", "id,x\na,{}\nb,3\n"),
+        ("kb.jsonl", '{{"id": {0}, "x": {0}}}\n{{"id": 2, "x": 3}}\n'),
+        ("kb.ttl", "<http://e/a> <http://e/x> {} . <http://e/b> <http://e/x> 3 ."),
+    ],
+)
+def test_numbers_of_any_length_are_inferred_and_checked(name, text, run, tmp_path):
+    (tmp_path / name).write_text(text.format("9" * 5000))
+    status, out, _ = run("infer", str(tmp_path / name))
+    assert (status, "very many digits" in out) == (0, True)
+    (tmp_path / "kb.yaml").write_text(out)
+    _, out, _ = run("check", str(tmp_path / "kb.yaml"), str(tmp_path / name))
+    assert "one of 5,000 digits" in out
+
+
 def test_infer_skips_and_says_so_by_its_status(run, tmp_path):
     (tmp_path / "kb.jsonl").write_text('{"n": 1}\n{"n": \n')
     assert run("infer", tmp_path / "kb.jsonl")[0] == 2

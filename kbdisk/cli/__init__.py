@@ -25,6 +25,7 @@ from kbdisk.cli.show import show
 from kbdisk.cli.train import train
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning
+from kbdisk.schemas.numerals import of_any_length
 
 # Threads that wait must sleep: where other programs use the cores, too, threads that spin make training ten times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -38,7 +39,7 @@ class Commands(click.RichGroup):
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command; its warnings and its errors are one line each on standard error."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), of_any_length():
             warnings.simplefilter("always", KBDiskWarning)
             warnings.showwarning = _Shown()
             try:

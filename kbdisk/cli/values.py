@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
@@ -42,4 +43,4 @@ def shown_date(date: Date) -> str:
 def shown_number(value: Any) -> str:
     """A number in few characters."""
     text = str(value)
-    return text if len(text) <= 12 else f"{value:.6g}"
+    return text if len(text) <= 12 else f"{Decimal(value) if isinstance(value, int) else value:.6g}"

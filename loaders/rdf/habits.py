@@ -246,7 +246,7 @@ def _shown(value: Any) -> str:
             return f"{value.value} of unit {value.unit}"
         case dict() | list():
             return f"a {'part' if isinstance(value, dict) else 'list'}"
-    return repr(value) if isinstance(value, str) else str(value)
+    return repr(value) if isinstance(value, str) else numerals.show(value) if type(value) is int else str(value)
 
 
 WRITERS: dict[str, Callable[[Any, str, Samples], str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kbdisk.schemas import numerals
 from kbdisk.schemas.schema import Many, Property, Role
 
 FITS = 0.99  # the share of values that a kind must fit to be told without a word
@@ -55,5 +56,5 @@ def percent(share: float) -> str:
 
 def shown(value: Any) -> str:
     """A value in a reason, cut to size."""
-    text = str(value)
+    text = numerals.show(value) if isinstance(value, int) else str(value)
     return repr(text if len(text) <= 30 else text[:27] + "...")

@@ -13,6 +13,7 @@ from kbdisk.schemas.inference.classes import Choice, Classes
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.sketch import Budget
+from kbdisk.schemas.numerals import show
 
 BATCH = 128  # few enough to stay in the processor's cache
 FAT = 64  # keys of a tree, from which there are fewer to a batch
@@ -134,4 +135,4 @@ def last_word(name: str) -> str:
 
 
 def _is_id(value: Any, id: str) -> bool:
-    return value == id if isinstance(value, str) else type(value) is int and str(value) == id
+    return value == id if isinstance(value, str) else type(value) is int and show(value) == id

@@ -104,6 +104,12 @@ def test_without_ids_lines_are_called_by_their_numbers():
     assert [e.id for e in read(b'{"a": 1}\n\n{"a": 2}\n' + b'{"a": 3}\n' * 2000)][:3] == ["1", "3", "4"]
 
 
+def test_an_id_may_be_a_number_of_any_length():
+    kb = kbdisk.load(b'{"id": %s, "n": 1}' % (b"9" * 5000), format="jsonl")
+    assert next(iter(kb)).id == "9" * 5000
+    assert kbdisk.infer(kb).schema.classes[""].id == ("id",)
+
+
 def test_ids_stand_where_one_says():
     data = b'{"meta": {"key": 5}, "id": "no"}\n'
     assert read(data, id="meta.key")[0].id == "5"
