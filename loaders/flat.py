@@ -7,7 +7,8 @@
     Q42                               a link: the id
 
 Blank is all that a row can say of what is missing, known or asked for alike; what names or classifies a
-nested part ("@id", "@type") is left out. Where one entity has a value and another a list, all have a list.
+nested part ("@id", "@type") is left out, and what stands under other such keys is told. Where one entity
+has a value and another a list, all have a list.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, show, walk
 from kbdisk.loaders.columns import CLASS, IDS
 from kbdisk.loaders.kb import Report
+from kbdisk.loaders.naming import NO_PROPERTY, no_properties
 from kbdisk.schemas import numerals
 from kbdisk.schemas.dates import write_iso
 
@@ -72,6 +74,8 @@ def table_of(items: Iterable[Entity | Completion], only_new: bool) -> Table:
             continue
         table.filled.extend((entity.id, path) for path in filled)
         leaves = filled.items() if only_new else walk(item.tree() if isinstance(item, Completion) else item.tree)
+        if not only_new:
+            table.report.unwritable += ((entity.id, path, NO_PROPERTY) for path in no_properties(entity.tree))
         row = _row(entity.id, leaves, table.report)
         named = named and any(path in row and _is_id(row[path], entity.id) for path in IDS)
         gathered.append((entity, row))

@@ -7,7 +7,7 @@ The classes are in "@type"; the label is the first of "name", "label", "title" t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +16,8 @@ from kbdisk.loaders.tagged import show_int
 
 ID_KEYS = ("@id", "id", "_id")
 LABEL_KEYS = ("name", "label", "title")
+NAMES = ("@id", "@type")
+NO_PROPERTY = "stands under a key that begins with @, which only JSON can say"
 UNNAMED = "an entity without an id where the others have one; its place is its id"
 
 
@@ -90,6 +92,18 @@ def classes_of(tree: Tree) -> tuple[str, ...]:
     if type(told) is str:
         return (told,)
     return tuple(one for one in told if type(one) is str) if type(told) is list else ()
+
+
+def no_properties(tree: Tree) -> Iterator[Path]:
+    """Where values stand that `walk` passes by: keys that begin with "@", and neither name nor classify."""
+    stack: list[tuple[Path, Any]] = [((), tree)]
+    while stack:
+        path, value = stack.pop()
+        if type(value) is list:
+            stack.extend(((*path, i), one) for i, one in enumerate(value))
+        elif type(value) is dict:
+            stack.extend(((*path, key), one) for key, one in value.items() if key[:1] != "@")
+            yield from ((*path, key) for key in value if key[:1] == "@" and key not in NAMES and value[key] is not None)
 
 
 def _as_id(value: object) -> str | None:

@@ -14,6 +14,7 @@ from pyoxigraph import Quad
 from kbdisk.entity import Completion, Entity, Path
 from kbdisk.errors import WriteError
 from kbdisk.loaders.kb import Report
+from kbdisk.loaders.naming import NO_PROPERTY, no_properties
 from kbdisk.loaders.rdf import render, syntax, writer
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.names import iri_of_key
@@ -96,6 +97,8 @@ def whole_of(items: Iterable[Item], report: Report) -> Iterator[Made]:
             if id(kb) not in subsets:
                 subsets[id(kb)] = Subset(kb, *writer.observe(kb))
             speaker = subsets[id(kb)]
+        else:
+            report.unwritable += ((entity.id, path, NO_PROPERTY) for path in no_properties(entity.tree))
         try:
             yield Made(entity.id, list(speaker.entity(entity, tree)), paths)
         except ValueError as error:

@@ -87,10 +87,14 @@ def test_named_graphs_survive(tree, format):
 
 
 def test_what_rdf_cannot_say_is_reported_and_all_else_is_written():
-    entities = [Entity("a", {"name": "\ud800"}), Entity("b", {"name": "b"})]
+    entities = [
+        Entity("a", {"name": "\ud800"}),
+        Entity("b", {"name": "b", "@value": 1, "x": {"@lang": "en", "@id": "c"}}),
+    ]
     data, report = anew(entities)
     assert list(read(data)) == ["b"]
-    assert [(id, path) for id, path, _ in report.unwritable] == [("a", ())]
+    told = {(id, path) for id, path, _ in report.unwritable}
+    assert told == {("a", ()), ("b", ("@value",)), ("b", ("x", "@lang"))}
 
 
 def test_numbers_are_written_bare_and_others_read_them():

@@ -448,6 +448,20 @@ def test_what_a_table_cannot_say_is_reported():
     assert report.written == 0  # nothing was filled
 
 
+def test_what_stands_under_keys_that_json_alone_has_is_reported():
+    tree = {
+        "@id": "a",
+        "@type": "T",
+        "@value": 3,
+        "x": {"@id": "b", "@value": 1, "u": "kg"},
+        "y": [{"@z": {}}, {"@n": None}],
+    }
+    _, report = written([Entity("a", tree, ("T",))])
+    assert {path for _, path, _ in report.unwritable} == {("@value",), ("x", "@value"), ("y", 0, "@z")}
+    new = Completion(Entity("a", {"@value": 3, "x": None}), {("x",): Filled(5)})
+    assert written([new], only_new=True)[1].unwritable == []
+
+
 def test_only_new_writes_ids_and_what_was_filled():
     one = Completion(Entity("a", {"x": 1, "y": None}), {("y",): Filled(5)})
     none = Completion(Entity("b", {"x": 1}))
