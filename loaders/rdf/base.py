@@ -19,6 +19,8 @@ from kbdisk.loaders.source import Source
 if TYPE_CHECKING:
     from pyoxigraph import Quad
 
+OURS = "an entity that stands in a block of kbdisk alone, not read"
+
 
 class RdfKB(KB):
     """Entities of RDF: what is common to files, graphs and answers of an endpoint.
@@ -110,9 +112,11 @@ class RdfKB(KB):
         pair = self.names.known(LATITUDE), self.names.known(LONGITUDE)
         for entity in entities:
             if entity.id in known:
-                entity.made = made.made(entity, known[entity.id], pair)
+                entity.made = made.made(entity, known.pop(entity.id), pair)
             if not wanted or wanted.intersection(_named(entity.classes)):
                 yield entity
+        for id in known:
+            self.odd.note(OURS, f"{self.name}: {id}")
 
     def _learn(self, trees: Trees, superclass: str) -> None:
         """Take note of the class hierarchy."""

@@ -5,16 +5,16 @@
     # kbdisk: end
 
 A delimiter is a comment alone on its line; the same words within a string or an IRI delimit nothing. A block without an
-end goes to the end of the file.
+end goes to that of the next, or of the file, which is told.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from kbdisk.loaders.rdf import scan
 
@@ -51,6 +51,7 @@ _SEEN = re.compile(rb"[^\r\n]")
 _LABEL = re.compile(rb"kbdisk\d++")
 
 Event = tuple[int, int, Kind]
+Endless: TypeAlias = Callable[[int], None]
 
 
 def has_blocks(stream: BinaryIO) -> bool:
@@ -58,10 +59,11 @@ def has_blocks(stream: BinaryIO) -> bool:
     return any(MARK in chunk for chunk in scan.overlapping(stream))
 
 
-def without_blocks(stream: BinaryIO, format: str = "turtle") -> BinaryIO:
+def without_blocks(stream: BinaryIO, format: str = "turtle", endless: Endless = lambda line: None) -> BinaryIO:
     """The document with our blocks blanked: it keeps its length and its lines, so every place in it stays right."""
     texts = (
-        text if kind in (Kind.GIVEN, Kind.DIRECTIVE) else _SEEN.sub(b" ", text) for kind, text in pieces(stream, format)
+        text if kind in (Kind.GIVEN, Kind.DIRECTIVE) else _SEEN.sub(b" ", text)
+        for kind, text in pieces(stream, format, endless)
     )
     return cast(BinaryIO, io.BufferedReader(_Texts(stream, texts), scan.CHUNK))
 
@@ -74,12 +76,20 @@ def only_blocks(stream: BinaryIO, format: str = "turtle") -> bytes:
     )
 
 
-def pieces(stream: BinaryIO, format: str) -> Iterator[tuple[Kind, bytes]]:
-    """A document cut into pieces that say whose they are; together they are the document."""
+def pieces(stream: BinaryIO, format: str, endless: Endless = lambda line: None) -> Iterator[tuple[Kind, bytes]]:
+    """A document cut into pieces that say whose they are; together they are the document.
+
+    `endless` is told the lines of blocks that do not end before another begins, or at all.
+    """
     ours: Kind | None = None
+    lines = begun = 0
     for data, events in _read(stream, format):
         place = 0
         for start, end, kind in events:
+            if kind in (Kind.APPENDED, Kind.INSERTED):
+                if ours is not None:
+                    endless(begun)
+                begun = lines + data.count(b"\n", 0, start) + 1
             if ours is None and kind is not Kind.END:
                 yield Kind.GIVEN, data[place:start]
                 place = start
@@ -88,6 +98,9 @@ def pieces(stream: BinaryIO, format: str) -> Iterator[tuple[Kind, bytes]]:
                 yield ours or kind, data[place:end]
                 place, ours = end, None
         yield ours or Kind.GIVEN, data[place:]
+        lines += data.count(b"\n")
+    if ours is not None:
+        endless(begun)
 
 
 def _read(stream: BinaryIO, format: str) -> Iterator[tuple[bytes, list[Event]]]:

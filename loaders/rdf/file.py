@@ -25,6 +25,7 @@ from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.source import Source
 
+ENDLESS = f'a block of kbdisk without its line "{blocks.END.decode()}": all that follows counts as filled in'
 FEW_LINES = 200  # looked at one by one where there is a fault among them; at least 2
 
 
@@ -109,14 +110,23 @@ class RdfFile(RdfKB):
         elif plain is not None and not left_out and not lines_of_their_own:
             self._parse_from(str(plain), take)
         else:
-            with self.open() as bytes_in:
-                text = blocks.without_blocks(bytes_in, self.format) if left_out else bytes_in
+            with self._given(left_out) as text:
                 self._parse_lines(text, take) if lines_of_their_own else self._parse_from(text, take)
+
+    @contextlib.contextmanager
+    def _given(self, left_out: bool) -> Iterator[BinaryIO]:
+        """The text, perhaps with our own blocks left out."""
+        lines: list[int] = []
+        with self.open() as bytes_in:
+            yield blocks.without_blocks(bytes_in, self.format, lines.append) if left_out else bytes_in
+        for place in (f"{self.name}:{line}" for line in dict.fromkeys(lines)):
+            if place not in self.odd.places.get(ENDLESS, ()):  # a source is gone through twice
+                self.odd.note(ENDLESS, place)
 
     def _parse_whole(self, take: Callable[[Iterable[Any]], None], left_out: bool) -> None:
         """Syntaxes that want a look at all of the text first."""
-        with self.open() as bytes_in:
-            data = (blocks.without_blocks(bytes_in, self.format) if left_out else bytes_in).read()
+        with self._given(left_out) as text:
+            data = text.read()
         if self.format == "rdfxml":
             self._parse_from(rdfxml.prepared(data, self.name), take)
         elif self.format == "n3":

@@ -90,6 +90,17 @@ def test_the_end_in_a_long_string_within_a_block_is_not_its_end(chunks):
     assert triples(without(PREFIX + block + b"ex:b ex:p 1 .")) == triples(PREFIX + b"ex:b ex:p 1 .")
 
 
+def test_a_block_that_does_not_end_before_the_next_or_at_all_is_told_by_its_line(chunks):
+    begun = BLOCK.replace(blocks.END + b"\n", b"")
+    data = PREFIX + BLOCK + b"\n" + begun + b"ex:b ex:p 1 .\n" + BLOCK + b"ex:c ex:p 1 .\n" + begun
+    lines = []
+    text = blocks.without_blocks(io.BytesIO(data), "turtle", lines.append).read()
+    assert triples(text) == triples(PREFIX + b"ex:c ex:p 1 .")
+    rows = data.split(b"\n")
+    assert [rows[line - 1] for line in lines] == [blocks.BEGIN] * 2
+    assert lines == [6, data.count(b"\n") - 1]
+
+
 def test_values_inserted_within_a_bracket_are_left_out_and_leave_it_whole(chunks):
     data = PREFIX + b"ex:a ex:p [ ex:q 1 " + INSERTED + b"] .\n" + BLOCK
     values = [line.split(" ", 1)[1] for line in triples(without(data))]

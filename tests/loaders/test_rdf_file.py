@@ -9,7 +9,7 @@ import pyoxigraph
 import pytest
 
 from kbdisk.entity import Completion, Filled, Link, Quantity, walk
-from kbdisk.errors import LoadError
+from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load, write
 from kbdisk.loaders.rdf import file, stream
 
@@ -177,6 +177,22 @@ def test_values_of_an_earlier_completion_are_made_and_not_given(name, tmp_path):
     assert found["a"].tree == {"p": "1"}
     assert list(found["a"].made) == [("q",)]
     assert not found["b"].made
+
+
+@pytest.mark.parametrize("name", ["kb.ttl", "kb.n3", "kb.nt"])
+def test_entities_of_a_block_alone_are_not_read_and_told_as_is_a_block_without_its_end(name, tmp_path):
+    line = "<http://e/{}> <http://e/p> 1 .\n".replace("1", '"1"')
+    text = line.format("a") + "# kbdisk: begin\n" + line.format("b") + "# kbdisk: end\n" + line.format("c")
+    (tmp_path / name).write_text(text)
+    kb = load(tmp_path / name)
+    with pytest.warns(KBDiskWarning, match="http://e/b: an entity that stands in a block of kbdisk alone, not read"):
+        assert [entity.id for entity in kb] == ["http://e/a", "http://e/c"]
+    (tmp_path / name).write_text(text.replace("# kbdisk: end\n", ""))
+    kb = load(tmp_path / name)
+    with pytest.warns(KBDiskWarning) as told:
+        assert [entity.id for entity in kb] == ["http://e/a"]
+    assert f'{name}:2: a block of kbdisk without its line "# kbdisk: end"' in str(told[0].message)
+    assert list(kb.odd.counts.values()) == [1, 2]
 
 
 def test_a_block_in_a_bracket_is_made_too(tmp_path):
