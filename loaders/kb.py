@@ -71,6 +71,7 @@ class KB(ABC):
 
     appends = False  # whether `splice` is the source's bytes and then `append`
     updates = False  # whether a SPARQL update can add to it
+    names_graphs = False  # whether what was read of it stands in named graphs
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:
         self.source = origin if isinstance(origin, Source) else None

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
@@ -13,12 +14,13 @@ from typing import BinaryIO, TypeAlias, cast
 
 from kbdisk import loaders
 from kbdisk.entity import Completion, Entity, Path, is_fillable, with_values
-from kbdisk.errors import ConfigError, WriteError
+from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 from kbdisk.loaders.kb import GIVEN, KB, Report
 from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
 from kbdisk.loaders.units import Units
 
 Beside: TypeAlias = Callable[[Report, contextlib.ExitStack], None]  # writes a file that belongs to the target
+NAMELESS = "the names of graphs are left out, as only TriG, N-Quads and JSON-LD have any; what one entity has is merged"
 
 
 @dataclass
@@ -94,6 +96,8 @@ class Plan:
             }  # which look at the gaps themselves
             items = self.items if own else _fillable(self.items, refused)
             report = module.write(items, stream, self.format, self.only_new)
+        if self.origin is not None and self.origin.names_graphs and self.format not in loaders.RDF:
+            warnings.warn(f"{self.target}: {NAMELESS}", KBDiskWarning, stacklevel=2)
         report.unwritable += refused
         return report
 

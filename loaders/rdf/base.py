@@ -89,6 +89,7 @@ class RdfKB(KB):
 
     def fold(self, trees: Trees, shared: Callable[[str], bool] = fold.OUTSIDE) -> Iterator[Entity]:
         """Trees that are complete in themselves, folded to entities."""
+        self.names_graphs = self.names_graphs or trees.is_named
         superclass = self.names.known(SUBCLASS)
         if superclass:
             self._learn(trees, superclass)

@@ -52,6 +52,7 @@ class Trees:
         self.composite: set[str] = set()  # subjects that may be a quantity, a date or a coordinate as a whole
         self.chained: set[str] = set()  # subjects that may be links of a collection
         self.wikibase = False
+        self.is_named = False  # whether a quad stands in a named graph
         self._links = _Links()
         self._classes: dict[Any, str] = {}
         self._quads: Iterable[Any] = ()
@@ -62,11 +63,14 @@ class Trees:
         trees, blank_ids, blank_id = self.trees, self.blanks.ids, self.blanks.id
         literal, named, blank = pyoxigraph.Literal, pyoxigraph.NamedNode, pyoxigraph.BlankNode
         mentions = self.mentions
+        unnamed, default = self.has_graphs and not self.is_named, pyoxigraph.DefaultGraph
         self._quads = quads
         last: Any = None
         tree: Tree = {}
         id = ""
         for quad in quads:
+            if unnamed and type(quad.graph_name) is not default:
+                unnamed, self.is_named = False, True
             subject = quad.subject
             if subject != last:
                 last = subject

@@ -195,6 +195,20 @@ def test_entities_of_a_block_alone_are_not_read_and_told_as_is_a_block_without_i
     assert list(kb.odd.counts.values()) == [1, 2]
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet", "trig"])
+@pytest.mark.parametrize("large", [stream.LARGE, 1])
+def test_names_of_graphs_that_a_format_cannot_say_are_told(suffix, large, tmp_path, monkeypatch, recwarn):
+    monkeypatch.setattr(stream, "LARGE", large)
+    line = "<http://e/a> <http://e/p> {}.\n"
+    for name, text in (("one", line.format("1 ")), ("two", line.format("1 ") + line.format("2 <http://e/g>"))):
+        (tmp_path / f"{name}.nq").write_text(text.replace("1", '"1"').replace("2", '"2"'))
+        write(load(tmp_path / f"{name}.nq"), tmp_path / f"{name}.{suffix}")
+    told = [str(one.message) for one in recwarn]
+    assert [("two" in one, "the names of graphs are left out" in one) for one in told] == [(True, True)] * (
+        suffix != "trig"
+    )
+
+
 def test_a_block_in_a_bracket_is_made_too(tmp_path):
     source, target = tmp_path / "a.ttl", tmp_path / "b.ttl"
     source.write_bytes(E + b":a :part [ :p 1 ] . :b :part [ :p 2 ; :q 3 ] .")
