@@ -22,6 +22,8 @@ from kbdisk.loaders.units import Units
 Beside: TypeAlias = Callable[[Report, contextlib.ExitStack], None]  # writes a file that belongs to the target
 NAMELESS = "the names of graphs are left out, as only TriG, N-Quads and JSON-LD have any; what one entity has is merged"
 
+BRACKETS = ("turtle", "trig", "n3")  # formats with anonymous ones, into which a value can go
+
 
 @dataclass
 class Plan:
@@ -53,6 +55,8 @@ class Plan:
         keeps = kb is not None and completions and not only_new and kb.keeps(name)
         if insert and not (keeps and kb is not None and kb.keeps_bytes(name)):
             raise ConfigError("insert=True", "needs the format of the source, and all of it. Leave it out.")
+        if insert and name not in BRACKETS:
+            raise ConfigError("insert=True", f"{name} has no anonymous [ ... ]: it is for Turtle. Leave it out.")
         if items is kb and keeps:
             items = ()  # nothing is new
         return cls(items, str(target), kb, kb if keeps else None, name, only_new, insert)

@@ -20,7 +20,7 @@ from kbdisk.completion.earlier import given
 from kbdisk.errors import KBDiskError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-PHONES = str(EXAMPLES / "phones.jsonl")
+PHONES, ELEMENTS = str(EXAMPLES / "phones.jsonl"), str(EXAMPLES / "elements.ttl")
 COMMANDS = sorted(main.commands)
 KBDISK = [sys.executable, "-m", "kbdisk"]
 
@@ -116,6 +116,32 @@ def test_an_option_that_makes_no_sense_is_one_line(options, complaint, run):
     assert (status, out) == (2, "")
     assert err.startswith(f"error: {complaint}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["inspect", "write"])
+@pytest.mark.parametrize(
+    ("source", "option", "value"),
+    [
+        (PHONES, "--base", "http://e/"),
+        (PHONES, "--language", "en"),
+        (PHONES, "--encoding", "utf-8"),
+        (PHONES, "--missing", "x"),
+        (PHONES, "--context", f"http://e/={PHONES}"),
+        (ELEMENTS, "--id", "symbol"),
+        (ELEMENTS, "--encoding", "latin-1"),
+        (ELEMENTS, "--missing", "x"),
+    ],
+)
+def test_an_option_that_the_format_of_the_source_does_not_heed_is_refused(
+    command, source, option, value, run, tmp_path
+):
+    target = ("--out", str(tmp_path / "new.jsonl")) if command == "write" else ()
+    status, out, err = run(command, source, *target, option, value)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith(
+        f"error: {option}: changes nothing where SOURCE is {'jsonl' if source == PHONES else 'turtle'}: "
+    )
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_warning_is_one_line_on_standard_error(tmp_path, run):

@@ -635,8 +635,15 @@ def test_the_budget_fits_the_size():
         (["phones.jsonl", "--out", "x.jsonl", "--only", "a..b"], "--only: expected a path"),
         (["none.jsonl", "--out", "x.jsonl"], "none.jsonl: no such file"),
         (["phones.jsonl", "--out", "x.jsonl", "--budget", "soon"], "--budget: expected a time"),
-        (["phones.jsonl", "--out", "x.jsonl", "--preset", "huge"], "--preset: expected one of"),
+        (["phones.jsonl", "--out", "x.jsonl", "--preset", "huge"], "'huge' is not one of 'fast', 'default'"),
+        (["phones.jsonl", "--out", "x.jsonl", "--preset", "synthetic"], "'synthetic' is not one of"),
         (["phones.jsonl", "--out", "x.jsonl", "--schema", "none.yaml"], "none.yaml"),
+        (["phones.jsonl", "--out", "x.jsonl", "--insert"], "--insert: jsonl has no anonymous [ ... ]"),
+        (["phones.jsonl", "--dry-run", "--insert"], "--insert: jsonl has no anonymous [ ... ]"),
+        (["phones.jsonl", "--dry-run", "--draws", "3"], "--draws: stand in TARGET.provenance.jsonl"),
+        (["phones.jsonl", "--out", "-", "--draws", "3"], "--draws: stand in TARGET.provenance.jsonl"),
+        (["phones.jsonl", "elements.ttl", "--out", "x.jsonl", "--encoding", "latin-1"], "SOURCE is jsonl, turtle: it"),
+        (["phones.jsonl", "elements.ttl", "--out", "x.jsonl", "--language", "de", "--budget", "soon"], "--budget: exp"),
     ],
 )
 def test_what_makes_no_sense_is_one_line_and_leaves_nothing(run, place, arguments, complaint):

@@ -12,6 +12,7 @@ from kbdisk.cli.resuming import resumable
 from kbdisk.cli.sources import loading, source_options, watching
 from kbdisk.loaders.target import temporary
 
+PRESETS = ("fast", "default", "best", "paper")  # not synthetic, which draws rather than completes
 FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode", "sample"), ("certain", "random")
 
 
@@ -72,7 +73,7 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
     metavar="SCHEMA",
     help="A schema to train by, as a file or its name in the library.  [default: infer it]",
 )
-@click.option("--preset", metavar="NAME", help="How large a model is trained: fast, default, best or paper.")
+@click.option("--preset", type=click.Choice(PRESETS), help="How large a model is trained.  [default: default]")
 @click.option(
     "--budget",
     metavar="TIME",

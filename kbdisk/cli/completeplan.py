@@ -13,7 +13,7 @@ import rich_click as click
 
 from kbdisk.cli.counting import Told
 from kbdisk.cli.misfits import Misfits, misfits
-from kbdisk.cli.sources import open_source, refuse_repeated, tell_made
+from kbdisk.cli.sources import open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.target import refuse_odd, sidecar_of, standard_output
@@ -62,6 +62,8 @@ class Plan:
             raise click.UsageError("--json and --out - both want standard output.")
         if len(self.sources) > 1 and "-" in self.sources:
             raise ConfigError("-", "expected files where there are several sources. Name the one that is piped.")
+        if options["draws"] and (self.dry or self.target == "-") and not options["as_json"]:
+            raise ConfigError("--draws", "stand in TARGET.provenance.jsonl, and there is none here. Leave it out.")
         told = [name for name in TRAINING if options[name] is not None]
         if options["model"] and told:
             raise ConfigError(f"--{told[0]}", "says how to train, and --model what was trained. Leave one out.")
@@ -74,13 +76,12 @@ class Plan:
         from kbdisk.loaders import FORMATS
         from kbdisk.training.files import Files
 
-        self.kbs = [open_source(one, self.options["origin"], self.options, progress) for one in self.sources]
-        if not self.dry:
-            self._refuse_target()
-        if self.options["model"]:
-            Files.of(self.options["model"])
+        self.kbs = open_sources(self.sources, self.options["origin"], self.options, progress)
         self.format = self._format()
         assert self.format in FORMATS
+        self._refuse_target()
+        if self.options["model"]:
+            Files.of(self.options["model"])
 
     def _format(self) -> str:
         from kbdisk.loaders.writing import format_of_target
@@ -98,8 +99,8 @@ class Plan:
 
         target, options = self.target, self.options
         one = self.kbs[0]
-        Writing.of(one, target, format=options["format"], only_new=False, insert=options["insert"])
-        if target == "-":
+        Writing.of(one, target or os.devnull, format=self.format, only_new=False, insert=options["insert"])
+        if target == "-" or self.dry:
             return
         refuse_odd(self.sidecar)
         place = FilePath(target)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
+from kbdisk.cli.idle import refuse_idle
 from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
@@ -59,6 +60,19 @@ def refuse_missing(source: str) -> None:
 
 def open_source(source: str, format: str | None, options: dict[str, Any], progress: Progress | None = None) -> KB:
     """The knowledge base that a command's source and `source_options` name."""
+    return open_sources((source,), format, options, progress)[0]
+
+
+def open_sources(
+    sources: Iterable[str], format: str | None, options: dict[str, Any], progress: Progress | None = None
+) -> list[KB]:
+    """The same of several; ConfigError for an option that none of them heeds."""
+    kbs = [_open(source, format, options, progress) for source in sources]
+    refuse_idle(kbs)
+    return kbs
+
+
+def _open(source: str, format: str | None, options: dict[str, Any], progress: Progress | None) -> KB:
     import kbdisk
     from kbdisk.loaders.options import MISSING
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.resuming import resumable
-from kbdisk.cli.sources import loading, open_source, refuse_missing, source_options, tell_made, watching
+from kbdisk.cli.sources import loading, open_sources, refuse_missing, source_options, tell_made, watching
 from kbdisk.cli.tables import counted
 from kbdisk.cli.trainbar import training
 from kbdisk.cli.verbosely import tell_left_out
@@ -18,7 +18,6 @@ from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model, Reading
-    from kbdisk.loaders import KB
     from kbdisk.schemas.inference import Inference
     from kbdisk.schemas.schema import Schema
 
@@ -159,12 +158,10 @@ def _read(
 
     if len(set(sources)) < len(sources):
         raise click.UsageError("The same SOURCE is named twice.")
-    kbs: list[KB] = []
     with warnings.catch_warnings(), watching(quiet, f"reading {', '.join(sources)}") as progress:
         if not verbose:
             warnings.simplefilter("ignore", KBDiskWarning)  # what is odd in a source is for inspect to tell
-        for source in sources:
-            kbs.append(open_source(source, options["format"], options, progress))
+        kbs = open_sources(sources, options["format"], options, progress)
         reading = _wanted(Reading.of(kbs), options["classes"])
         known = kbs[0] if len(kbs) == 1 else reading.entities
         inferred = kbdisk.infer(known, classes=options["classes"]) if infers else None

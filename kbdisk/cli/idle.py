@@ -1,0 +1,39 @@
+"""Options that are told and would change nothing: they are refused, so that nobody takes them for heeded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from kbdisk.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kbdisk.loaders import KB
+
+TREES = ("json", "jsonl", "csv", "tsv", "parquet")
+NESTED = ("turtle", "trig", "n3", "rdfxml", "jsonld")
+HEEDED: dict[str, Collection[str]] = {  # by which formats of a source
+    "id": TREES,
+    "id_path": TREES,
+    "base": NESTED,
+    "language": (*NESTED, "ntriples", "nquads", "wikibase-json", "sparql"),
+    "contexts": ("jsonld",),
+    "encoding": ("csv", "tsv"),
+    "missing": ("csv", "tsv", "parquet"),
+}
+
+
+def refuse_idle(kbs: Sequence[KB]) -> None:
+    """ConfigError for an option of the command line that says how a source is read, where none of these heeds it."""
+    context = click.get_current_context()
+    formats = {kb.format for kb in kbs}
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        told = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if told and name in HEEDED and formats.isdisjoint(HEEDED[name]):
+            of, takers = ", ".join(sorted(formats)), ", ".join(HEEDED[name])
+            option = max(parameter.opts, key=len)
+            raise ConfigError(option, f"changes nothing where SOURCE is {of}: it is for {takers}. Leave it out.")
