@@ -680,6 +680,34 @@ def test_a_path_that_the_model_does_not_know_is_refused_with_the_nearest(phones)
     assert not Path("done.jsonl").exists()
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_what_the_schema_leaves_out_is_named_and_its_gaps_are_counted(run, place, suffix):
+    lines = [{"id": f"e{n}", "x": n % 7 if n % 4 else None, "never": None, "part": {"no": None}} for n in range(80)]
+    Path("kb.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    if suffix == "csv":
+        kbdisk.write(list(kbdisk.load("kb.jsonl")), "kb.csv")
+    source, before = f"kb.{suffix}", sorted(place.rglob("*"))
+    for path in ("never", "part"):
+        status, _, err = run(source, "--out", "done.jsonl", "--only", path)
+        assert (status, len(err.splitlines())) == (2, 1)
+        assert err.startswith(f"error: {path}: {source} has it, and the inferred schema leaves it out: ")
+    Path("kb.yaml").write_text("kbdisk: 1\nclasses:\n  '': {id: id, properties: {x: number}}\n")
+    err = run(source, "--out", "done.jsonl", "--only", "never", "--schema", "kb.yaml")[2]
+    assert err == f"error: never: {source} has it, and kb.yaml leaves it out. Put it in there.\n"
+    Path("kb.yaml").unlink()
+    assert sorted(place.rglob("*")) == before
+    _, _, err = run(source, "--out", "done.jsonl", *SOON)
+    assert "\nbesides, 160 gaps of what the schema leaves out: never, part.no\nwrote done.jsonl: 20 gaps of 20" in err
+
+
+def test_what_the_schema_of_a_model_leaves_out_is_named(phones):
+    Path("phones.jsonl").write_text('{"id": "a", "brand": "Nokia", "weight": null, "never": null}\n')
+    _, _, err = phones("--out", "done.jsonl", "--only", "never")
+    assert err.startswith("error: never: phones.jsonl has it, and the schema of the model leaves it out. ")
+    told = json.loads(phones("--dry-run", "--json")[1])
+    assert told["left_out"] == {"never": 1}
+
+
 # ---------------------------------------------------------------- the table
 
 

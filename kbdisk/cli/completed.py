@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kbdisk.completion.summary import Row, Summary
 
 WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
+NAMED = 3  # properties that the schema leaves out
 LEAST = 12  # columns for the names of properties
 
 
@@ -64,6 +65,8 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary) -> None:
             console.print(_held_back(console, own))
     if rows:
         console.print()
+    if summary.left_out:
+        console.print(Text(_left_out(summary)), soft_wrap=True)
     console.print(Text(_outcome(told, summary)), soft_wrap=True)
 
 
@@ -129,6 +132,14 @@ def _number(row: Row, key: str) -> str:
         return f"{100 * error:.0f} %"
     unit = f" {row.unit}" if row.unit and row.told["path"].endswith("value") else ""
     return f"{error:,.3g}{unit}" if error < 1000 else f"{error:,.0f}{unit}"
+
+
+def _left_out(summary: Summary) -> str:
+    """How many gaps nothing is said of, as the schema has no place for what they are of."""
+    names = [show_pattern(path) for path, _ in summary.left_out.most_common()]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    gaps = counted(summary.left_out.total(), "gap", "gaps")
+    return f"besides, {gaps} of what the schema leaves out: {', '.join(names[:NAMED])}{more}"
 
 
 def _outcome(told: Mapping[str, Any], summary: Summary) -> str:

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.counting import Told
+from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.misfits import Misfits, misfits
 from kbdisk.cli.sources import open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kbdisk.entity import Completion, Entity, Path
     from kbdisk.loaders import KB, Report
 
+LEARNT = "the schema of the model leaves it out. Train one by a schema that has it."
 TRAINING = ("schema", "preset", "budget")  # options that say how a model is trained, where none is named
 
 
@@ -132,6 +134,7 @@ class Plan:
             for kb in self.kbs:
                 refuse_strangers(model.schema, kb.name, kb, blank=True)
                 refuse_repeated(kb, kb)
+                refuse_left_out(model.schema, self.only, kb, kb.name, LEARNT)
             self.misfits = Misfits(model.schema)
             return model
         from kbdisk.api.reading import Reading

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
+from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.tables import counted
 from kbdisk.entity import Path
 from kbdisk.errors import CheckpointError, ConfigError
@@ -44,6 +45,14 @@ class Wanted:
     device: str = "auto"
     only: Collection[Path] = ()
     explicit: bool = False  # whether any of that was said, and is not just the default
+
+    @property
+    def way(self) -> str:
+        """How what the schema leaves out can be included."""
+        if self.schema is not None:
+            return f"{self.named} leaves it out. Put it in there."
+        why = "schema infer --explain says why"
+        return f"the inferred schema leaves it out: kbdisk {why}. Put it into one of your own, and say --schema."
 
     def run(self, entities: int) -> Run:
         """The choices of a run, with a budget that fits so many entities."""
@@ -80,8 +89,11 @@ def own_model(
     Where nothing would be filled anyway nothing is trained.
     """
     from kbdisk.api import training
+    from kbdisk.completion.fields import refuse_unknown
 
     schema = told_apart(training.schema_of(wanted.schema, reading), wanted.only)
+    refuse_left_out(schema, wanted.only, reading.entities, reading.name, wanted.way)
+    refuse_unknown(schema, wanted.only)
     run = wanted.run(len(reading.entities))
     if folder is not None and folder.exists():
         kept = _kept(folder, reading, schema, run, wanted)

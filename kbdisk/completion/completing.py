@@ -19,7 +19,7 @@ from kbdisk.completion.choices import Choices
 from kbdisk.completion.derived import computed
 from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.filling import Filler, Filling
-from kbdisk.completion.gaps import Gap, gaps_of, known_properties
+from kbdisk.completion.gaps import Gap, gaps_of, known_properties, left_out
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.summary import Summary
@@ -143,6 +143,8 @@ class Completing(Iterator[Completion]):
         gaps = gaps_of(fields, reading, self.codec.index.tables[reading.of], entity.made)
         for gap in gaps:
             self.summary.row(gap.of).missing += 1
+        if not self.choices.only:
+            self.summary.left_out.update(left_out(fields.of, entity))
         return gaps
 
     # ------------------------------------------------------------ what is taken

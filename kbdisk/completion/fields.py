@@ -6,7 +6,7 @@ asked for by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.leaf import Text
-from kbdisk.schemas.schema import Class, Property, names_of
+from kbdisk.schemas.schema import Class, Property, Schema, names_of
 from kbdisk.schemas.suggest import did_you_mean
 
 SINGULAR = 0.9  # of the labels a property has: where so many are met but once, they are names and not kinds
@@ -76,14 +76,21 @@ def fields_of(codec: Codec, choices: Choices) -> dict[str, Fields]:
     """The fields of every class; SchemaError where a path was told that no class has."""
     places = places_of(codec.schema)
     made = {name: _Making(codec, found, places, choices).fields() for name, found in codec.schema.classes.items()}
+    refuse_unknown(codec.schema, choices.only)
     for path in choices.only:
-        if not any(meets(path, one) for each in made.values() for one in [*each.of.properties, *each.property]):
-            hint = did_you_mean(show(path), set(names_of(codec.schema)))
-            raise SchemaError(show(path), f"expected a path of the schema, got one that no class has.{hint}")
         met = [one for each in made.values() for at, one in each.of.properties.items() if meets(path, at)]
         if all(one.role == "ignore" for one in met):
             raise SchemaError(show(path), "ignored by the schema of the model, which has not learnt it.")
     return made
+
+
+def refuse_unknown(schema: Schema, only: Iterable[Path]) -> None:
+    """SchemaError where a path was told that no class has."""
+    known = {path for of in schema.classes.values() for path in of.properties} | {one.path for one in places_of(schema)}
+    for path in only:
+        if not any(meets(path, one) for one in known):
+            hint = did_you_mean(show(path), set(names_of(schema)))
+            raise SchemaError(show(path), f"expected a path of the schema, got one that no class has.{hint}")
 
 
 class _Making:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kbdisk.codec.asking import ASKS, Table
 from kbdisk.codec.reading import Reading
 from kbdisk.completion.fields import Field, Fields, Spot
-from kbdisk.entity import Path
+from kbdisk.entity import Entity, Path, is_gap, walk, without_places
 from kbdisk.graph import pattern
 from kbdisk.schemas.composites.listed import COUNT
+from kbdisk.schemas.schema import Class
 
 
 @dataclass(eq=False)
@@ -84,3 +85,16 @@ def known_properties(fields: Fields, reading: Reading, made: Mapping[Path, objec
         *reading.none,
         *(path for one in made or () for path in fields.of.properties if _meet(path, one)),
     }
+
+
+def left_out(of: Class, entity: Entity) -> Iterator[Path]:
+    """The gaps of an entity that are of nothing its class has, or of what that ignores."""
+    for path, value in walk(entity.tree):
+        names = without_places(path)
+        if is_gap(value) and path not in (entity.made or ()) and not _is_learnt(of, names):
+            yield names
+
+
+def _is_learnt(of: Class, names: Path) -> bool:
+    heads = (of.properties.get(names[:length]) for length in range(1, len(names) + 1))
+    return of.knows(names) and all(one is None or one.role != "ignore" for one in heads)

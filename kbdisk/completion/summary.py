@@ -61,6 +61,7 @@ class Summary:
 
     entities: int = 0
     strangers: int = 0  # of no class of the schema, or of none that was asked for
+    left_out: Counter[Path] = field(default_factory=Counter)  # what the schema leaves out -> gaps of it, which stay
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
     quality: Quality = field(default_factory=dict)
 
@@ -104,5 +105,6 @@ class Summary:
             "entities": self.entities,
             "missing": self.missing,
             "filled": self.filled,
+            "left_out": {show_pattern(path): count for path, count in self.left_out.items()},
             "properties": [row.to_json() for row in self.shown()],
         }
