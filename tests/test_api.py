@@ -68,6 +68,11 @@ def test_any_knowledge_base_trains_a_model(kb):
     assert len(filled) == 40
 
 
+def test_a_number_of_any_length_is_no_evidence_and_in_nobodys_way():
+    rows = [row | ({"a": 10**5000} if row["a"] == 3 else {}) for row in ROWS]
+    assert len(list(trained(rows).complete(rows))) == len(rows)
+
+
 def test_a_path_trains_a_model_that_knows_its_source():
     model = trained(PHONES, SCHEMA)
     assert model.record.source["name"] == PHONES

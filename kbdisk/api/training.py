@@ -23,6 +23,7 @@ from kbdisk.errors import LoadError, SchemaError
 from kbdisk.evaluation import evaluate
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.inference import Inference, infer
+from kbdisk.schemas.numerals import of_any_length
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training import checkpoint
@@ -43,6 +44,7 @@ SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 
 
+@of_any_length()
 def train(
     kb: Knowledge,
     schema: Schema | Inference | Folder | None = None,
