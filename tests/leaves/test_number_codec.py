@@ -181,7 +181,7 @@ def test_steps_are_seen_in_float64():
         (None, "expected a number, got None"),
         (math.nan, "expected a number, got nan"),
         (Decimal("inf"), "expected a number, got Decimal"),
-        (10**400, "expected a number, got 1000"),
+        (10**400, "expected a number, got one of 401 digits"),
         (-1, "expected a number of at least 0, got -1"),
     ],
 )
