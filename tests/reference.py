@@ -257,6 +257,8 @@ class Reference(nn.Module):
             Layer(D, config.heads, config.hidden * D, config.dropout, scale) for _ in range(config.layers)
         )
         self.norm, self.presence = nn.LayerNorm(D), nn.Linear(D, 1)
+        fills = torch.tensor([slot.fill for slot in codec.slots]).clamp(0.01, 0.99)
+        self.usual = (fills / (1 - fills)).log() if config.usual else torch.zeros(len(fills))
 
     def _numbers(self, numbers: Any) -> tuple[nn.Module, nn.Module]:
         outputs = {"mixture": 3 * numbers.components, "binned": 2 + self.bins}[numbers.belief]
@@ -306,7 +308,7 @@ class Reference(nn.Module):
             self.believers[place](h[:, place], codes, path, self.slots[place].codec, hidden[:, place])
             for place, (path, codes) in enumerate(zip(paths, batch.codes, strict=True))
         ]
-        return torch.stack(nats, 1), F.softplus(-self.presence(h)[..., 0]).where(hidden, 0)
+        return torch.stack(nats, 1), F.softplus(-self.presence(h)[..., 0] - self.usual).where(hidden, 0)
 
 
 # ---------------------------------------------------------------- which of our weights are which of the reference's

@@ -19,6 +19,7 @@ class ModelConfig:
     dropout: float = 0.1
     base: int = 64  # the width at which learning rates were tuned (muP)
     paths: str = "keys"  # a row of PATHS: what a property is known by
+    usual: bool = True  # whether how likely a property is to be recorded begins at how often it is
 
     def __post_init__(self) -> None:
         if self.width < 0 or self.width % self.heads:

@@ -26,9 +26,13 @@ from kbdisk.network.kinds import KindModules, setting_of
 from kbdisk.network.layout import arrange
 from kbdisk.network.paths import PATHS, Keys
 
+NEVER = 0.01  # how likely it is at least that what nobody or everybody has is recorded, or is not
+
 
 class DiSK(nn.Module):
     """The network for the slots of one codec."""
+
+    usual: Tensor  # (S,) the log odds that a property is recorded, where nothing else is known
 
     def __init__(self, codec: Codec, config: ModelConfig) -> None:
         super().__init__()
@@ -42,13 +46,19 @@ class DiSK(nn.Module):
         scale = attention_scale(D, config.heads, config.base)
         self.entity_encoder = EntityEncoder(D, config.layers, config.heads, config.hidden * D, config.dropout, scale)
         self.presence = nn.Linear(D, 1)
+        fills = torch.tensor([slot.fill for slot in codec.slots]).clamp(NEVER, 1 - NEVER)
+        self.register_buffer("usual", fills.logit() if config.usual else torch.zeros(len(fills)), persistent=False)
+        if config.usual:
+            nn.init.zeros_(self.presence.weight)
+            nn.init.zeros_(self.presence.bias)
 
     def forward(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,); `memo` serves passes over one batch."""
         queries, h, path = self._queried(batch, visible, asked, memo)
         decoded = asked[queries]  # an absent property has no value to believe anything of
         beliefs = self.kinds.believe(batch, queries[decoded], h[decoded], path[decoded])
-        return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": self.presence(h).float()[:, 0]})
+        presence = self.presence(h).float()[:, 0] + self.usual[batch.slot[queries]]
+        return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": presence})
 
     def vectors(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
         """(q, D) what the network makes of what is visible (T,), for each of the asked tokens (T,), in their order."""

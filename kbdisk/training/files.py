@@ -32,7 +32,7 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
-FORMAT = 4
+FORMAT = 5
 MEMBERS = tuple(  # each network's weights, and what it remembers
     (f"model{number}.safetensors", f"memory{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
@@ -60,8 +60,17 @@ def _without_opinions(told: dict[str, Told]) -> dict[str, Told]:
     return told
 
 
+def _without_usual(told: dict[str, Told]) -> dict[str, Told]:
+    """In format 4 presence was learnt from nothing, not from how often a property is recorded."""
+    told[CONFIG]["run"]["model"]["usual"] = False
+    return told
+
+
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
-MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {3: _without_opinions}
+MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {
+    3: _without_opinions,
+    4: _without_usual,
+}
 
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."

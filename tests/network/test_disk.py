@@ -216,6 +216,16 @@ def test_presence_is_as_likely_as_it_is_recorded_with_all_else_visible(fill):
     assert float(likely) == pytest.approx(fill, abs=0.12)
 
 
+def test_what_has_learnt_nothing_takes_presence_to_be_what_it_is_on_the_whole(entities):
+    codec, model = made(SCHEMA, entities)
+    batch = codec.encode(entities, ask="all").batch(torch.arange(len(entities)))
+    found = beliefs(model, batch).presence
+    fills = [codec.slots[slot].fill for slot in batch.slot[found["tokens"]].tolist()]
+    assert found["logits"].sigmoid().tolist() == pytest.approx([min(max(one, 0.01), 0.99) for one in fills], abs=1e-4)
+    _, plain = made(SCHEMA, entities, usual=False)
+    assert bool((plain.usual == 0).all())
+
+
 def test_presence_is_learnt():
     schema = Schema({"Phone": Class("Phone", {("maker",): Property(Category()), ("radio",): Property(Number())})})
     phones = [

@@ -468,8 +468,8 @@ def test_what_format_3_knew_nothing_of_is_as_it_was_then(saved, folder):
     del run["given"], run["hiding"]["ordered"]
     changed_config(folder, format=3, run=run)
     old, new = open_folder(folder, CPU).run, open_folder(saved, CPU).run
-    assert (old.given.share, old.hiding.ordered) == (0, 0)
-    assert replace(old, given=new.given) == new
+    assert (old.given.share, old.hiding.ordered, old.model.usual) == (0, 0, False)
+    assert replace(old, given=new.given, model=new.model) == new
 
 
 # ---------------------------------------------------------------- somebody who means harm
