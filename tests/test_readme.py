@@ -28,7 +28,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)( trained)?\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 KBDISK = """#!/bin/sh
 case "$*" in
-    train*|complete*) case "$*" in *--model*) ;; *) set -- "$@" --preset fast --budget 4s ;; esac ;;
+    train*|complete*) case "$*" in *--model*) ;; *) set -- "$@" --preset fast --budget 10s ;; esac ;;
 esac
 exec {python} -m kbdisk "$@"
 """
