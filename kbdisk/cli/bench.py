@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from click.core import ParameterSource
 
 from kbdisk.bench import BENCHES, opened
 from kbdisk.cli.counting import counting
+from kbdisk.cli.idle import on_command_line
 from kbdisk.cli.train import PRESETS
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError
@@ -116,13 +116,10 @@ def _takes(name: str) -> frozenset[str]:
 
 def _refuse_idle(context: click.Context, takes: Collection[str]) -> None:
     """ConfigError where something is told that would change nothing: figures must be of what was asked."""
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if name not in takes and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+    for name, option in on_command_line(context).items():
+        if name not in takes:
             others = ", ".join(one for one in (*BENCHES, RENDER) if name in _takes(one))
-            raise ConfigError(
-                max(parameter.opts, key=len), f"it changes nothing of {context.params['name']}: it is for {others}."
-            )
+            raise ConfigError(option, f"it changes nothing of {context.params['name']}: it is for {others}.")
 
 
 def _options(data: Path, told: dict[str, Any]) -> Options:

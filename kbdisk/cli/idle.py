@@ -28,12 +28,17 @@ HEEDED: dict[str, Collection[str]] = {  # by which formats of a source
 
 def refuse_idle(kbs: Sequence[KB]) -> None:
     """ConfigError for an option of the command line that says how a source is read, where none of these heeds it."""
-    context = click.get_current_context()
     formats = {kb.format for kb in kbs}
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        told = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if told and name in HEEDED and formats.isdisjoint(HEEDED[name]):
+    for name, option in on_command_line(click.get_current_context()).items():
+        if name in HEEDED and formats.isdisjoint(HEEDED[name]):
             of, takers = ", ".join(sorted(formats)), ", ".join(HEEDED[name])
-            option = max(parameter.opts, key=len)
             raise ConfigError(option, f"changes nothing where SOURCE is {of}: it is for {takers}. Leave it out.")
+
+
+def on_command_line(context: click.Context) -> dict[str, str]:
+    """What the command line itself says: the names of parameters, and how they are written."""
+    return {
+        name: max(one.opts, key=len)
+        for one in context.command.params
+        if (name := one.name) and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
