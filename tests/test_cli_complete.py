@@ -354,9 +354,11 @@ def test_the_format_of_a_source_can_be_named(run, place):
 
 
 def test_standard_output_gets_the_source_with_what_is_new(phones):
-    status, out, _ = phones("--out", "-")
-    phones("--out", "done.jsonl", "-q")
+    status, out, err = phones("--out", "-")
+    _, _, beside = phones("--out", "done.jsonl")
     assert status == 0
+    assert err.splitlines()[-1].startswith("nothing there tells what is filled in from what was given")
+    assert "nothing there" not in beside
     assert out == Path("done.jsonl").read_text()
     assert not Path("-.provenance.jsonl").exists()
 

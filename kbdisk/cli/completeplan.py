@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kbdisk.entity import Completion, Entity, Path
     from kbdisk.loaders import KB, Report
 
+UNMARKED = "nothing there tells what is filled in from what was given: write to a file to keep them apart"
 LEARNT = "the schema of the model leaves it out. Train one by a schema that has it."
 TRAINING = ("schema", "preset", "budget")  # options that say how a model is trained, where none is named
 
@@ -226,6 +227,7 @@ class Plan:
     def tell(self, completing: Completing, report: Report, model: Model, kept: IO[bytes]) -> None:
         """The summary."""
         from kbdisk.cli.completed import as_json, as_tables, listed
+        from kbdisk.completion.earlier import BLOCKS
         from kbdisk.completion.provenance import read_rows, unwritten
 
         refused = {(id, path) for id, path, _ in report.unwritable}
@@ -257,6 +259,8 @@ class Plan:
             for text in self.misfits.lines(", ".join(self.sources)) if self.misfits else ():
                 click.echo(text, err=True)
             click.echo(as_tables(told, completing.summary), err=True, nl=False)
+            if self.target == "-" and self.format not in BLOCKS and completing.summary.filled:
+                click.echo(UNMARKED, err=True)
 
 
 def _paths(several: Iterable[str]) -> Iterator[Path]:
