@@ -136,12 +136,8 @@ def sets(data: Path) -> list[str]:
 
 def _dealt(parts: Sequence[Rows], seed: int) -> list[Rows]:
     """As many rows in each part, by chance."""
-    every = Rows(
-        *(
-            np.concatenate(column)
-            for column in zip(*((one.numbers, one.categories, one.target) for one in parts), strict=True)
-        )
-    )
+    columns = zip(*((one.numbers, one.categories, one.target) for one in parts), strict=True)
+    every = Rows(*map(np.concatenate, columns))
     order = np.random.default_rng(seed).permutation(len(every))
     ends = np.cumsum([len(one) for one in parts])
     return [every.pick(np.sort(own)) for own in np.split(order, ends[:-1])]

@@ -15,7 +15,7 @@ from kbdisk.bench.base import PAPERS, RANDOM, TRAINING, Options, Table, Teller, 
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
-from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, grouped, sided
+from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, grouped, sided, within
 from kbdisk.bench.tables import Measure, as_told, compared, titled
 from kbdisk.entity import Entity
 from kbdisk.schemas.schema import Schema
@@ -72,7 +72,7 @@ def split(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
         return sides
     own = [entities[place] for place in sides.train]
     again = _by_names(own, SHARE, seed) if options.split == "names" else _at_random(own, SHARE, seed)
-    return Sides([sides.train[place] for place in again.train], [sides.train[place] for place in again.scored])
+    return within(sides.train, again)
 
 
 def _of_the_paper(entities: Sequence[Entity], options: Options, seed: int) -> Sides:

@@ -3,8 +3,9 @@
     others given     each property told from all the others, z and n among them
     z and n alone    from these two alone: others, such as Q-values, give binding energies away
 
-One model is asked by both. On the paper's split, or on one that is drawn anew for each seed. E_b is what the liquid-drop formula leaves of the binding energy, per nucleon, times A. The
-terms of that formula are rows of the paper's table, so they are learnt like all else, and their formulas are not told.
+One model is asked by both, on the paper's split or on one that is drawn anew for each seed. E_b is what the liquid-drop
+formula leaves of the binding energy, per nucleon, times A. The terms of that formula are rows of the paper's table, so
+they are learnt like all else, and their formulas are not told.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kbdisk.bench.base import PAPERS, RANDOM, TRAINING, Options, Table, Teller, 
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
-from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, sided
+from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, sided, within
 from kbdisk.bench.tables import Measure, as_told, compared, titled
 from kbdisk.entity import Entity
 from kbdisk.schemas.schema import Schema
@@ -109,8 +110,7 @@ def split(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
     found = _of_the_paper(options.data) if options.split == PAPERS else _at_random(entities, TEST, seed)
     if not options.validation:
         return found
-    again = _at_random([entities[place] for place in found.train], SHARE, seed)
-    return Sides([found.train[place] for place in again.train], [found.train[place] for place in again.scored])
+    return within(found.train, _at_random([entities[place] for place in found.train], SHARE, seed))
 
 
 def _of_the_paper(data: Path) -> Sides:

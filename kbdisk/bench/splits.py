@@ -23,6 +23,11 @@ def sided(places: Iterable[int], scored: Iterable[int]) -> Sides:
     return Sides([one for one in places if one not in out], sorted(out))
 
 
+def within(places: Sequence[int], sides: Sides) -> Sides:
+    """The sides of some places, as the numbers of these among them say."""
+    return Sides(*([places[one] for one in side] for side in sides))
+
+
 def drawn(names: Sequence[Hashable], share: float, seed: int) -> set[int]:
     """The places whose names fall into a share of all; those of one name fall together."""
     return {place for place, name in enumerate(names) if _number(f"{seed} {name}") < share}

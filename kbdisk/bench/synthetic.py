@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kbdisk.bench.base import PAPERS, Table
 from kbdisk.bench.results import OURS, Figure, Result
-from kbdisk.bench.tables import column, titled
+from kbdisk.bench.tables import but_for, column, titled
 
 REAL = "real"
 NEAR = 0.01  # below the best that is published: as good as at it, where that is all
@@ -115,8 +115,9 @@ def _beside(columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
         both = [key for key in own if key in real]
         if name != REAL and both:
             below = [key for key in both if own[key].mean < real[key].mean]
-            told = f" (not {', '.join(below)})" if below else ""
-            notes.append(f"{name}: at or above the real rows in {len(both) - len(below)} of {len(both)}{told}.")
+            notes.append(
+                f"{name}: at or above the real rows in {len(both) - len(below)} of {len(both)}{but_for(below)}."
+            )
     return notes
 
 

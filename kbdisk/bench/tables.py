@@ -81,7 +81,7 @@ def _met(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[
         if wanted:
             missed = [row for row in wanted if _is_above(own[row].mean, measure.bar[row])]
             notes.append(
-                f"{name}: at or below {measure.bars} in {len(wanted) - len(missed)} of {len(wanted)}{_named(missed)}."
+                f"{name}: at or below {measure.bars} in {len(wanted) - len(missed)} of {len(wanted)}{but_for(missed)}."
             )
         for other, theirs in columns.items():
             if not other.startswith(OURS):
@@ -103,7 +103,8 @@ def _beside(
     return f"{name}: at or below {other} in {lower} of {len(both)}{more}."
 
 
-def _named(rows: Sequence[str]) -> str:
+def but_for(rows: Sequence[str]) -> str:
+    """Which rows something is not so of."""
     return f" (not {', '.join(rows)})" if rows else ""
 
 

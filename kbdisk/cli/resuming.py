@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator
 
 import rich_click as click
-from click.core import ParameterSource
+
+from kbdisk.cli.idle import on_command_line
 
 
 @contextlib.contextmanager
@@ -27,11 +28,12 @@ def said_again(context: click.Context) -> str:
     """The command as it was said, with --resume where it has that."""
     arguments: list[str] = []
     options: list[str] = []
+    told = on_command_line(context)
     for parameter in context.command.params:
         name = parameter.name or ""
         if name == "resume":
             options.append("--resume")
-        elif context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        elif name in told:
             value = context.params[name]
             several = list(value) if isinstance(value, tuple) else [value]
             if isinstance(parameter, click.Argument):
