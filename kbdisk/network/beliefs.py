@@ -14,6 +14,7 @@ from torch import Tensor
 
 from kbdisk.batch import Batch
 from kbdisk.leaves.base import Belief
+from kbdisk.leaves.number.belief import NumberBelief
 
 Memo = dict[str, Any]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes
 
@@ -81,6 +82,12 @@ class Beliefs:
         if temperature == 0:
             return {kind: one.belief.mode() for kind, one in self.kinds.items()}
         return {kind: one.belief.sample(temperature, generator) for kind, one in self.kinds.items()}
+
+    def met(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """A draw for each asked token, of numbers none beyond all that there were in training."""
+        drawn = self.sample(generator=generator)
+        belief = self.kinds["number"].belief if "number" in drawn else None
+        return drawn | {"number": belief.met(drawn["number"])} if isinstance(belief, NumberBelief) else drawn
 
     def _spread(self, parts: Mapping[str, Tensor]) -> Tensor:
         """What each kind has to say of its asked tokens, by token."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from kbdisk.codec import Codec
 from kbdisk.codec.encoding import Encoding
@@ -17,7 +16,6 @@ from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import counts_of
 from kbdisk.diffusion import Model, reveal
 from kbdisk.entity import Entity, Path, with_values
-from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.sampling.maps import distinct, maps
 from kbdisk.training.precision import computing
@@ -85,19 +83,14 @@ class Drawing:
             tokens.layout.order if run.hiding.is_in_order else "random",
         )
         with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
-            drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=self._said)
+            met = partial(Beliefs.met, generator=self.generator)
+            drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=met)
         found = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, found, strict=True):
             room = _room(self.codec, reading.of)
             for path in leaves.keys() & room.keys():
                 leaves[path] = min(leaves[path], room[path])
         return found
-
-    def _said(self, beliefs: Beliefs) -> dict[str, Tensor]:
-        """What is drawn of each: of numbers none beyond all that there were in training."""
-        drawn = beliefs.sample(generator=self.generator)
-        belief = beliefs.kinds["number"].belief if "number" in drawn else None
-        return drawn | {"number": belief.met(drawn["number"])} if isinstance(belief, NumberBelief) else drawn
 
     def _lacking(self, reading: Reading, pattern: Iterable[int]) -> set[int]:
         return {number for number in pattern if self.codec.slots[number].path not in reading.leaves}

@@ -83,12 +83,12 @@ def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batc
             break
         seen += len(numbers)
         if hiding.is_in_order:
-            yield batch, in_turn(batch, _drawn(batch), order, passes, generator)
+            yield batch, in_turn(batch, drawn(batch), order, passes, generator)
         else:
             yield batch, [hide(batch, hiding, generator, order)]
 
 
-def _drawn(batch: Batch) -> Tensor:
+def drawn(batch: Batch) -> Tensor:
     """(T,) what is drawn of entities: no texts, which come last and only where they are wanted, unless there is nothing else."""
     free = batch.known & ~batch.fixed
     others = batch.without("text", free)

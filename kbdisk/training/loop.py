@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -29,11 +30,13 @@ from kbdisk.training.optimizer import optimizer
 from kbdisk.training.pace import Pace
 from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
+from kbdisk.training.proportions import even
 from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
 
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
+EVENING = 0.02  # likewise: to have labels drawn as often as they should be
 
 
 def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
@@ -228,15 +231,29 @@ class Trainer:
         self.average.put(self.best)
         self.network.eval()
 
+    def even(self, watch: Watch) -> None:
+        """Where entities are drawn in order, have the finished network draw labels as often as training has them."""
+        if self.run.hiding.is_in_order:
+            seconds = math.inf if self.config.seconds is None else EVENING * self.config.seconds
+            numbers = computing(self.config.precision, self.device, self.run.model.width)
+            with self._after("weighing labels", watch) as told, numbers:
+                even(self.network, self.tokens, self.run.seed, seconds, told)
+
     def remembered(self, watch: Watch) -> Memory | None:
         """What the finished network remembers of what it has learnt from."""
+        values = self.state.values
+        config = self.run.memory if values is None else replace(self.run.memory, values=values)
+        with self._after("remembering", watch) as told:
+            return remember(self.network, self.tokens, self.held_out, config, self.run.seed, told)
+
+    @contextmanager
+    def _after(self, doing: str, watch: Watch) -> Iterator[Callable[[int, int], None]]:
+        """Something that is done after the last step takes its time of the run's, and tells how far it is."""
         state, begun = self.state, time.monotonic()
-        config = self.run.memory if state.values is None else replace(self.run.memory, values=state.values)
 
         def told(done: int, of: int) -> None:
             spent = state.seconds + time.monotonic() - begun
-            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, after=After("remembering", done, of)))
+            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, after=After(doing, done, of)))
 
-        memory = remember(self.network, self.tokens, self.held_out, config, self.run.seed, told)
+        yield told
         state.seconds += time.monotonic() - begun
-        return memory

@@ -83,6 +83,7 @@ def train(
                 _refuse_stopped(trainers, checkpoint is not None)
             if trainer.state.best_step or not trainer.state.stopped:
                 trainer.finish()
+                trainer.even(watching)
                 members.append(Member(trainer.network, trainer.remembered(watching)))
     first, *others = members
     record, shapes = _record(trainers, len(members), data, source or {}), Shapes.learn(schema, entities)
