@@ -36,7 +36,7 @@ from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
 
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
-EVENING = 0.02  # likewise: to have labels drawn as often as they should be
+EVENING = 0.03  # likewise: to have labels drawn as often as they should be
 
 
 def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
@@ -237,7 +237,7 @@ class Trainer:
             seconds = math.inf if self.config.seconds is None else EVENING * self.config.seconds
             numbers = computing(self.config.precision, self.device, self.run.model.width)
             with self._after("weighing labels", watch) as told, numbers:
-                even(self.network, self.tokens, self.run.seed, seconds, told)
+                even(self.network, self.codec, self.tokens, self.run.seed, seconds, told)
 
     def remembered(self, watch: Watch) -> Memory | None:
         """What the finished network remembers of what it has learnt from."""

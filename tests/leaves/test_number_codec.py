@@ -125,6 +125,16 @@ def test_atoms_are_those_that_recur_often_enough_and_no_more_than_asked():
     assert fitted(values, atom_share=0.04).atoms == (1,)
 
 
+def test_an_end_where_others_were_counted_as_it_is_an_atom_though_it_is_rare():
+    within = [n / 7 for n in range(1, 5000)]
+    assert fitted(within + [800.0] * 12).atoms == (800.0,)
+    assert fitted(within + [-1.0] * 12 + [800.0] * 9).atoms == (-1.0,)  # nine may be chance
+    assert fitted(within + [-1.0] * 12 + [0.0] * 900).atoms == (-1.0, 0.0)
+    assert fitted(within + [300.0] * 12).atoms == ()  # in the middle a curve is as good
+    assert fitted([n for n in range(100) for _ in range(40)]).atoms == ()  # no oftener than its neighbours
+    assert fitted([1.0] * 12 + [2.0, 3.0] * 400, atom_share=0.9).atoms == ()  # too few to tell
+
+
 def test_huge_tiny_and_whole_numbers_beyond_floats_work():
     for values in ([1e300, -1e300, 1e-300, 0.0], [2**60 + k for k in range(100)], [1e-300, 2e-300, 5e-324], [10**300]):
         codec = fitted(values)

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -28,6 +29,10 @@ FAR = 1e6  # no code is further out: what is, is as surprising as can be told in
 OPEN = 1e20  # how far a step without an end goes
 THIN = 1e-30  # no step is narrower in code
 LARGEST = 8e307  # differences of larger numbers overflow
+BESIDE, PILED = (
+    10,
+    4,
+)  # values next to an end, and how many times as often as these it was met where others are counted as it
 
 
 @dataclass(frozen=True)
@@ -191,19 +196,29 @@ def _imagined(leaf: Number) -> Floats:
 def _atoms(numbers: Floats, step: float, config: NumberConfig) -> tuple[tuple[float, ...], tuple[float, ...], Floats]:
     """The values had again and again; the share of each; and all values, atoms no oftener than they need be to be some.
 
-    So a map and bins are fitted that neither lack an atom's place nor are owned by it.
+    So a map and bins are fitted that neither lack an atom's place nor are owned by it. At an end, where what lies beyond
+    was counted as the end, fewer will do.
     """
     x, counts = np.unique(numbers, return_counts=True)
     least = max(config.atom_count, math.ceil(config.atom_share * len(numbers)))
-    often = np.flatnonzero(counts >= least)
+    often = np.flatnonzero((counts >= least) | (_piled(counts) & (counts >= config.atom_count)))
     chosen: list[int] = []
     for place in often[np.argsort(-counts[often], kind="stable")].tolist():
         if len(chosen) < config.atoms and all(abs(x[place] - x[other]) >= step / 2 for other in chosen):
             chosen.append(place)
     chosen.sort()
     fewer = counts.copy()
-    fewer[chosen] = least
+    fewer[chosen] = counts[chosen].clip(max=least)
     return tuple(x[chosen].tolist()), tuple((counts[chosen] / len(numbers)).tolist()), np.repeat(x, fewer)
+
+
+def _piled(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which ends of ascending values were met several times as often as those next to them."""
+    piled = np.zeros(len(counts), dtype=bool)
+    if len(counts) > BESIDE:
+        for end, beside in ((0, counts[1 : 1 + BESIDE]), (-1, counts[-1 - BESIDE : -1])):
+            piled[end] = counts[end] >= PILED * np.median(beside)
+    return piled
 
 
 def _floor(map: CodeMap, values: Floats, step: float) -> float:
