@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 import time
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -44,81 +45,110 @@ SEED = 7  # what this draws by is mixed of that and the run's seed
 class Biases:
     """The biases of all labels of a kind of leaf, column by column, and how common each is in training."""
 
-    kind: str
+    kind: ClassVar[str]
     bias: Tensor  # (L,) a view of the network's own
     column: Tensor  # (L,) whose each label is, from 0
     start: Tensor  # (S,) of the codec's slots: where the labels of each begin; -1 where it has none, or not here
     common: Tensor  # (L,) float64, of its column's values
 
     @classmethod
-    def of(cls, network: DiSK, codec: Codec, tokens: Tokens) -> list[Biases]:
-        """Those of a network, by what it was trained on."""
-        found = [_labels(network, codec), _atoms(network, codec)]
-        return [replace(one, common=one._shares(one._met(tokens))) for one in found if one is not None]
+    def counted(cls, bias: Tensor, size: Tensor, start: Tensor, tokens: Tokens) -> Self | None:
+        """Those of columns of so many labels (C,), by what training has; None where no slot has any."""
+        if not bool((start >= 0).any()):
+            return None
+        column = torch.arange(len(size)).repeat_interleave(size).to(bias.device)
+        found = cls(bias.view(-1), column, start.to(bias.device), torch.zeros_like(column, dtype=torch.float64))
+        count = found._met(tokens)
+        return replace(found, common=count / found.by_column(count).clamp(min=1)[column])
 
+    @abstractmethod
     def probs(self, belief: Any) -> Tensor:
         """(q, V) float64, how likely each label is to be drawn."""
-        if self.kind == "number":
-            shares: Tensor = belief.shares.double().exp()
-            return shares
-        probs: Tensor = belief.probs.double()
-        return probs / probs.sum(1, keepdim=True)  # labels never met are not drawn
 
-    def _numbers(self, codes: Tensor) -> Tensor:
+    @abstractmethod
+    def numbers(self, codes: Tensor) -> Tensor:
         """(n,) which label of its column each code is; -1 for one never met."""
-        return codes[:, 3].long() + 1 if self.kind == "number" else codes
-
-    def _met(self, tokens: Tokens) -> Tensor:
-        """(L,) how often each label is among what is drawn of entities."""
-        count = torch.zeros_like(self.common)
-        for _, batch in batches(tokens):
-            begin, end = batch.spans[self.kind]
-            label, place = self._numbers(batch.values[self.kind]), self.start[batch.slot[begin:end]]
-            there = drawn(batch)[begin:end] & (label >= 0) & (place >= 0)
-            count += (place + label)[there].bincount(minlength=len(count))
-        return count
-
-    def _shares(self, count: Tensor) -> Tensor:
-        return count / self.by_column(count).clamp(min=1)[self.column]
 
     def by_column(self, labels: Tensor) -> Tensor:
         """(L,) -> (C,) their sums."""
         columns = int(self.column[-1]) + 1
         return torch.zeros(columns, dtype=labels.dtype, device=labels.device).index_add_(0, self.column, labels)
 
-
-def _labels(network: DiSK, codec: Codec) -> Biases | None:
-    """Those of categories; None where labels have no biases."""
-    decoder = dict(network.kinds.decoders.items()).get("category")
-    if not isinstance(decoder, CategoryDecoder) or not isinstance(decoder.scores, LearntScores):
-        return None
-    size, start = (torch.from_numpy(one) for one in (decoder.scores.sizes, decoder.scores.starts))
-    own = [slot.kind == "category" for slot in codec.slots]
-    where = torch.full((len(own),), -1)
-    columns = decoder.columns.of.cpu()
-    where[torch.tensor(own)] = start[columns].where(~decoder.ordered.cpu()[columns], -1)
-    return _biases("category", decoder.scores.bias, size, where)
+    def _met(self, tokens: Tokens) -> Tensor:
+        """(L,) how often each label is among what is drawn of entities."""
+        count = torch.zeros_like(self.common)
+        for _, batch in batches(tokens):
+            begin, end = batch.spans[self.kind]
+            label, place = self.numbers(batch.values[self.kind]), self.start[batch.slot[begin:end]]
+            there = drawn(batch)[begin:end] & (label >= 0) & (place >= 0)
+            count += (place + label)[there].bincount(minlength=len(count))
+        return count
 
 
-def _atoms(network: DiSK, codec: Codec) -> Biases | None:
-    """Those of numbers that have atoms, and weights of their own for them; None where none has."""
-    decoder = dict(network.kinds.decoders.items()).get("number")
-    if not isinstance(decoder, NumberDecoder) or decoder.atoms.linear is None:
-        return None
-    bias = decoder.atoms.linear.bias  # (G, V) of each group
-    assert bias is not None
-    sharing = Counter(slot.group for slot in codec.slots if slot.kind == "number")
-    groups, each = bias.shape
-    alone = [slot.kind == "number" and sharing[slot.group] == 1 and len(slot.codec.atoms) > 0 for slot in codec.slots]
-    where = torch.tensor([slot.group * each if own else -1 for slot, own in zip(codec.slots, alone, strict=True)])
-    return _biases("number", bias, torch.full((groups,), each), where)
+class OfLabels(Biases):
+    """Those of categories."""
+
+    kind = "category"
+
+    @classmethod
+    def of(cls, network: DiSK, codec: Codec, tokens: Tokens) -> Self | None:
+        """None where labels have no biases."""
+        decoder = dict(network.kinds.decoders.items()).get(cls.kind)
+        if not isinstance(decoder, CategoryDecoder) or not isinstance(decoder.scores, LearntScores):
+            return None
+        size, begin = (torch.from_numpy(one) for one in (decoder.scores.sizes, decoder.scores.starts))
+        columns, own = decoder.columns.of.cpu(), torch.tensor([slot.kind == cls.kind for slot in codec.slots])
+        start = torch.full((len(own),), -1)
+        start[own] = begin[columns].where(~decoder.ordered.cpu()[columns], -1)
+        return cls.counted(decoder.scores.bias, size, start, tokens)
+
+    def probs(self, belief: Any) -> Tensor:
+        """What has never been met is not drawn."""
+        probs: Tensor = belief.probs.double()
+        return probs / probs.sum(1, keepdim=True)
+
+    def numbers(self, codes: Tensor) -> Tensor:
+        """They are numbered as they are."""
+        return codes
 
 
-def _biases(kind: str, bias: Tensor, size: Tensor, start: Tensor) -> Biases | None:
-    if not bool((start >= 0).any()):
-        return None
-    column = torch.arange(len(size)).repeat_interleave(size).to(bias.device)
-    return Biases(kind, bias.view(-1), column, start.to(bias.device), torch.zeros_like(column, dtype=torch.float64))
+class OfAtoms(Biases):
+    """Those of numbers: label 0 is all that is no atom."""
+
+    kind = "number"
+
+    @classmethod
+    def of(cls, network: DiSK, codec: Codec, tokens: Tokens) -> Self | None:
+        """None where no number has atoms, and weights of its own for them."""
+        decoder = dict(network.kinds.decoders.items()).get(cls.kind)
+        if not isinstance(decoder, NumberDecoder) or decoder.atoms.linear is None:
+            return None
+        bias = decoder.atoms.linear.bias  # (G, V) of each group
+        assert bias is not None
+        groups, each = bias.shape
+        own = [slot.kind == cls.kind for slot in codec.slots]
+        sharing = Counter(slot.group for slot, there in zip(codec.slots, own, strict=True) if there)
+        alone = [
+            there and sharing[slot.group] == 1 and slot.codec.atoms
+            for slot, there in zip(codec.slots, own, strict=True)
+        ]
+        start = [slot.group * each if there else -1 for slot, there in zip(codec.slots, alone, strict=True)]
+        return cls.counted(bias, torch.full((groups,), each), torch.tensor(start), tokens)
+
+    def probs(self, belief: Any) -> Tensor:
+        """The mass of the curve, and of each atom."""
+        shares: Tensor = belief.shares.double().exp()
+        return shares
+
+    def numbers(self, codes: Tensor) -> Tensor:
+        """A code tells which atom it is, -1 where it is none."""
+        return codes[:, 3].long() + 1
+
+
+def biases(network: DiSK, codec: Codec, tokens: Tokens) -> list[Biases]:
+    """All that a network has, by what it was trained on."""
+    every = OfLabels.of(network, codec, tokens), OfAtoms.of(network, codec, tokens)
+    return [one for one in every if one is not None]
 
 
 class Believed:
@@ -138,10 +168,10 @@ class Believed:
 
     def step(self) -> Tensor:
         """(L,) Newton's, by which each label's bias would move for it to be believed as often as it occurs."""
-        biases = self.biases
-        rows, labels = (biases.by_column(one)[biases.column] for one in (self.mass, (self.mass > 0).double()))
+        own = self.biases
+        rows, labels = (own.by_column(one)[own.column] for one in (self.mass, (self.mass > 0).double()))
         # In a column of two labels both move, and either would be enough: Boehning's bound has it for any number.
-        step: Tensor = (1 - 1 / labels.clamp(min=1)) * (biases.common * rows - self.mass) / (self.unsure + SURE)
+        step: Tensor = (1 - 1 / labels.clamp(min=1)) * (own.common * rows - self.mass) / (self.unsure + SURE)
         return step.clamp(-FAR, FAR)
 
 
@@ -150,7 +180,7 @@ def even(
     network: DiSK, codec: Codec, tokens: Tokens, seed: int, seconds: float, told: Callable[[int, int], None]
 ) -> None:
     """Move the biases of a network's labels until it draws them as often as training has them, for so long at most."""
-    every = Biases.of(network, codec, tokens) if len(tokens) else []
+    every = biases(network, codec, tokens) if len(tokens) else []
     if not every:
         return
     begun = time.monotonic()

@@ -19,7 +19,7 @@ from kbdisk.network.beliefs import Asked
 from kbdisk.sampling import sample
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import Trained
-from kbdisk.training.proportions import SURE, Believed, Biases, even
+from kbdisk.training.proportions import SURE, Believed, Biases, biases, even
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -61,7 +61,7 @@ def trained(in_order: float = 1.0, seen: list[Any] | None = None, **category: An
 
 
 def biases_of(model: Trained, kind: str = "category") -> Biases:
-    found = Biases.of(model.network, model.codec, model.encode(KNOWN))
+    found = biases(model.network, model.codec, model.encode(KNOWN))
     return next(one for one in found if one.kind == kind)
 
 
