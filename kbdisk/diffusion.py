@@ -25,6 +25,13 @@ from kbdisk.batch import Batch
 from kbdisk.hiding import Hidden, Hiding, hide, placed, shuffled
 from kbdisk.network.beliefs import Beliefs, Memo
 
+MOST, TOKENS = 1024, 1 << 14  # entities, and values of them, that are drawn at once: with fewer, each takes longer
+
+
+def at_once(longest: int) -> int:
+    """How many entities are best drawn at once, where one has so many values at most."""
+    return max(1, min(MOST, TOKENS // max(longest, 1)))
+
 
 class Model(Protocol):
     """What diffusion asks of a network."""

@@ -22,13 +22,13 @@ from typing import Any
 
 import torch
 
+from kbdisk.diffusion import at_once
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.sampling.drawing import Drawing
 from kbdisk.sampling.starting import Start, starts_of
 from kbdisk.training.trained import Trained
 
-MOST, TOKENS = 1024, 1 << 14  # entities, and values of them, that are drawn at once: with fewer, each takes longer
 NAME = "new-"  # begins the ids of what is drawn
 
 Told = Callable[[int, int], None]  # how many are drawn, of how many
@@ -59,7 +59,7 @@ def _sample(
 ) -> Iterator[Entity]:
     longest = max(len(pattern) for one in starts for pattern in one.patterns)
     networks = [one.network for one in trained.members]
-    together = max(1, min(MOST, TOKENS // max(longest, 1)))
+    together = at_once(longest)
     rounds = math.ceil(n / together / len(networks)) * len(networks)  # each network draws as often as any other
     together = max(math.ceil(n / max(rounds, 1)), 1)
     first = random.Random(f"{seed}").randrange(len(networks))

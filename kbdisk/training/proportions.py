@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.codec import Codec
-from kbdisk.diffusion import reveal
+from kbdisk.diffusion import at_once, reveal
 from kbdisk.leaves.category import CategoryDecoder
 from kbdisk.leaves.number.decoder import NumberDecoder
 from kbdisk.leaves.scoring import LearntScores
@@ -34,7 +34,6 @@ from kbdisk.tokens import Tokens, batches
 from kbdisk.training.looking import drawn
 
 ENTITIES = 16_384  # that are drawn, in all
-MOST, TOKENS = 1024, 1 << 14  # entities, and values of them, that are drawn at once
 SURE = 2.0  # that count against moving: what is rarer among those drawn at once moves less
 FAR = 1.0  # no step is longer
 FULL = 1  # after how many further steps each begins to count less than the one before
@@ -184,7 +183,7 @@ def even(
     if not every:
         return
     begun = time.monotonic()
-    size = max(1, min(MOST, TOKENS // max(int(tokens.sizes.max()), 1)))
+    size = at_once(int(tokens.sizes.max()))
     total = math.ceil(ENTITIES / size)
     generator = torch.Generator(tokens.slot.device).manual_seed(mixed(seed, SEED))
     for turn in range(1, total + 1):

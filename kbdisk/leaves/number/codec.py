@@ -29,10 +29,8 @@ FAR = 1e6  # no code is further out: what is, is as surprising as can be told in
 OPEN = 1e20  # how far a step without an end goes
 THIN = 1e-30  # no step is narrower in code
 LARGEST = 8e307  # differences of larger numbers overflow
-BESIDE, PILED = (
-    10,
-    4,
-)  # values next to an end, and how many times as often as these it was met where others are counted as it
+BESIDE = 10  # values next to an end
+PILED = 4  # times as often as these an end was met, where others are counted as it
 
 
 @dataclass(frozen=True)
