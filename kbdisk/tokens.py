@@ -171,16 +171,23 @@ def shuffled(sizes: Tensor, batch: int, generator: Generator | None = None, *, a
         yield batches[place]
 
 
-def batches(tokens: Tokens, size: int = CHUNK) -> Iterator[tuple[range, Batch]]:
-    """All entities in order, in batches of some `size` tokens, each with the numbers of its entities."""
-    ends = tokens.offsets.tolist()
+def batches(tokens: Tokens, size: int = CHUNK, places: Tensor | None = None) -> Iterator[tuple[range, Batch]]:
+    """All entities in order, or those at some places, in batches of some `size` tokens, each with their numbers."""
+    chosen = torch.arange(len(tokens)) if places is None else places
+    ends = [0, *tokens.sizes[chosen.to(tokens.slot.device)].cumsum(0).tolist()]
     start = 0
-    while start < len(tokens):
+    while start < len(chosen):
         end = start + 1
-        while end < len(tokens) and ends[end + 1] - ends[start] <= size:
+        while end < len(chosen) and ends[end + 1] - ends[start] <= size:
             end += 1
-        yield range(start, end), tokens.batch(torch.arange(start, end))
+        yield range(start, end), tokens.batch(chosen[start:end])
         start = end
+
+
+def spread(count: int, most: int) -> Tensor:
+    """The places of at most so many of a count of things, evenly apart."""
+    kept = min(count, most)
+    return torch.arange(kept) * count // max(kept, 1)
 
 
 def within(offsets: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.codec import Codec
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity
 from kbdisk.schemas.leaf import Category
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.tokens import Tokens, shuffled
+from kbdisk.tokens import Tokens, batches, shuffled, spread
 
 
 @pytest.fixture(scope="module")
@@ -155,13 +158,13 @@ def test_other_classes_cost_nothing():
     alone, beside = Schema({"Phone": PHONES.classes["Phone"]}), None
     beside = Schema({**alone.classes, "Ship": Class("Ship", extra)})
     few, many = phones()[:40], [*ships, *phones()[:40]]
-    batches = []
+    both = []
     for schema, told in ((alone, few), (beside, many)):
         codec = Codec.fit(schema, told)
         generator = torch.Generator().manual_seed(2)
         batch = codec.encode(few).batch(torch.arange(40), absent=4, generator=generator)
-        batches.append(([codec.slots[slot].keys for slot in batch.slot.tolist()], batch))
-    (keys, own), (others, with_others) = batches
+        both.append(([codec.slots[slot].keys for slot in batch.slot.tolist()], batch))
+    (keys, own), (others, with_others) = both
     assert keys == others
     assert torch.equal(own.entity, with_others.entity)
     assert torch.equal(own.rarity, with_others.rarity)
@@ -184,17 +187,39 @@ def test_every_entity_comes_once_in_an_order_that_a_generator_tells(alike):
     def order(seed):
         return [one.tolist() for one in shuffled(sizes, 32, torch.Generator().manual_seed(seed), alike=alike)]
 
-    batches = order(1)
-    assert sorted(index for batch in batches for index in batch) == list(range(1003))
-    assert max(map(len, batches)) == 32
-    assert len(batches) == 32
-    assert batches == order(1)
-    assert batches != order(2)
+    found = order(1)
+    assert sorted(index for batch in found for index in batch) == list(range(1003))
+    assert max(map(len, found)) == 32
+    assert len(found) == 32
+    assert found == order(1)
+    assert found != order(2)
 
 
 def test_entities_of_like_size_stand_together():
     sizes = torch.randint(1, 1000, (4096,))
-    spread = [int(sizes[one].max() - sizes[one].min()) for one in shuffled(sizes, 32, alike=True)]
-    assert sum(spread) / len(spread) < 100
+    apart = [int(sizes[one].max() - sizes[one].min()) for one in shuffled(sizes, 32, alike=True)]
+    assert sum(apart) / len(apart) < 100
     means = [float(sizes[one].float().mean()) for one in shuffled(sizes, 32, alike=True)]
     assert means != sorted(means)
+
+
+@pytest.mark.parametrize("places", [None, torch.tensor([7, 2, 2, 30]), torch.arange(0)])
+def test_batches_of_some_tokens_come_in_order_and_have_every_entity_once(codec, tokens, places):
+    wanted = list(range(len(tokens))) if places is None else places.tolist()
+    met, numbers = [], []
+    for those, batch in batches(tokens, 40, places):
+        assert len(those) == 1 or len(batch) <= 40
+        numbers.extend(those)
+        met.extend(batch.who.tolist())
+    assert numbers == list(range(len(wanted)))
+    assert met == tokens.who[wanted].tolist()
+
+
+@given(st.integers(0, 500), st.integers(1, 100))
+def test_what_is_spread_is_apart_by_almost_the_same(count, most):
+    places = spread(count, most).tolist()
+    assert len(places) == min(count, most)
+    assert all(0 <= place < count for place in places)
+    gaps = {after - before for before, after in pairwise(places)}
+    assert len(gaps) == 0 or (min(gaps) >= 1 and max(gaps) - min(gaps) <= 1)
+    assert not places or count - places[-1] <= count // most + 1

@@ -15,7 +15,7 @@ from kbdisk.errors import TrainingError
 from kbdisk.hiding import Hiding
 from kbdisk.likelihood import in_order
 from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training import looking, loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
@@ -141,6 +141,18 @@ def test_a_look_at_drawing_reads_no_more_than_so_many_tokens_and_asks_of_all_ent
     seen = drawing(ordered=1.0, steps=1).watching.look(0)
     assert sum(often for _, often in seen.by_slot.values()) == 2 * 18
     assert len(seen.by_slot) == 3
+
+
+def test_looks_and_measures_that_take_only_some_held_out_entities_take_them_from_all_over_the_file(monkeypatch):
+    """Of a knowledge base that is sorted by class the last class would else have no say in when to stop."""
+    monkeypatch.setattr(looking, "MOST", 6)
+    monkeypatch.setattr(looking, "FEW", 6)
+    schema = Schema({of: Class(of, {("x",): Property(Number())}) for of in ("First", "Last")})
+    known = [Entity(f"{of} {n}", {"x": n / 7}, (of,)) for of in ("First", "Last") for n in range(60)]
+    run = tiny_run(steps=1, validation=0.3)
+    it = Trainer(Data.prepare(schema, known, run), run, CPU)
+    assert {it.codec.slots[slot].of for slot in it.watching.look(0).by_slot} == {"First", "Last"}
+    assert {row["class"] for row in it.watching.measure()} == {"First", "Last"}
 
 
 def test_a_look_at_drawing_leaves_texts_out():
