@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 NOBODY = -1  # the number of an entity without an id
+FLAT = ("entity", "slot", "known", "fixed", "absent", "rarity")  # of a batch: what is true of tokens, one by one
 PADDING = {"text": 0, "set": -1}  # the kinds whose codes (n, L) are of any length, and what fills up the shorter ones
 
 
@@ -62,6 +63,22 @@ class Batch:
         """Those of some tokens (T,) that are not of a kind."""
         start, end = self.spans.get(kind, (0, 0))
         return some.index_fill(0, torch.arange(start, end, device=some.device), False)
+
+    def only(self, kept: Tensor) -> Batch:
+        """Itself with some of its tokens (T,) alone."""
+        place = F.pad(kept.cumsum(0), (1, 0))  # (T + 1,) how many of them come before each
+        first = place.new_zeros(len(kept)).scatter_reduce(
+            0, self.unit[kept], place[:-1][kept], "amin", include_self=False
+        )
+        own: dict[str, Any] = {name: vars(self)[name][kept] for name in FLAT}
+        return replace(
+            self,
+            **own,
+            values={kind: codes[kept[slice(*self.spans[kind])]] for kind, codes in self.values.items()},
+            spans={kind: (int(place[start]), int(place[end])) for kind, (start, end) in self.spans.items()},
+            unit=first[self.unit[kept]],
+            needs=place[self.needs[kept[self.needs].all(1)]],
+        )
 
     def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:
         """Itself with these codes at some of a kind's tokens (indices within the kind), now known."""

@@ -184,10 +184,11 @@ def batches(tokens: Tokens, size: int = CHUNK, places: Tensor | None = None) -> 
         start = end
 
 
-def spread(count: int, most: int) -> Tensor:
-    """The places of at most so many of a count of things, evenly apart."""
-    kept = min(count, most)
-    return torch.arange(kept) * count // max(kept, 1)
+def some(count: int, most: int, seed: int) -> Tensor:
+    """The places of all of a count of things, or of so many of them by chance; ascending."""
+    if count <= most:
+        return torch.arange(count)
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values
 
 
 def within(offsets: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections import Counter
 
 import pytest
 import torch
@@ -15,12 +15,14 @@ from kbdisk.codec import Codec
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity
 from kbdisk.schemas.leaf import Category
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.tokens import Tokens, batches, shuffled, spread
+from kbdisk.tokens import Tokens, batches, shuffled, some
+
+PHONE_CODEC, WORLD_CODEC = Codec.fit(PHONES, phones()), Codec.fit(WORLD, world())
 
 
 @pytest.fixture(scope="module")
 def codec() -> Codec:
-    return Codec.fit(PHONES, phones())
+    return PHONE_CODEC
 
 
 @pytest.fixture(scope="module")
@@ -215,11 +217,40 @@ def test_batches_of_some_tokens_come_in_order_and_have_every_entity_once(codec, 
     assert met == tokens.who[wanted].tolist()
 
 
-@given(st.integers(0, 500), st.integers(1, 100))
-def test_what_is_spread_is_apart_by_almost_the_same(count, most):
-    places = spread(count, most).tolist()
+@given(st.integers(0, 500), st.integers(1, 100), st.integers(0, 2**40))
+def test_some_are_each_met_once_in_order_and_all_where_there_are_few(count, most, seed):
+    places = some(count, most, seed).tolist()
+    assert places == sorted(set(places))
     assert len(places) == min(count, most)
-    assert all(0 <= place < count for place in places)
-    gaps = {after - before for before, after in pairwise(places)}
-    assert len(gaps) == 0 or (min(gaps) >= 1 and max(gaps) - min(gaps) <= 1)
-    assert not places or count - places[-1] <= count // most + 1
+    assert set(places) <= set(range(count))
+    assert places == some(count, most, seed).tolist()
+
+
+def test_some_are_from_all_over():
+    halves = Counter(place // 2000 for seed in range(20) for place in some(4000, 50, seed).tolist())
+    parities = Counter(place % 2 for seed in range(20) for place in some(4000, 50, seed).tolist())
+    assert all(abs(count[0] - 500) < 80 for count in (halves, parities))
+
+
+# ---------------------------------------------------------------- some tokens of a batch
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.booleans())
+def test_some_of_a_batch_s_tokens_are_as_they_were(kept, phones_alone):
+    codec, known = (PHONE_CODEC, phones(6)) if phones_alone else (WORLD_CODEC, world())
+    whole = codec.encode(known).batch(torch.arange(len(known)))
+    chosen = torch.tensor((kept * len(whole))[: len(whole)])
+    some_of_it = whole.only(chosen)
+    places = chosen.nonzero()[:, 0].tolist()
+    assert codec.leaves(some_of_it, some_of_it.known) == codec.leaves(whole, whole.known & chosen)
+    for name in ("entity", "slot", "known", "fixed", "absent", "rarity"):
+        assert torch.equal(getattr(some_of_it, name), getattr(whole, name)[chosen])
+    kinds = {kind: range(start, end) for kind, (start, end) in some_of_it.spans.items()}
+    assert all((places[token] in range(*whole.spans[kind])) for kind, tokens in kinds.items() for token in tokens)
+    assert [token for tokens in kinds.values() for token in tokens] == list(range(len(places)))
+    units = {}
+    for token, place in enumerate(places):
+        units.setdefault(int(whole.unit[place]), []).append(token)
+    assert some_of_it.unit.tolist() == [units[int(whole.unit[place])][0] for place in places]
+    both = [pair for pair in whole.needs.tolist() if set(pair) <= set(places)]
+    assert [[places[one] for one in pair] for pair in some_of_it.needs.tolist()] == both

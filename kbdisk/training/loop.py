@@ -36,7 +36,7 @@ from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
 
 REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
-EVENING = 0.03  # likewise: to have labels drawn as often as they should be
+EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
 
 
 def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
@@ -234,10 +234,10 @@ class Trainer:
     def even(self, watch: Watch) -> None:
         """Where entities are drawn in order, have the finished network draw labels as often as training has them."""
         if self.run.hiding.is_in_order:
-            seconds = math.inf if self.config.seconds is None else EVENING * self.config.seconds
+            read = self.state.step * self.config.batch * len(self.tokens.slot) / len(self.tokens)
             numbers = computing(self.config.precision, self.device, self.run.model.width)
             with self._after("weighing labels", watch) as told, numbers:
-                even(self.network, self.codec, self.tokens, self.run.seed, seconds, told)
+                even(self.network, self.codec, self.tokens, self.run.seed, int(EVENING * read), told)
 
     def remembered(self, watch: Watch) -> Memory | None:
         """What the finished network remembers of what it has learnt from."""

@@ -4,7 +4,8 @@ A network that has learnt rows by heart takes what is common too often for other
 customers who had left, and of those that were drawn 18 %. So what has learnt to draw in one order draws once more,
 entities with the properties of real ones, and the bias of each label moves by how much more or less often it was
 believed than it occurs: Newton's steps, each by new entities, each counting less than those before it. Of a number the
-labels are its atoms and all other values, where it has weights of its own.
+labels are its atoms and all other values, where it has weights of its own; what the curve between them is rounded to
+counts with the atom that it is. Nothing is moved of sets, links, labels told by their words or by their order.
 
 L labels, of all columns   S slots   C columns
 """
@@ -12,7 +13,6 @@ L labels, of all columns   S slots   C columns
 from __future__ import annotations
 
 import math
-import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -34,9 +34,13 @@ from kbdisk.tokens import Tokens, batches
 from kbdisk.training.looking import drawn
 
 ENTITIES = 16_384  # that are drawn, in all
+CHUNK = 1 << 16  # values that are counted at once
+LEAST = 1 << 20  # values that may be read on the way, of however short a run
+LONG = 4  # times as many values as half of the entities have at most: what is longer is not drawn
 SURE = 2.0  # that count against moving: what is rarer among those drawn at once moves less
 FAR = 1.0  # no step is longer
 FULL = 1  # after how many further steps each begins to count less than the one before
+TINY = 1e-9  # of what is divided by
 SEED = 7  # what this draws by is mixed of that and the run's seed
 
 
@@ -61,8 +65,8 @@ class Biases:
         return replace(found, common=count / found.by_column(count).clamp(min=1)[column])
 
     @abstractmethod
-    def probs(self, belief: Any) -> Tensor:
-        """(q, V) float64, how likely each label is to be drawn."""
+    def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
+        """(q, V) float64, how likely each label is to be drawn, and how fast that grows with its bias."""
 
     @abstractmethod
     def numbers(self, codes: Tensor) -> Tensor:
@@ -76,7 +80,7 @@ class Biases:
     def _met(self, tokens: Tokens) -> Tensor:
         """(L,) how often each label is among what is drawn of entities."""
         count = torch.zeros_like(self.common)
-        for _, batch in batches(tokens):
+        for _, batch in batches(tokens, CHUNK):
             begin, end = batch.spans[self.kind]
             label, place = self.numbers(batch.values[self.kind]), self.start[batch.slot[begin:end]]
             there = drawn(batch)[begin:end] & (label >= 0) & (place >= 0)
@@ -101,10 +105,11 @@ class OfLabels(Biases):
         start[own] = begin[columns].where(~decoder.ordered.cpu()[columns], -1)
         return cls.counted(decoder.scores.bias, size, start, tokens)
 
-    def probs(self, belief: Any) -> Tensor:
+    def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
         """What has never been met is not drawn."""
         probs: Tensor = belief.probs.double()
-        return probs / probs.sum(1, keepdim=True)
+        probs = probs / probs.sum(1, keepdim=True).clamp(min=TINY)
+        return probs, probs * (1 - probs)
 
     def numbers(self, codes: Tensor) -> Tensor:
         """They are numbered as they are."""
@@ -134,10 +139,12 @@ class OfAtoms(Biases):
         start = [slot.group * each if there else -1 for slot, there in zip(codec.slots, alone, strict=True)]
         return cls.counted(bias, torch.full((groups,), each), torch.tensor(start), tokens)
 
-    def probs(self, belief: Any) -> Tensor:
-        """The mass of the curve, and of each atom."""
-        shares: Tensor = belief.shares.double().exp()
-        return shares
+    def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
+        """An atom is also drawn where the curve is drawn within its step, which no bias of its own changes."""
+        atoms = belief.occurring()
+        rest, own = 1 - atoms.sum(1, keepdim=True), belief.shares.double().exp()
+        slope = torch.cat([rest * (1 - own[:, :1]), own[:, 1:] * (1 - atoms)], 1)
+        return torch.cat([rest, atoms], 1), slope
 
     def numbers(self, codes: Tensor) -> Tensor:
         """A code tells which atom it is, -1 where it is none."""
@@ -151,58 +158,67 @@ def biases(network: DiSK, codec: Codec, tokens: Tokens) -> list[Biases]:
 
 
 class Believed:
-    """How often each label was believed to be, (L,) each, and how surely."""
+    """How often each label was believed to be drawn, (L,) each: in all, squared, and what a bias would change of it."""
 
     def __init__(self, biases: Biases) -> None:
         self.biases = biases
-        self.mass, self.unsure = torch.zeros_like(biases.common), torch.zeros_like(biases.common)
+        self.mass, self.squared, self.slope = (torch.zeros_like(biases.common) for _ in range(3))
 
     def add(self, asked: Asked, slot: Tensor) -> None:
         """Take in what is believed of the asked tokens; `slot` (T,) is the batch's."""
-        probs, start = self.biases.probs(asked.belief), self.biases.start[slot[asked.tokens]][:, None]
-        place = start + torch.arange(probs.shape[1], device=probs.device)
-        there = (probs > 0) & (start >= 0)
-        for whole, part in ((self.mass, probs), (self.unsure, probs * (1 - probs))):
-            whole.index_add_(0, place[there], part[there])
+        shares, slope = self.biases.shares(asked.belief)
+        start = self.biases.start[slot[asked.tokens]]  # (q,)
+        for begin in start[start >= 0].unique().tolist():
+            own = start == begin
+            end = begin + shares.shape[1]
+            for whole, part in ((self.mass, shares), (self.squared, shares.square()), (self.slope, slope)):
+                whole[begin:end] += part[own].sum(0)[: len(whole) - begin]
 
     def step(self) -> Tensor:
-        """(L,) Newton's, by which each label's bias would move for it to be believed as often as it occurs."""
+        """(L,) Newton's, by which each label's bias would move for it to be believed as often as it occurs.
+
+        What is told by what was drawn before it is as often as that happened to be: such a label moves by little.
+        """
         own = self.biases
         rows, labels = (own.by_column(one)[own.column] for one in (self.mass, (self.mass > 0).double()))
+        chance = (self.squared - self.mass.square() / rows.clamp(min=1)).clamp(min=0)  # the variance of the mass
+        lacking = own.common * rows - self.mass
         # In a column of two labels both move, and either would be enough: Boehning's bound has it for any number.
-        step: Tensor = (1 - 1 / labels.clamp(min=1)) * (own.common * rows - self.mass) / (self.unsure + SURE)
+        bound = 1 - 1 / labels.clamp(min=1)
+        step: Tensor = bound * lacking / (self.slope + SURE + chance / self.slope.clamp(min=TINY))
         return step.clamp(-FAR, FAR)
 
 
 @torch.no_grad()
-def even(
-    network: DiSK, codec: Codec, tokens: Tokens, seed: int, seconds: float, told: Callable[[int, int], None]
-) -> None:
-    """Move the biases of a network's labels until it draws them as often as training has them, for so long at most."""
+def even(network: DiSK, codec: Codec, tokens: Tokens, seed: int, most: int, told: Callable[[int, int], None]) -> None:
+    """Move the biases of a network's labels until it draws them as often as training has them.
+
+    No more than so many values are read for it: how long that takes is no matter of the clock, so it is the same again.
+    """
     every = biases(network, codec, tokens) if len(tokens) else []
     if not every:
         return
-    begun = time.monotonic()
-    size = at_once(int(tokens.sizes.max()))
-    total = math.ceil(ENTITIES / size)
+    usual = (tokens.sizes <= LONG * tokens.sizes.median()).nonzero()[:, 0]  # one long list would make all of them slow
+    longest = max(int(tokens.sizes[usual].max()), 1)
+    size = at_once(longest)
+    turns = min(math.ceil(ENTITIES / size), max(most, LEAST) // (size * longest * (longest + 1) // 2))
     generator = torch.Generator(tokens.slot.device).manual_seed(mixed(seed, SEED))
-    for turn in range(1, total + 1):
-        some = torch.randint(len(tokens), (size,), generator=generator, device=tokens.slot.device)
+    for turn in range(1, turns + 1):
+        some = usual[torch.randint(len(usual), (size,), generator=generator, device=usual.device)]
         believed = {one.kind: Believed(one) for one in every}
         _draw(network, tokens, some, generator, believed)
         for one in believed.values():
             one.biases.bias.add_((one.step() / max(turn - FULL, 1)).to(one.biases.bias))
-        told(turn, total)
-        if time.monotonic() - begun > seconds:
-            return
+        told(turn, turns)
 
 
 def _draw(
     network: DiSK, tokens: Tokens, some: Tensor, generator: torch.Generator, believed: Mapping[str, Believed]
 ) -> None:
-    """Draw the values of some entities anew, as `sampling` does."""
+    """Draw the values of some entities anew, as `sampling` does: with nothing else to go by."""
     batch = tokens.batch(some)
-    batch = replace(batch, known=batch.known & ~drawn(batch))
+    batch = batch.only(drawn(batch))
+    batch = replace(batch, known=torch.zeros_like(batch.known))
 
     def say(beliefs: Beliefs) -> Mapping[str, Tensor]:
         for kind in believed.keys() & beliefs.kinds.keys():

@@ -396,3 +396,20 @@ def test_where_nobody_has_anything_a_belief_stays_what_it_is():
     codes = codec.encode([0.0, 2.5])
     assert after.log_prob(codes).tolist() == pytest.approx(before.log_prob(codes).tolist(), rel=1e-5)
     assert after.mean().tolist() == pytest.approx(before.mean().tolist())
+
+
+@pytest.mark.parametrize("data", ["spiked", "whole"])
+@pytest.mark.parametrize("kind", ["mixture", "tailed", "blended"])
+def test_how_often_an_atom_occurs_is_how_often_it_is_drawn(data, kind):
+    """Of the curve, too: within its step, and beyond all that was met where it is the end of that."""
+    codec = fitted(data)
+    belief = believed(codec, CURVES[kind](codec))
+    told, many = belief.occurring(), 20_000
+    assert told.shape == (3, len(codec.atoms))
+    assert (told > belief.atoms[1]).any()
+    generator = torch.Generator().manual_seed(0)
+    for row in range(3):
+        drawn = belief.pick(torch.full((many,), row))
+        atom = drawn.met(drawn.sample(generator=generator))[:, 3].long()
+        found = (atom + 1).bincount(minlength=1 + len(codec.atoms))[1:] / many
+        assert found.tolist() == pytest.approx(told[row].tolist(), abs=5 / math.sqrt(many) / 2)

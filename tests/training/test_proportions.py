@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from models import tiny_run
+from worlds import WORLD, world
 
 from kbdisk.codec import CodecConfig
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryBelief, CategoryConfig
 from kbdisk.network.beliefs import Asked
+from kbdisk.network.disk import DiSK
 from kbdisk.sampling import sample
-from kbdisk.schemas.schema import Schema
-from kbdisk.training import Trained
+from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training import Trained, proportions
 from kbdisk.training.proportions import SURE, Believed, Biases, biases, even
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
+ENOUGH = 1 << 30  # values that may be read: as many as it takes
 TABLE = """
 kbdisk: 1
 classes:
@@ -108,7 +112,7 @@ def test_what_is_drawn_too_seldom_is_drawn_as_often_as_it_was_met(in_order):
         own.bias[int(own.start[start]) :][:3].add_(torch.tensor([0.0, 1.0, -1.0]))
     assert abs(sum(one.tree["kind"] == "b" for one in sample(model, 2000)) / 2000 - 0.75) > 0.1
     turns: list[tuple[int, int]] = []
-    even(model.network, model.codec, model.encode(KNOWN), 0, math.inf, lambda done, of: turns.append((done, of)))
+    even(model.network, model.codec, model.encode(KNOWN), 0, ENOUGH, lambda done, of: turns.append((done, of)))
     assert turns == [(turn, 16) for turn in range(1, 17)]
     drawn = [one.tree for one in sample(model, 4000)]
     for path, share in ("good", {False: 0.2}), ("kind", {"b": 0.75}), ("size", {"s": 1 / 3, "m": 1 / 3}):
@@ -120,21 +124,93 @@ def test_what_is_drawn_too_seldom_is_drawn_as_often_as_it_was_met(in_order):
     assert [numbers[one] / 4000 for one in (3.0, 5.0)] == pytest.approx([0.2, 0.2], abs=0.035)
 
 
-def test_it_ends_in_time_and_is_the_same_for_the_same_seed():
+def drawn_by(kind: Any, path: str, known: list[Entity], in_order: float, steps: int, **others: Any) -> list[Any]:
+    """What is drawn of a property by a network that has learnt for so long."""
+    run = replace(tiny_run(validation=0.0, steps=steps, batch=128), hiding=Hiding(ordered=in_order))
+    schema = of_one_class({(name,): Property(leaf) for name, leaf in {**others, path: kind}.items()})
+    return [one.tree[path] for one in sample(train(schema, known, run, CPU, lambda progress: None), 4000)]
+
+
+def test_a_number_that_is_drawn_of_the_curve_too_is_no_oftener_drawn_than_it_occurs():
+    """Of whole numbers those that come again and again are also what a curve's draw is rounded to."""
+    random = np.random.default_rng(0)
+    values = (random.geometric(0.06, size=1500) - 1).tolist()
+    drawn = drawn_by(Number(), "x", [Entity(f"{n}", {"x": value}) for n, value in enumerate(values)], 1.0, 150)
+    for low, high in (0, 0), (1, 3), (4, 8), (9, 18), (19, 10**9):
+        share, wanted = (sum(low <= one <= high for one in those) / len(those) for those in (drawn, values))
+        assert share == pytest.approx(wanted, abs=0.04)
+
+
+def test_labels_are_weighed_without_the_texts_that_are_drawn_after_them():
+    known = [
+        Entity(f"{n}", {"name": f"the {'rare' if n % 5 == 0 else 'usual'} one", "kind": "ab"[n % 5 > 0]})
+        for n in range(300)
+    ]
+    drawn = drawn_by(Category(), "kind", known, 0.5, 120, name=Text())
+    assert drawn.count("a") / len(drawn) == pytest.approx(0.2, abs=0.03)
+
+
+def test_nothing_is_to_be_seen_that_no_drawn_entity_has(monkeypatch):
+    """Neither texts nor what comes over a link that somebody else has."""
+    run = replace(tiny_run(validation=0.0), hiding=Hiding(ordered=1.0))
+    model = train(WORLD, world(), run, CPU, lambda progress: None)
+    slots, seen = model.codec.slots, set()
+    forward = DiSK.forward
+
+    def spy(network, batch, visible, asked, memo=None):
+        seen.update(batch.slot[visible | asked].tolist())
+        return forward(network, batch, visible, asked, memo)
+
+    monkeypatch.setattr(DiSK, "forward", spy)
+    even(model.network, model.codec, model.encode(world()), 0, ENOUGH, lambda done, of: None)
+    assert {slots[one].role for one in seen} == {"value"}
+    assert "text" not in {slots[one].kind for one in seen}
+    assert {"category", "number"} <= {slots[one].kind for one in seen}
+
+
+def test_what_is_as_good_as_told_by_what_was_drawn_before_it_stays():
+    """Of 1,000 copies of a label that 200 should have 230 happen to have it: by that nothing is wrong."""
+    model = trained()
+    slot = slot_of(model, "good")
+    for shift, moves in (0.0, False), (1.0, True):
+        believed = Believed(biases_of(model))
+        margin = torch.full((1000,), 9.0)
+        margin[230:] = -9.0
+        logits = torch.stack([margin if not moves else torch.full((1000,), -shift), torch.zeros(1000)], 1)
+        rows = torch.arange(1000)
+        believed.add(Asked(rows, 0, rows, CategoryBelief(logits, unseen=torch.zeros(1000))), torch.full((1000,), slot))
+        assert (abs(float(believed.step()[0])) > 0.1) is moves
+
+
+def test_no_more_is_read_than_was_asked_for_and_the_same_seed_is_the_same():
     found = []
     for _ in range(2):
         model, turns = trained(), []
-        even(model.network, model.codec, model.encode(KNOWN), 3, 0.0, lambda done, of, turns=turns: turns.append(done))
-        assert turns == [1]
+        tokens = model.encode(KNOWN)
+        longest = int(tokens.sizes.max())
+        turn = 1024 * longest * (longest + 1) // 2
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(proportions, "LEAST", 0)
+            even(model.network, model.codec, tokens, 3, 3 * turn, lambda done, of, turns=turns: turns.append(done))
+        assert turns == [1, 2, 3]
         found.append(biases_of(model).bias.clone())
     assert torch.equal(*found)
+
+
+def test_one_entity_with_a_long_list_makes_the_others_no_slower():
+    long = [*KNOWN, Entity("long", {"x": 1.0, "marks": ["v"] * 400})]
+    run = replace(tiny_run(validation=0.0), hiding=Hiding(ordered=1.0))
+    model = train(Schema.read(TABLE), long, run, CPU, lambda progress: None)
+    turns: list[int] = []
+    even(model.network, model.codec, model.encode(long), 0, 0, lambda done, of: turns.append(of))
+    assert len(turns) == turns[0] > 4
 
 
 @pytest.mark.parametrize("category", [{"labels": "text"}, {"ordered": "cumulative"}])
 def test_labels_without_a_bias_stay(category):
     model = trained(**category)
     kept = [one.clone() for one in model.network.parameters()]
-    even(model.network, model.codec, model.encode(KNOWN), 0, 0.0, lambda done, of: None)
+    even(model.network, model.codec, model.encode(KNOWN), 0, 0, lambda done, of: None)
     moved = [one for one, old in zip(model.network.parameters(), kept, strict=True) if not torch.equal(one, old)]
     assert len(moved) == (2 if "ordered" in category else 1)  # of atoms, and of labels without an order
 

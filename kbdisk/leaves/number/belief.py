@@ -203,6 +203,15 @@ class NumberBelief(Whole):
         beyond = (kept != values).nonzero()[:, 0]  # few
         return codes.index_copy(0, beyond, self.tables.codes(self.slot[beyond], kept[beyond]).squeeze(1))
 
+    def occurring(self) -> Tensor:
+        """(n, A) float64, how often each atom is drawn: also what is drawn within its step, or beyond all that was met."""
+        tables, slot, atoms = self.tables, self.slot, self.tables.repeated(self.slot)
+        below, above = tables.edges(slot, atoms)
+        below = below.masked_fill(atoms <= tables.least[slot, None], -torch.inf)
+        above = above.masked_fill(atoms >= tables.most[slot, None], torch.inf)
+        curve = self._curve_mass() * (self.curve.cdf(above) - self.curve.cdf(below))
+        return (curve + self.atoms[1]).where(self.atoms[0].isfinite(), 0)
+
     def values(self, codes: Tensor) -> Tensor:
         """The numbers (n,) that codes (n, 4) stand for."""
         return self.tables.snapped(self.slot, self.tables.inverse(self.slot, codes[:, :1].double())).squeeze(1)
