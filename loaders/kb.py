@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from kbdisk.entity import Completion, Entity, Link, Path, walk
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
@@ -45,12 +45,15 @@ class Oddities:
         self.places.clear()
 
 
+Placeless: TypeAlias = tuple[str, Path, str]  # entity id, path, reason
+
+
 @dataclass
 class Report:
     """What a writer did: how many values it wrote, and which had no place in the target, each with the reason."""
 
     written: int = 0
-    unwritable: list[tuple[str, Path, str]] = field(default_factory=list)  # entity id, path, reason
+    unwritable: list[Placeless] = field(default_factory=list)
     before: str | None = None  # where the source is kept as it was, if it was changed in place
 
 

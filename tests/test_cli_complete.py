@@ -329,6 +329,21 @@ def test_json_is_the_summary_with_every_value_in_a_dry_run(phones):
     assert [one["path"] for one in dry["values"]] == [row["path"] for row in rows("done.jsonl")]
 
 
+def test_a_given_value_that_the_target_has_no_place_for_is_told_and_the_status_is_1(phones):
+    several = [json.loads(line) | {"@seen": "by hand"} for line in Path("phones.jsonl").read_text().splitlines()[:12]]
+    Path("phones.jsonl").write_text("".join(json.dumps(one) + "\n" for one in several))
+    status, _, err = phones("--out", "done.csv")
+    told = err[err.index("12 given without a place in it:") :].splitlines()
+    why = "stands under a key that begins with @, which only JSON can say"
+    assert told[1] == f"  {several[0]['id']} @seen: {why}"
+    assert (status, told[11:]) == (1, ["  and 2 more: --json has them"])
+    assert "given without" in phones("--out", "done.csv", "--quiet", "--force")[2]
+    status, out, _ = phones("--out", "done.csv", "--json", "--force")
+    lost = [{"id": one["id"], "path": "@seen", "reason": why} for one in several]
+    assert (status, json.loads(out)["unwritable"]) == (1, lost)
+    assert phones("--out", "done.jsonl", "--quiet")[::2] == (0, "")
+
+
 @about("--quiet", "--verbose")
 def test_quiet_says_nothing_and_verbose_every_value(phones):
     assert phones("--out", "a.jsonl", "--quiet")[1:] == ("", "")

@@ -102,7 +102,8 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     fewer. Given values stay as they are, to the byte where TARGET has the format of SOURCE. Properties with fewer
     than 30 known values are held back, as are free text, labels and identifiers. How sure each value is, and between
     which bounds it is, stands in TARGET.provenance.jsonl: while that stands beside it, what was filled in is no
-    evidence later. Several sources become one.
+    evidence later. Several sources become one. Exits with status 1 where a given value has no place in
+    TARGET, or --skip-errors skipped something.
 
     \b
     kbdisk complete kb.ttl --out completed.ttl
@@ -121,5 +122,5 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     with counting(quiet, "completing") as told, temporary() as kept:
         completing = plan.completing(model, told)
         report = plan.write(completing, model, kept)
-        plan.tell(completing, report, model, kept)
-    context.exit(1 if any(kb.skipped for kb in plan.kbs) else 0)
+        whole = plan.tell(completing, report, model, kept) and not any(kb.skipped for kb in plan.kbs)
+    context.exit(0 if whole else 1)

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kbdisk.cli import placeless
 from kbdisk.cli.counting import Told
 from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.misfits import Misfits, misfits
@@ -224,14 +225,14 @@ class Plan:
         if not self.quiet:
             click.echo(text, err=True)
 
-    def tell(self, completing: Completing, report: Report, model: Model, kept: IO[bytes]) -> None:
-        """The summary."""
+    def tell(self, completing: Completing, report: Report, model: Model, kept: IO[bytes]) -> bool:
+        """The summary; whether all that was given is in the target."""
         from kbdisk.cli.completed import as_json, as_tables, listed
         from kbdisk.completion.earlier import BLOCKS
         from kbdisk.completion.provenance import read_rows, unwritten
 
         refused = {(id, path) for id, path, _ in report.unwritable}
-        unwritten(completing.summary, kept, report.unwritable)
+        lost = unwritten(completing.summary, kept, report.unwritable)
         options = self.options
         told = {
             "source": ", ".join(self.sources),
@@ -241,12 +242,13 @@ class Plan:
             "before": report.before,
             "made": self.made,
             "skipped": sum(len(kb.skipped) for kb in self.kbs),
+            "unwritable": placeless.as_data(lost),
         }
         if options["as_json"]:
             values = list(read_rows(kept, refused)) if self.dry or options["verbose"] else None
             with standard_output() as stream:
                 stream.write(as_json(told, completing.summary, values))
-            return
+            return not lost
         if self.dry:
             with standard_output() as stream:
                 for text in listed(read_rows(kept, refused)):
@@ -261,6 +263,9 @@ class Plan:
             click.echo(as_tables(told, completing.summary), err=True, nl=False)
             if self.target == "-" and self.format not in BLOCKS and completing.summary.filled:
                 click.echo(UNMARKED, err=True)
+        for text in placeless.lines(lost, " given"):
+            click.echo(text, err=True)
+        return not lost
 
 
 def _paths(several: Iterable[str]) -> Iterator[Path]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kbdisk.cli import placeless
 from kbdisk.cli.marks import Marks, is_wanted
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import ConfigError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from kbdisk.entity import Completion, Entity, Path
     from kbdisk.loaders import KB, Report
 
-SHOWN = 10  # values without a place that are named in the summary
+SHOWN = 10  # skipped entities that are named in the summary
 
 
 @click.command()
@@ -127,15 +128,12 @@ def _set_aside(target: str, marks: Marks) -> str | None:
 def _print_json(kb: KB, target: str, report: Report) -> None:
     import orjson
 
-    from kbdisk.entity import show
-
-    unwritable = [{"id": id, "path": show(path), "reason": reason} for id, path, reason in report.unwritable]
     data = {
         "source": kb.name,
         "target": target,
         "written": report.written,
         "before": report.before,
-        "unwritable": unwritable,
+        "unwritable": placeless.as_data(report.unwritable),
         "skipped": len(kb.skipped),
     }
     with standard_output() as stream:
@@ -145,17 +143,12 @@ def _print_json(kb: KB, target: str, report: Report) -> None:
 def _print(kb: KB, target: str, report: Report) -> None:
     """The summary, on standard error: standard output may be the target."""
     from kbdisk.cli.completed import as_it_was
-    from kbdisk.entity import show
 
     new = report.written
     values = f", {new:,} new {'value' if new == 1 else 'values'}" if new else ""
     click.echo(f"wrote {'standard output' if target == '-' else target}{values}{as_it_was(report.before)}", err=True)
-    if report.unwritable:
-        click.echo(f"{len(report.unwritable):,} without a place in it:", err=True)
-    for id, path, reason in report.unwritable[:SHOWN]:
-        click.echo(f"  {id} {show(path)}: {reason}", err=True)
-    if len(report.unwritable) > SHOWN:
-        click.echo(f"  and {len(report.unwritable) - SHOWN:,} more: --json has them", err=True)
+    for text in placeless.lines(report.unwritable):
+        click.echo(text, err=True)
     for error in kb.skipped[:SHOWN]:
         click.echo(f"skipped {error}", err=True)
     if len(kb.skipped) > SHOWN:

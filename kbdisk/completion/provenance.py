@@ -18,7 +18,7 @@ Of what an earlier completion filled in, and only a block of RDF told, a row has
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path as FilePath
 from typing import IO, Any
@@ -29,6 +29,7 @@ import torch
 from kbdisk.completion.placing import Told
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Path, show
+from kbdisk.loaders.kb import Placeless
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
@@ -89,16 +90,19 @@ def read_rows(kept: IO[bytes], refused: Collection[tuple[str, Path]] = ()) -> It
             yield row
 
 
-def unwritten(summary: Summary, kept: IO[bytes], refused: Collection[tuple[str, Path, str]]) -> None:
-    """Let a summary tell of values that were filled in, and that the target had no place for."""
+def unwritten(summary: Summary, kept: IO[bytes], refused: Sequence[Placeless]) -> list[Placeless]:
+    """Let a summary tell of values that were filled in, and that the target had no place for; the others, which were given."""
     reasons = {(id, show(path)): why for id, path, why in refused}
     gaps: dict[tuple[str, str], tuple[str, str, str]] = {}
+    filled = set()
     for row in read_rows(kept) if reasons else ():
         why = reasons.get((row["id"], row["path"]))
         if why is not None:
+            filled.add((row["id"], row["path"]))
             gaps[row["id"], row.get("gap", row["path"])] = (row["class"], row["property"], why)
     for of, path, why in gaps.values():
         summary.unwritten(of, path, why)
+    return [one for one in refused if (one[0], show(one[1])) not in filled]
 
 
 def write_sidecar(

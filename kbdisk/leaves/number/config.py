@@ -27,7 +27,9 @@ class NumberConfig:
     bins: int = 64  # B, of the binned density
     knots: int = 128  # of a code's map, at most
     atoms: int = 32  # how many repeated values of a property have a mass of their own, at most; 0: none
-    atom_share: float = 0.02  # of the property's values: what rarer ones have none, but for ends at which values pile up
+    atom_share: float = (
+        0.02  # of the property's values: what rarer ones have none, but for ends at which values pile up
+    )
     atom_count: int = 10  # how often an atom was seen, at least
 
     def __post_init__(self) -> None:
