@@ -43,7 +43,7 @@ VARIANTS: dict[str, tuple[str, Any] | None] = {  # which choice, and what it is 
     "no averaging of weights": ("train.smoothing", 0.0),
     "objective: field mean": ("train.objective", "field-mean"),
     "hiding: the paper's draw": ("hiding.rate", "paper"),
-    "hiding: half, always": ("hiding.rate", "fixed"),
+    "hiding: always half": ("hiding.rate", "fixed"),
     "hiding: parts one by one": ("hiding.together", 0.0),
     "hiding: as others miss it": ("hiding.patterns", 0.5),
 }
@@ -123,8 +123,8 @@ def mean_ratios(rows: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def figure(results: Sequence[Result], path: Path) -> bool:
-    """The mean of each variant."""
-    ratios = mean_ratios(_means(latest(results)))
+    """The mean of each variant, trained as it was last."""
+    ratios = mean_ratios(_means(latest(one for one in results if column(one) == column(results[-1]))))
     if not ratios:
         return False
 

@@ -107,13 +107,8 @@ def read_set(data: Path, name: str, split: str = PAPERS, seed: int = 0, validati
     """
     refuse_split(split, (PAPERS, RANDOM))
     folder = data / "tabular"
-    known = sets(data)
-    if name not in known:
-        raise ConfigError(
-            "--only", f"no whole tabular set {name!r}.{did_you_mean(name, known)} There are {_and(known)}."
-        )
     info: dict[str, Any] = json.loads(data_file(data, f"tabular/{name}/info.json", SOURCE).read_text("utf-8"))
-    with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
+    with opened(folder / f"{name}.npz") as arrays:
         parts = [_part(arrays, part, str(folder / f"{name}.npz")) for part in ("train", "val", "test")]
     train, stop, test = _dealt(parts, seed) if split == RANDOM else parts
     if not validation:
@@ -123,11 +118,31 @@ def read_set(data: Path, name: str, split: str = PAPERS, seed: int = 0, validati
     return TabularSet(name, info, train.pick(np.sort(order[held:])), train.pick(np.sort(order[:held])), stop)
 
 
+def chosen(data: Path, only: Sequence[str]) -> list[str]:
+    """The sets by these names, or all that there are; ConfigError for any other."""
+    known = sets(data)
+    for name in only:
+        if name not in known:
+            hint, there = did_you_mean(name, known), ", ".join(known) or "none"
+            raise ConfigError("--only", f"no whole tabular set {name!r}.{hint} There are {there}.")
+    if not known:
+        raise LoadError(str(data / "tabular"), f"expected the arrays of a set, got none. They are from {SOURCE}.")
+    return list(only) or known
+
+
+def opened(file: Path) -> Any:
+    """The arrays of a file, to be closed; LoadError where it has none."""
+    try:
+        return np.load(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise LoadError(str(file), f"expected arrays of numpy, got none: {error}.") from None
+
+
 def sets(data: Path) -> list[str]:
     """The sets of which all arrays are there."""
     found = []
     for file in sorted((data / "tabular").glob("*.npz")):
-        with np.load(file, allow_pickle=False) as arrays:
+        with opened(file) as arrays:
             parts = {name.rsplit("_", 1)[0] for name in arrays.files if not name.startswith("idx")}
             if all(f"{kind}_{part}" in arrays.files for kind in parts for part in ("train", "val", "test")):
                 found.append(file.stem)
@@ -179,7 +194,3 @@ def _whole(numbers: Array) -> bool:
 def _plain(numbers: Array, whole: bool) -> list[Any]:
     """As Python has them: int where the column is of whole numbers and these are."""
     return [int(one) if whole and one == int(one) else float(one) for one in numbers.tolist()]
-
-
-def _and(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"

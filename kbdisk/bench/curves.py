@@ -37,6 +37,11 @@ BELOW, ABOVE = "points", "points above the constant"
 SURELY, RISES, STEEP = f"{ABOVE}, beyond noise", "rises to the next share", "rises to the next share, beyond noise"
 RATIOS = {0.0: "mean of ours / constant, none given", 0.5: "half given", 1.0: "all given"}
 BY_ONE, TOGETHER, REAL = "drawn one by one", "drawn all at once", "real, of test: met in train"
+NOTES = (
+    "points: errors of a property at a share of what else is known; noise is two standard errors of a paired difference.",
+    "drawn, real: the share of phones whose maker and first word of the name a real phone has, too; more is better. For what "
+    "is drawn any real phone counts, for those of test only one of train.",
+)
 NAMES = [BELOW, ABOVE, SURELY, RISES, STEEP, *RATIOS.values(), BY_ONE, TOGETHER, REAL]
 
 
@@ -171,7 +176,13 @@ def tables(results: Sequence[Result]) -> list[Table]:
     together: dict[tuple[str, str, str], list[Result]] = {}
     for one in results:
         together.setdefault((f"Curve of {one.setting}", one.split, one.part), []).append(one)
-    return [compared(Measure(titled(*kind), NAMES, what="figure"), own) for kind, own in together.items()]
+    return [
+        compared(
+            Measure(titled(*kind), NAMES, what="figure", sources=NOTES[: 1 + any(BY_ONE in one.values for one in own)]),
+            own,
+        )
+        for kind, own in together.items()
+    ]
 
 
 def figure(results: Sequence[Result], path: Path) -> bool:

@@ -7,7 +7,6 @@ random    drawn anew for each seed, by the paper's rule
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from kbdisk.bench.base import PAPERS, RANDOM, TRAINING, Options, Table, Teller, 
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
-from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, grouped, sided, within
+from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, grouped, published, sided, within
 from kbdisk.bench.tables import Measure, as_told, compared, titled
 from kbdisk.entity import Entity
 from kbdisk.schemas.schema import Schema
@@ -41,6 +40,11 @@ ASKED = (
 NAMES = [one.name for one in ASKED]
 PAPER = dict(zip(NAMES, (20.8, 5.7, 1.67, 3.5, 0.64, 0.233, 11, 3.4, 1.25, 0.181, 0.221, 0.881), strict=True))
 BAR = as_told(NAMES, "18.5 4.85 1.40 2.85 .62 .22 9.21 3.16 1.13 .175 .20 .861")
+
+AIMED = ["paper: DiSK, its table on GSM. The bar is what was aimed at: no more than it, or than a CatBoost, had."]
+UNREAD = (
+    "gbdt is told no texts, so not the name of a phone, which ours reads. In the preset best trees have a say, too."
+)
 
 
 def run(options: Options, teller: Teller) -> Iterator[Result]:
@@ -76,8 +80,7 @@ def split(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
 
 
 def _of_the_paper(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
-    found = json.loads(data_file(options.data, "gsm/gsm_split_seed42.json", SOURCE).read_text("utf-8"))
-    return Sides(found["train"], found["val"])
+    return published(options.data, "gsm/gsm_split_seed42.json", SOURCE, len(entities))
 
 
 def _at_random(entities: Sequence[Entity], share: float, seed: int) -> Sides:
@@ -117,7 +120,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
             NAMES,
             {"paper": PAPER} if is_papers else {},
             BAR,
-            ["paper: DiSK, its table on GSM."] if is_papers else ["The bar is that of the paper's split."],
+            [*(AIMED if is_papers else ["The bar is that of the paper's split."]), UNREAD],
         )
         found.append(compared(measure, own))
     return found

@@ -10,7 +10,6 @@ they are learnt like all else, and their formulas are not told.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -21,7 +20,7 @@ from kbdisk.bench.base import PAPERS, RANDOM, TRAINING, Options, Table, Teller, 
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.properties import Asked, Task, measured
 from kbdisk.bench.results import Result
-from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, sided, within
+from kbdisk.bench.splits import SHARE, TEST, Sides, drawn, published, sided, within
 from kbdisk.bench.tables import Measure, as_told, compared, titled
 from kbdisk.entity import Entity
 from kbdisk.schemas.schema import Schema
@@ -107,19 +106,18 @@ def tasks(schema: Schema, entities: Sequence[Entity], options: Options, seed: in
 def split(entities: Sequence[Entity], options: Options, seed: int) -> Sides:
     """The two sides; with `validation` train alone, split again."""
     refuse_split(options.split, SPLITS)
-    found = _of_the_paper(options.data) if options.split == PAPERS else _at_random(entities, TEST, seed)
+    if options.split == PAPERS:
+        found = published(options.data, "nuclear/split_seed0.json", SOURCE, len(entities))
+    else:
+        found = _at_random(entities, TEST, seed, "test")
     if not options.validation:
         return found
     return within(found.train, _at_random([entities[place] for place in found.train], SHARE, seed))
 
 
-def _of_the_paper(data: Path) -> Sides:
-    found = json.loads(data_file(data, "nuclear/split_seed0.json", SOURCE).read_text("utf-8"))
-    return Sides(found["train"], found["val"])
-
-
-def _at_random(entities: Sequence[Entity], share: float, seed: int) -> Sides:
-    names = [(one.tree["z"], one.tree["n"]) for one in entities]
+def _at_random(entities: Sequence[Entity], share: float, seed: int, salt: str = "") -> Sides:
+    """By what each nucleus is, wherever it stands; another salt, or whoever is drawn again was drawn before."""
+    names = [(one.tree["z"], one.tree["n"], *filter(None, [salt])) for one in entities]
     return sided(range(len(entities)), drawn(names, share, seed))
 
 
@@ -131,7 +129,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
         own = [one for one in results if _kind(one) == kind]
         sources = SOURCES[setting] if split == PAPERS else ["The bar is that of the paper's split."]
         title = titled(f"Nuclei, {setting}", split, part)
-        found.append(compared(Measure(title, NAMES, published(kind), BARS[setting], sources), own))
+        found.append(compared(Measure(title, NAMES, of_the_paper(kind), BARS[setting], sources), own))
     return found
 
 
@@ -139,7 +137,7 @@ def _kind(result: Result) -> tuple[str, str, str]:
     return result.setting, result.split, result.part
 
 
-def published(kind: tuple[str, str, str]) -> dict[str, dict[str, float]]:
+def of_the_paper(kind: tuple[str, str, str]) -> dict[str, dict[str, float]]:
     """What the paper has of it."""
     known = {name: float(one) for name, one in PAPER.items()}
     return {"paper": known} if kind == PICTURED else {}
@@ -149,5 +147,5 @@ def figure(results: Sequence[Result], path: Path) -> bool:
     """Each method's errors, others given, in parts of the constant's where that was measured, else the paper's."""
     own = [one for one in results if _kind(one) == PICTURED]
     given = own or [one for one in results if one.setting == PICTURED[0]]
-    known = published(PICTURED) if own else {}
+    known = of_the_paper(PICTURED) if own else {}
     return draw_ratios(given, NAMES, known, path, "Nuclei, each property told from all the others")

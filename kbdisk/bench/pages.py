@@ -26,6 +26,10 @@ def render(results: Path, page: Path) -> list[str]:
     if not begun or not ended:
         raise ConfigError(str(page), f"expected the lines {BEGIN} and {END}, got none. Put them where tables belong.")
     found = [name for name in BENCHES if (results / f"{name}.jsonl").exists()]
+    if not found:
+        raise ConfigError(
+            "--out", f"expected results in {results}, got none. Name the folder that kbdisk bench filled."
+        )
     blocks = [line for name in found for line in section(name, results, page)]
     with writing(page) as stream:
         stream.write("\n".join([before + BEGIN, "", *blocks, END + after]).encode())

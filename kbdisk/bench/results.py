@@ -102,10 +102,10 @@ def read(file: Path) -> list[Result]:
     if not file.exists():
         return []
     found = []
-    with file.open(encoding="utf-8") as stream:
+    with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
-                found.append(Result.from_json(json.loads(line)))
+                found.append(Result.from_json(json.loads(line.decode())))
             except (ValueError, TypeError, KeyError) as error:
                 raise LoadError(str(file), f"expected a result, got none: {error}.", number) from None
     return found

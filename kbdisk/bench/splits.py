@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+from kbdisk.bench.base import data_file
+from kbdisk.errors import LoadError
 
 TEST = 0.2  # of all, that is scored on, where no split is published
 SHARE = 0.1  # of train, that is scored on in place of test
@@ -21,6 +26,20 @@ def sided(places: Iterable[int], scored: Iterable[int]) -> Sides:
     """Some places, and those among them that are scored on."""
     out = set(scored)
     return Sides([one for one in places if one not in out], sorted(out))
+
+
+def published(data: Path, name: str, source: str, count: int) -> Sides:
+    """The two sides that a file of the data names, by numbers below a count; LoadError where it does not."""
+    file = data_file(data, name, source)
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        train, scored = ([int(place) for place in found[side]] for side in ("train", "val"))
+    except (ValueError, TypeError, KeyError) as error:
+        raise LoadError(str(file), f"expected the rows of train and val, got something else: {error!r}.") from None
+    most = max([*train, *scored], default=-1)
+    if most >= count:
+        raise LoadError(str(file), f"expected numbers of the {count:,} rows, got {most}: it is of other data.")
+    return Sides(train, scored)
 
 
 def within(places: Sequence[int], sides: Sides) -> Sides:

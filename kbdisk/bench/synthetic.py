@@ -5,7 +5,6 @@ Means over all judges of all sets and seeds, with their standard deviation, as p
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +12,13 @@ from typing import Any, NamedTuple
 
 from kbdisk.bench.base import PAPERS, Table
 from kbdisk.bench.results import OURS, Figure, Result
-from kbdisk.bench.tables import but_for, column, titled
+from kbdisk.bench.tables import but_for, column, made, titled
 
 REAL = "real"
 NEAR = 0.01  # below the best that is published: as good as at it, where that is all
+POOLED = "± is the standard deviation over all judges of all drawn sets; more is better."
 SOURCES = (
-    "DiSK is of the paper's table, TabDDPM and the real rows are of TabDDPM's. "
-    "macro-F1 of classes, R2 of numbers; more is better.",
+    "DiSK is of the paper's table, TabDDPM and the real rows are of TabDDPM's. macro-F1 of classes, R2 of numbers.",
 )
 
 
@@ -57,8 +56,40 @@ def table_of(results: Sequence[Result], split: str, part: str) -> Table:
         known = PUBLISHED.get(name)
         own = [_shown(figures.get(name)) for figures in columns.values()]
         rows.append([name, *own, *(f"{getattr(known, one):.3f}" if known else "" for one in beside)])
-    notes = [*(_met(columns) if beside else _beside(columns)), *_costs(results), *(SOURCES if beside else ())]
+    notes = [*(_met(columns) if beside else _beside(columns)), POOLED, *(SOURCES if beside else ())]
     return Table(titled("Synthetic tables", split, part), ["set", *columns, *beside.values()], rows, notes)
+
+
+def how(results: Sequence[Result], split: str, part: str) -> Table:
+    """A row for each set and method: by how many models, drawn sets and judges its score is, and what that took."""
+    rows = []
+    for name in sorted({one.setting for one in results}):
+        for label in by_column(results):
+            own = [one for one in _counting(results) if (one.setting, _column(one)) == (name, label)]
+            if own:
+                rows.append([name, label, *_made(own), made(own)])
+    header = [
+        "set",
+        "method",
+        "models",
+        "drawn sets",
+        "rows of each",
+        "a second",
+        "judges",
+        "minutes",
+        "when, by which commit",
+    ]
+    return Table(f"{titled('Synthetic tables', split, part)}: how", header, rows)
+
+
+def _made(results: Sequence[Result]) -> list[str]:
+    sets = [len(one.details["scores"]) for one in results]
+    judges = _range([len(own) for one in results for own in one.details["scores"]])
+    if results[0].method != OURS:
+        return ["", "", "", "", judges, ""]
+    rows, rates = (_range([one.details[key] for one in results]) for key in ("samples", "per_second"))
+    minutes = max(one.seconds for one in results) / 60
+    return [f"{len(results)}", _range(sets), rows, rates, judges, f"{minutes:.1f}"]
 
 
 def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
@@ -118,27 +149,6 @@ def _beside(columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
             notes.append(
                 f"{name}: at or above the real rows in {len(both) - len(below)} of {len(both)}{but_for(below)}."
             )
-    return notes
-
-
-def _costs(results: Sequence[Result]) -> list[str]:
-    """How long training took, how fast rows were drawn and how many, when, and of which commit."""
-    notes = []
-    for name in by_column(results):
-        own = [one for one in _counting(results) if _column(one) == name]
-        made = sorted({one.facts.get("date", "")[:10] for one in own} | {one.facts.get("commit", "") for one in own})
-        when = ", ".join(filter(None, made))
-        judges = _range([sum(map(len, one.details["scores"])) for one in own])
-        if name == REAL:
-            notes.append(f"{name}: {judges} judges of each set; {when}.")
-            continue
-        models = _range(list(Counter(one.setting for one in own).values()))
-        rates, counts = ([one.details[key] for one in own] for key in ("per_second", "samples"))
-        notes.append(
-            f"{name}: {models} models of each set, {max(one.seconds for one in own) / 60:.1f} "
-            f"minutes of training at most; {_range(counts)} rows drawn at {_range(rates)} a second; {judges} judges of "
-            f"each model; {when}."
-        )
     return notes
 
 

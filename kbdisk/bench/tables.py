@@ -49,7 +49,7 @@ def compared(measure: Measure, results: Sequence[Result]) -> Table:
     columns = by_column(results)
     header = [measure.what, *columns, *measure.published, *([measure.bars] if measure.bar else [])]
     rows = [
-        _cells(name, [own.get(name) for own in columns.values()], _told(measure, name))
+        [*_cells(name, [own.get(name) for own in columns.values()], _told(measure, name)), *_bar(measure, name)]
         for name in measure.names
         if any(name in own for own in columns.values())
     ]
@@ -67,7 +67,7 @@ def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
 
 def column(result: Result) -> str:
     """The name of its column."""
-    return f"{OURS}, {result.preset}{result.told}" if result.preset else result.method
+    return f"{OURS}, {result.preset}{result.told}" if result.preset else f"{result.method}{result.told}"
 
 
 def _met(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
@@ -119,18 +119,37 @@ def costs(results: Sequence[Result]) -> list[str]:
         steps = f" and {max(one.steps for one in own):,} steps" if own[0].steps else ""
         drawn = sorted({one.seed for one in own})
         seeds = f"{len(drawn)} seeds" if len(drawn) > 1 else f"seed {drawn[0]}"
-        days = sorted({one.facts.get("date", "")[:10] for one in own})
-        commits = sorted({one.facts.get("commit", "") for one in own})
         took = f"{minutes:.1f} minutes{steps} of training at most" if minutes >= 0.05 else "no time to speak of"
-        notes.append(f"{name}: {seeds}, {took}; {', '.join(filter(None, [*days, *commits]))}.")
+        notes.append(f"{name}: {seeds}, {took}; {made(own)}.")
     return notes
 
 
+def made(results: Sequence[Result]) -> str:
+    """When, and by which commit; of several commits, which seeds by each."""
+    days = sorted({one.facts.get("date", "")[:10] for one in results})
+    by: dict[str, list[int]] = {}
+    for one in sorted(results, key=lambda one: one.seed):
+        own = by.setdefault(one.facts.get("commit", ""), [])
+        own += [one.seed] if one.seed not in own else []
+    told = (
+        [*by]
+        if len(by) == 1
+        else [f"{commit or 'unknown'} (seed {', '.join(map(str, own))})" for commit, own in by.items()]
+    )
+    return ", ".join(filter(None, [*days, *told]))
+
+
 def _told(measure: Measure, name: str) -> list[float | None]:
-    """What is published of a row, and its bar."""
+    """What is published of a row."""
+    return [own.get(name) for own in measure.published.values()]
+
+
+def _bar(measure: Measure, name: str) -> list[str]:
+    """A row's bar, with the digits that it was told with."""
     found = measure.bar.get(name)
-    bar = [None if found is None else float(found)] if measure.bar else []
-    return [*(own.get(name) for own in measure.published.values()), *bar]
+    if found is None:
+        return [""] if measure.bar else []
+    return [f"{found:,}" if isinstance(found, Decimal) else f"{found:,.{decimals([found])}f}"]
 
 
 def _cells(name: str, measured: Sequence[Figure | None], told: Sequence[float | None]) -> list[str]:

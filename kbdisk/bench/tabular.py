@@ -13,14 +13,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.bench.arrays import Rows, TabularSet, read_set, sets
+from kbdisk.bench.arrays import Rows, TabularSet, chosen, read_set
 from kbdisk.bench.base import PAPERS, TRAINING, Options, Table, Teller, of_model
 from kbdisk.bench.judge import Judging, parameters, scores
 from kbdisk.bench.results import OURS, Result, Row
-from kbdisk.bench.synthetic import REAL, drawn_picture, table_of
+from kbdisk.bench.synthetic import REAL, drawn_picture, how, table_of
 
 if TYPE_CHECKING:
-    from kbdisk.training import Trained
+    import torch
+
+    from kbdisk.training import Run, Trained
 
 TAKES = TRAINING | {"validation", "split", "only", "samples", "draws", "judges", "real"}
 TIMES, LEAST, MOST = 24, 50_000, 400_000  # rows that are drawn, in parts of train's; at least; at most
@@ -28,7 +30,10 @@ TIMES, LEAST, MOST = 24, 50_000, 400_000  # rows that are drawn, in parts of tra
 
 def run(options: Options, teller: Teller) -> Iterator[Result]:
     """Set by set: what the real rows come to, then what is drawn does, model by model."""
-    for name in options.only or sets(options.data):
+    names = chosen(options.data, options.only)
+    if not options.real:
+        _chosen(options, options.seeds[0])  # a mistake is told before anything is judged
+    for name in names:
         several = [read_set(options.data, name, options.split, seed, options.validation) for seed in options.seeds]
         tuned = parameters(options.data, name)
         same = options.split == PAPERS  # of all seeds the same rows
@@ -57,15 +62,21 @@ def _ours(table: TabularSet, tuned: Judging, options: Options, seed: int, teller
 
 
 def _trained(table: TabularSet, options: Options, seed: int, teller: Teller) -> Trained:
-    from kbdisk.api.training import run_of
-    from kbdisk.training.precision import device_named
     from kbdisk.training.train import train
 
-    chosen = run_of(options.preset, options.budget, options.config, seed)
+    run, device = _chosen(options, seed)
     learnt, stop = table.entities(table.train, "train"), table.entities(table.stop, "stop")
     with teller.training(f"tabular: {table.name}, training, seed {seed}") as watch:
         told = watch or (lambda progress: None)
-        return train(table.schema, learnt, chosen, device_named(options.device), told, held_out=stop)
+        return train(table.schema, learnt, run, device, told, held_out=stop)
+
+
+def _chosen(options: Options, seed: int) -> tuple[Run, torch.device]:
+    """How a model is trained, and where."""
+    from kbdisk.api.training import run_of
+    from kbdisk.training.precision import device_named
+
+    return run_of(options.preset, options.budget, options.config, seed), device_named(options.device)
 
 
 def _drawn(trained: Trained, table: TabularSet, count: int, seed: int, turn: int, teller: Teller) -> Rows:
@@ -104,11 +115,11 @@ def _result(
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """One for each split and part."""
+    """Two for each split and part: what it came to, and how."""
     together: dict[tuple[str, str], list[Result]] = {}
     for one in results:
         together.setdefault(_rows_of(one), []).append(one)
-    return [table_of(own, *rows) for rows, own in together.items()]
+    return [table for rows, own in together.items() for table in (table_of(own, *rows), how(own, *rows))]
 
 
 def _rows_of(result: Result) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kbdisk.bench.base import Options, Table, Teller
 from kbdisk.bench.pictures import drawn
 from kbdisk.bench.results import OURS, Result, Row, latest
 from kbdisk.bench.tables import Measure, compared
+from kbdisk.errors import ConfigError
 from kbdisk.plots import COLOURS, INK
 
 TAKES = frozenset({"config"})  # of which train.steps alone
@@ -26,9 +28,16 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
     """Train all models with each seed, and judge what they draw."""
     from kbdisk.api.training import run_of
 
-    steps = run_of(options.preset, None, options.config, None).train.steps if options.config else None
+    steps = STEPS
+    if options.config:
+        chosen, usual = (run_of(options.preset, None, one, None) for one in (options.config, None))
+        if not chosen.train.steps or replace(chosen, train=replace(chosen.train, steps=usual.train.steps)) != usual:
+            raise ConfigError(
+                options.config, "expected train.steps and nothing else, which alone two-moons heeds, got other choices."
+            )
+        steps = chosen.train.steps
     for seed in options.seeds:
-        yield _measured(steps or STEPS, seed, teller, is_shown=seed == options.seeds[0])
+        yield replace(_measured(steps, seed, teller, is_shown=seed == options.seeds[0]), told=options.told)
 
 
 def _measured(steps: int, seed: int, teller: Teller, is_shown: bool) -> Result:
@@ -83,7 +92,8 @@ def figure(results: Sequence[Result], path: Path) -> bool:
     shown = [one for one in latest(results) if one.details]
     if not shown:
         return False
-    result, details = shown[0], shown[0].details
+    result = min(shown, key=lambda one: one.told)  # the usual steps, where these were taken
+    details = result.details
     data, models = list(zip(*details["data"], strict=True)), details["models"]
 
     def draw(picture: Any) -> None:

@@ -46,9 +46,15 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
     show_default=True,
     help="Of gsm: paper, names or random; of nuclear, curves and tabular: paper or random.",
 )
-@click.option("--validation", is_flag=True, help="Score on a tenth of what is trained on; leave test alone.")
+@click.option(
+    "--validation",
+    is_flag=True,
+    help="Score on a tenth of what is trained on (of tabular: on its validation part); leave test alone.",
+)
 @click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt.")
-@click.option("--not-ours", is_flag=True, help="Train nothing of ours: gsm, nuclear, kb-numeric; only --against.")
+@click.option(
+    "--not-ours", is_flag=True, help="Train nothing of ours, of gsm, nuclear, kb-numeric: only what --against names."
+)
 @click.option("--only", metavar="NAMES", default="", help="Some data sets or variants, of benches that have several.")
 @click.option(
     "--samples",
@@ -84,7 +90,7 @@ def bench(context: click.RichContext, /, name: str, **options: Any) -> None:
     two-moons   the paper's figure: what one Gaussian cannot draw
     render      docs/benchmarks.md from all that is stored
 
-    Prints a table, adds a line of JSON for each result to OUT/NAME.jsonl, and draws OUT/NAME.png. Choices are made
+    Prints a table, adds a line of JSON for each result to OUT/NAME.jsonl, and draws OUT/NAME*.png. Choices are made
     with --validation; test is for the figures that are told.
 
     \b
@@ -101,7 +107,7 @@ def bench(context: click.RichContext, /, name: str, **options: Any) -> None:
         from kbdisk.bench.pages import render
 
         found = render(out, Path(options["page"]))
-        click.echo(f"wrote {options['page']}: {', '.join(found) or 'no results'}", err=True)
+        click.echo(f"wrote {options['page']}: {', '.join(found)}", err=True)
         return
     from kbdisk.bench.base import data_folder
 

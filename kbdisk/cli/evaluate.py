@@ -46,7 +46,7 @@ CURVE_LIMIT, CURVE_TEXTS = 200, 50
     "--limit",
     metavar="N",
     type=click.IntRange(min=1),
-    help=f"Values of each property that are asked for, at most.  [default: {LIMIT}; {CURVE_LIMIT} in a curve]",
+    help=f"Values of each property that are asked for, at most.  [default: {LIMIT}, {TEXTS} of a text; {CURVE_LIMIT}, {CURVE_TEXTS} in a curve]",
 )
 @click.option("--whole", is_flag=True, help="Hide all parts of a date, a quantity or a list at once, not one by one.")
 @click.option(
@@ -75,8 +75,9 @@ def evaluate(
     nats, -log p of a value.
 
     --against has baselines learn from the entities of SOURCE that MODEL was trained on, and asks them the same: gbdt is
-    CatBoost, a model for each property from all others, its numbers learnt for RMSE (gbdt-median: for MAE, too; in
-    gbdt-filled constants stand where something is missing; gbdt-grid searches for settings, which takes ten times as long).
+    CatBoost, a model for each property from all others but texts, which trees cannot read, its numbers learnt for RMSE
+    (gbdt-median: for MAE, too; in gbdt-filled constants stand where something is missing; gbdt-grid searches for settings,
+    which takes ten times as long).
 
     \b
     kbdisk evaluate phones.kbdisk phones.jsonl
@@ -184,7 +185,7 @@ class Asked:
             only=tuple(map(_path, self.options["only"])),
             classes=self.options["classes"],
             limit=self.options["limit"] or limit,
-            texts=texts,
+            texts=self.options["limit"] or texts,
             whole=self.options["whole"],
             seed=self.options["seed"],
         )

@@ -103,12 +103,24 @@ def test_an_ablation_never_looks_at_test(bench):
 @pytest.mark.slow
 def test_two_moons_stores_what_its_picture_needs(run, tmp_path, monkeypatch):
     monkeypatch.setattr(two_moons, "POINTS", 200)
-    (tmp_path / "run.toml").write_text(RUN)
+    (tmp_path / "run.toml").write_text("[train]\nsteps = 3\n")
     told = ("--out", tmp_path, "--config", tmp_path / "run.toml", "--seeds", 1)
     status, out, err = run("bench", "two-moons", *told)
     assert status == 0, err
+    assert "ours + run.toml" in out
     assert "256 Gaussians" in out
     assert (tmp_path / "two-moons.png").exists()
+
+
+def test_two_moons_refuses_choices_that_it_does_not_heed(run, tmp_path):
+    (tmp_path / "run.toml").write_text(RUN)
+    status, _, err = run("bench", "two-moons", "--out", tmp_path, "--config", tmp_path / "run.toml")
+    assert status == 2
+    assert "run.toml: expected train.steps and nothing else" in err
+
+
+def test_every_variant_can_be_named_on_the_command_line():
+    assert not [one for one in VARIANTS if "," in one]
 
 
 @pytest.mark.parametrize("variant", [one for one in VARIANTS if one != SAME])

@@ -115,6 +115,17 @@ def test_no_phone_is_on_both_sides_and_validation_is_of_train_alone(split, valid
 
 
 @pytest.mark.shared
+@pytest.mark.parametrize("split", nuclear.SPLITS)
+def test_no_nucleus_is_on_both_sides_and_validation_is_of_train_alone(split, data):
+    _, entities = nuclear.read(data)
+    test, sides = (nuclear.split(entities, Options(data, split=split, validation=one), 1) for one in (False, True))
+    assert sorted([*sides.train, *sides.scored]) == sorted(test.train)
+    assert not {*sides.scored} & {*test.scored}
+    assert 0.07 < len(sides.scored) / len(test.train) < 0.13
+    assert 0.15 < len(test.scored) / len(entities) < 0.25
+
+
+@pytest.mark.shared
 def test_by_names_no_phone_has_its_like_on_the_other_side(data):
     _, entities = gsm.read(data)
     sides = gsm.split(entities, Options(data, split="names"), 0)

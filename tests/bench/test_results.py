@@ -9,8 +9,8 @@ import pytest
 from kbdisk.bench.base import Table
 from kbdisk.bench.pages import BEGIN, END, markdown, render
 from kbdisk.bench.results import Figure, Result, Row, append, figures, latest, read, stamped
-from kbdisk.bench.splits import SHARE, drawn, grouped, sided
-from kbdisk.bench.tables import Measure, as_told, compared, decimals
+from kbdisk.bench.splits import SHARE, drawn, grouped, published, sided
+from kbdisk.bench.tables import Measure, as_told, compared, decimals, made
 from kbdisk.errors import ConfigError, LoadError
 
 
@@ -32,6 +32,9 @@ def test_a_result_is_read_as_it_was_stored(tmp_path):
 
 def test_a_line_that_is_no_result_is_said_to_be_none(tmp_path):
     (tmp_path / "gsm.jsonl").write_text('{"bench": "gsm", "years": 3}\n')
+    with pytest.raises(LoadError, match=r"gsm\.jsonl:1: expected a result"):
+        read(tmp_path / "gsm.jsonl")
+    (tmp_path / "gsm.jsonl").write_bytes(b'{"bench": "\xff"}\n')
     with pytest.raises(LoadError, match=r"gsm\.jsonl:1: expected a result"):
         read(tmp_path / "gsm.jsonl")
 
@@ -67,6 +70,16 @@ def test_a_bar_counts_with_the_digits_that_it_is_told_with():
     measure = Measure("Nuclei", names, {}, as_told(names, ".008 1.40 .0110"))
     table = compared(measure, [result(0, stability=0.00806, depth=1.404, radius=0.01106)])
     assert "ours, default: at or below the bar in 2 of 3 (not radius)." in table.notes
+    assert [row[-1] for row in table.rows] == ["0.008", "1.40", "0.0110"]
+
+
+def test_of_several_commits_it_is_told_which_seeds_are_by_which():
+    def by(seed, commit, day):
+        return replace(result(seed, a=1.0), facts={"date": f"2026-11-{day}T10:00:00", "commit": commit})
+
+    assert made([by(1, "b", 23), by(0, "b", 23)]) == "2026-11-23, b"
+    told = made([by(2, "a", 22), by(1, "b", 23), by(0, "b", 23)])
+    assert told == "2026-11-22, 2026-11-23, b (seed 0, 1), a (seed 2)"
 
 
 def test_a_row_has_the_digits_that_its_smallest_figure_needs():
@@ -82,12 +95,19 @@ def test_a_page_keeps_what_is_written_by_hand(tmp_path):
     text = page.read_text()
     assert text.startswith(f"# By hand\n\n{BEGIN}\n")
     assert text.endswith(f"{END}\n\n## Also by hand\n")
-    assert "old" not in text
+    assert "\nold\n" not in text
     assert "| weight | 18.2 |" in text
     assert "![gsm](../r/gsm.png)" in text
     assert (tmp_path / "r" / "gsm.png").read_bytes().startswith(b"\x89PNG")
     render(tmp_path / "r", page)
     assert page.read_text() == text
+
+
+def test_a_page_is_left_alone_where_nothing_is_stored(tmp_path):
+    (tmp_path / "page.md").write_text(f"{BEGIN}\nold\n{END}\n")
+    with pytest.raises(ConfigError, match=r"--out: expected results in .*nowhere, got none"):
+        render(tmp_path / "nowhere", tmp_path / "page.md")
+    assert "old" in (tmp_path / "page.md").read_text()
 
 
 def test_a_page_without_a_place_for_tables_is_left_alone(tmp_path):
@@ -102,6 +122,20 @@ def test_a_bar_in_a_cell_does_not_end_it():
 
 
 # ---------------------------------------------------------------- splits
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"train": [0, 1], "val": [4]}', "expected numbers of the 4 rows, got 4: it is of other data."),
+        ('{"train": [0, 1]}', "expected the rows of train and val, got something else: KeyError"),
+        ("version https://git-lfs.github.com/spec/v1", "expected the rows of train and val"),
+    ],
+)
+def test_a_published_split_of_other_data_is_refused(text, complaint, tmp_path):
+    (tmp_path / "split.json").write_text(text)
+    with pytest.raises(LoadError, match=complaint):
+        published(tmp_path, "split.json", "somebody", 4)
 
 
 def test_a_draw_takes_about_its_share_and_is_the_same_again():

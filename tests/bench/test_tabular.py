@@ -10,11 +10,11 @@ import pytest
 from sklearn.metrics import f1_score, r2_score
 
 from kbdisk.bench import tabular
-from kbdisk.bench.arrays import read_set, sets, snapped
+from kbdisk.bench.arrays import chosen, read_set, sets, snapped
 from kbdisk.bench.base import PAPERS, RANDOM, Options, Teller
 from kbdisk.bench.judge import macro_f1, parameters, r2, scores
 from kbdisk.bench.results import Result, Row
-from kbdisk.bench.synthetic import PUBLISHED, by_column, table_of
+from kbdisk.bench.synthetic import PUBLISHED, by_column, how, table_of
 from kbdisk.cli.bench import bench
 from kbdisk.errors import ConfigError, LoadError
 
@@ -62,8 +62,19 @@ def folder(tmp_path_factory):
 
 def test_only_sets_that_are_whole_can_be_asked_for(folder):
     assert sets(folder) == ["dear", "price", "sort"]
+    assert chosen(folder, ()) == ["dear", "price", "sort"]
+    assert chosen(folder, ("sort", "dear")) == ["sort", "dear"]
     with pytest.raises(ConfigError, match=r"--only: no whole tabular set 'torn'\. There are dear, price, sort\."):
-        read_set(folder, "torn")
+        chosen(folder, ("dear", "torn"))
+
+
+def test_a_folder_without_sets_and_a_file_that_is_no_arrays_are_said(tmp_path):
+    with pytest.raises(LoadError, match="tabular: expected the arrays of a set, got none"):
+        chosen(tmp_path, ())
+    (tmp_path / "tabular").mkdir()
+    (tmp_path / "tabular" / "far.npz").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(LoadError, match=r"far\.npz: expected arrays of numpy, got none: "):
+        chosen(tmp_path, ())
 
 
 @pytest.mark.parametrize("name", ["price", "dear", "sort"])
@@ -273,10 +284,19 @@ def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
     ]
     assert table.notes[0] == "ours, default: at or above the best in 0 of 2; further below: abalone, house."
     assert table.notes[1] == "real: at most 0.0002 from what is published."
-    assert table.notes[2].startswith(
-        "ours, default: 1 to 2 models of each set, 10.0 minutes of training at most; 5,000 rows drawn at 812 a second; "
-        "2 to 4 "
-    )
+    assert table.notes[2] == "± is the standard deviation over all judges of all drawn sets; more is better."
+
+
+def test_how_each_set_was_drawn_and_judged_is_told():
+    stamps = {"date": "2026-11-23T10:00:00", "commit": "abc"}
+    table = how([replace(RESULTS[1], facts=stamps), *RESULTS[2:], RESULTS[0]], PAPERS, "test")
+    assert table.title == "Synthetic tables: how"
+    assert [row[:-1] for row in table.rows] == [
+        ["abalone", "ours, default", "2", "2", "5,000", "812", "2", "1.5"],
+        ["abalone", "real", "", "", "", "", "2", ""],
+        ["house", "ours, default", "1", "1", "5,000", "812", "2", "10.0"],
+    ]
+    assert table.rows[0][-1] == "2026-11-23, abc (seed 0), unknown (seed 1)"
 
 
 def test_of_random_splits_ours_stands_beside_the_real_rows_of_the_same():
@@ -290,7 +310,7 @@ def test_of_random_splits_ours_stands_beside_the_real_rows_of_the_same():
             ("ours", "house", 0.6),
         )
     ]
-    (table,) = tabular.tables(told)
+    table, _ = tabular.tables(told)
     assert table.title == "Synthetic tables, fresh random splits"
     assert table.header == ["set", "ours", "real"]
     assert table.rows == [["abalone", "0.560 ± 0.000", "0.550 ± 0.000"], ["house", "0.600 ± 0.000", "0.700 ± 0.000"]]
@@ -299,9 +319,10 @@ def test_of_random_splits_ours_stands_beside_the_real_rows_of_the_same():
 
 def test_what_was_scored_on_validation_stands_beside_nothing_published():
     found = tabular.tables([*RESULTS, result("ours", "house", [[0.6]], part="validation", preset="fast")])
-    assert [table.title for table in found] == ["Synthetic tables", "Synthetic tables, validation"]
-    assert found[1].header == ["set", "ours, fast"]
-    assert found[1].rows == [["house", "0.600"]]
+    names = "Synthetic tables", "Synthetic tables, validation"
+    assert [table.title for table in found] == [one for name in names for one in (name, f"{name}: how")]
+    assert found[2].header == ["set", "ours, fast"]
+    assert found[2].rows == [["house", "0.600"]]
 
 
 def test_the_latest_result_of_a_seed_counts():
@@ -347,6 +368,13 @@ def test_the_command_line_says_how_many_sets_are_drawn_and_of_how_many_rows(fold
     assert status == 0, err
     assert (ours["details"]["samples"], len(ours["details"]["scores"]), ours["rows"][0]["n"]) == (40, 3, 3)
     assert "40 rows drawn at" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("wrong", [("--budget", "long"), ("--device", "tpu"), ("--only", "dear,prize")])
+def test_what_cannot_be_is_said_before_anything_is_judged(wrong, folder, tmp_path, run):
+    status, _, err = run("bench", "tabular", *wrong, "--data", folder, "--out", tmp_path)
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_set_that_is_not_there_is_one_line(folder, run):
