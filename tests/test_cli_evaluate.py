@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import re
 from pathlib import Path
 
@@ -180,6 +181,13 @@ def test_skipped_lines_are_a_finding(run, tiny_folder, tmp_path):
     status, out, _ = run("evaluate", tiny_folder, tmp_path / "new.jsonl", "--skip-errors")
     assert status == 1
     assert "1 entity asked about" in out
+
+
+def test_a_limit_that_is_told_holds_for_texts_too(run, tiny_folder, monkeypatch):
+    monkeypatch.setattr(sys.modules["kbdisk.cli.evaluate"], "TEXTS", 3)
+    for told, wanted in ((), 3), (("--limit", 5), 5):
+        _, out, _ = run("evaluate", tiny_folder, PHONES, "--only", "name", "--json", *told)
+        assert [row["n"] for row in json.loads(out)["rows"]] == [wanted]
 
 
 def test_the_limits_in_the_help_are_those_of_the_library():
