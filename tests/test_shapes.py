@@ -102,7 +102,7 @@ def placed(kind, siblings, value, given=..., **told):
         (Day(), ["1999-02-03"], Date(2011, 3, 4), "2011-03-04"),
         (Day(), ["1999-02-03"], Date(2011, 3), "2011-03"),
         (Day(), ["1999-02-03"], Date(-43, 3, 15), "-0043-03-15"),
-        (Day(), ["1999-02-03T12:00:00Z"], Date(2011, 3, 4), "2011-03-04"),
+        (Day(), ["1999-02-03T12:00:00Z"], Date(2011, 3, 4), "2011-03-04T12:00:00Z"),
         (Day(), ["1999-02-03", "1943-00-00"], Date(2011), "2011-00-00"),
         (Day(), ["1999-02-03", "1943-00-00"], Date(2011, 3), "2011-03-00"),
         (Day(), ["1999-02-03", "1998-01-01", "1943", "1944"], Date(2011), "2011"),
@@ -298,6 +298,28 @@ def test_a_value_that_has_no_part_to_stand_in_says_so():
         shapes.place(Entity("e"), ("weight",), 5)
 
 
+@pytest.mark.parametrize(
+    ("siblings", "written"),
+    [
+        (["2020-01-05 00:00:00", "2021-11-30 00:00:00"], "1990-05-03 00:00:00"),
+        (["2020-01-05T00:00:00Z", "2021-11-30T00:00:00Z", "2021-12-01T07:30:00Z"], "1990-05-03T00:00:00Z"),
+        (["2020-01-05", "2021-11-30", "2021-12-01 07:30"], "1990-05-03"),
+        (["2020-01-05 04:51:00", "2021-11-30 17:20:00", "2021-12-01"], "1990-05-03"),
+    ],
+)
+def test_a_date_has_the_time_of_day_that_most_have(siblings, written):
+    assert shapes_of(Day(), siblings).place(Entity("e"), P, Date(1990, 5, 3)) == {P: written}
+
+
+def test_no_time_of_day_is_made_up():
+    shapes = shapes_of(Day(), ["2020-01-05 04:51:00", "2021-11-30 17:20:00"])
+    with pytest.raises(ValueError, match="the others have a time of day each, such as 1912-11-28 04:51:00"):
+        shapes.place(Entity("e"), P, Date(1990, 5, 3))
+    shapes = shapes_of(Day(), ["2020-01-05 00:00:00", "2021-11-30 00:00:00"])
+    with pytest.raises(ValueError, match="the others are whole dates, such as 1912-11-28 00:00:00"):
+        shapes.place(Entity("e"), P, Date(1990, 5))
+
+
 # ---------------------------------------------------------------- what is taken away and put again is what it was
 
 
@@ -346,6 +368,8 @@ FORMS = {
     "years in parts": (st.just(Day()), st.integers(-500, 3000).map(lambda year: {"year": year})),
     "years": (st.just(Day()), st.integers(-500, 3000)),
     "ISO dates": spelt_dates("iso", "{y:04}-{m:02}-{d:02}"),
+    "ISO dates at midnight": spelt_dates("iso", "{y:04}-{m:02}-{d:02}T00:00:00Z"),
+    "ISO dates at noon": spelt_dates("iso", "{y:04}-{m:02}-{d:02} 12:00"),
     "ISO months": spelt_dates("iso", "{y:04}-{m:02}"),
     "ISO years with zeros": spelt_dates("iso", "{y:04}-00-00"),
     "dates day first": spelt_dates("dmy", "{d:02}/{m:02}/{y:04}"),

@@ -1,10 +1,12 @@
 """Dates: parts, years, ISO strings, or strings in the schema's order with the separators and zeros of the others.
 
-A layout is the text of a date with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00.
+A layout is the text of a date with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00, Y-M-DT00:00:00Z. Where
+most have the same time of day a new one has it, too; where each has its own, a date without one is none of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +19,7 @@ from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 
 YEAR, ISO = Form("year"), Form("iso")
+TIMED = "timed"  # a string with a time of day
 UNKNOWN = "00"  # a part of a string that is not known
 
 
@@ -46,7 +49,7 @@ def see(kind: DateKind, raw: Any, habit: Habit) -> None:
 def _form_of(kind: DateKind, text: str, habit: Habit) -> Form:
     pattern = dates.ISO if kind.order == "iso" else SPLIT
     found = pattern.fullmatch(text)
-    if found is None or (kind.order == "iso" and (found["time"] or not text[0].isdigit())):
+    if found is None or (kind.order == "iso" and not text[0].isdigit()):
         return ISO
     letters = "YMD" if kind.order == "iso" else kind.order.upper()
     layout, last = "", 0
@@ -58,17 +61,30 @@ def _form_of(kind: DateKind, text: str, habit: Habit) -> Form:
         last = found.end(number)
         if letter != "Y" and told != UNKNOWN:
             habit.padded += (told[0] == "0") - (len(told) == 1)
-    return Form("text", layout.strip())
+    time = found["time"] if kind.order == "iso" else None
+    return Form(TIMED, layout + time) if time else Form("text", layout.strip())
 
 
 def ways(kind: DateKind, value: Date, habit: Habit) -> Iterator[Form]:
     """As dates of the same parts are; where all are strings, a part that is not known is 00 or left out as it is elsewhere."""
-    yield from habit.ways(group_of(value))
+    timed = Counter({form: count for (form, _), count in habit.forms.items() if form.name == TIMED})
+    is_usual = 2 * timed.total() > sum(habit.forms.values())
+    if is_usual:
+        yield _usual(timed)
+    yield from (form for form in habit.ways(group_of(value)) if form.name != TIMED)
+    if timed and not is_usual:
+        yield _usual(timed)
     texts = [form.detail for form, _ in habit.forms if form.name == "text"]
     if any(UNKNOWN in layout for layout in texts):
         yield Form("text", "Y-M-00" if value.month else "Y-00-00")
     if kind.order == "iso" and (texts or any(form == ISO for form, _ in habit.forms)):
         yield ISO
+
+
+def _usual(timed: Counter[Form]) -> Form:
+    """With the time of day that most have; a form that nothing can be written in where there is none such."""
+    ((form, count),) = timed.most_common(1)
+    return form if 2 * count > timed.total() else Form("clock", form.detail)
 
 
 def write(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
@@ -84,6 +100,8 @@ def write(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
             return habit.numbers.typed(value.year)
         case "iso":
             return dates.write_iso(value)
+        case "clock":
+            raise ValueError(f"the others have a time of day each, such as {_example(form.detail)}")
     texts = {"Y": _year(value.year), "M": _two(value.month, habit), "D": _two(value.day, habit)}
     written = [texts.get(letter, letter) for letter in form.detail]
     if None in written:

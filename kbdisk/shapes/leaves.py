@@ -15,11 +15,13 @@ from kbdisk.entity import Text as TextValue
 from kbdisk.schemas.composites import Kind, Parts
 from kbdisk.schemas.composites.base import apply_kind, split_kind
 from kbdisk.schemas.composites.coordinate import Coordinate
-from kbdisk.schemas.composites.date import CARRIED, Date
+from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Text
 from kbdisk.shapes import amounts, dates, scalars
 from kbdisk.shapes.habit import TYPED, Form, Habit
+
+UNSAID = (("precision",), ("time",))  # of a date, that others have and a new one may be written with
 
 
 class Row(NamedTuple):
@@ -86,11 +88,11 @@ def fill(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any]:
 
 
 def says(kind: Kind, raw: Any, value: Any) -> bool:
-    """Whether what is written is read as the value. A date may be told to be no more precise than it is."""
+    """Whether what is written is read as the value. A date may be told to be no more precise than it is, and have a usual time."""
     read, wanted = split_kind(kind, apply_kind(kind, raw)), split_kind(kind, value)
     near = amounts.NEAR if amounts.loose(kind) else 0.0
     same = all(path in read and is_same(leaf, read[path], near) for path, leaf in wanted.items())
-    return same and all(path in wanted or path == (CARRIED[0],) for path in read)
+    return same and all(path in wanted or path in UNSAID for path in read)
 
 
 def is_same(one: Any, other: Any, near: float = 0.0) -> bool:
