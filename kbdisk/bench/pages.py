@@ -59,6 +59,6 @@ def markdown(table: Table) -> Iterator[str]:
     for row in (table.header, ["---"] * len(table.header), *table.rows):
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
     yield ""
-    for note in table.notes:
-        yield f"- {note}"
-    yield ""
+    if table.notes:
+        yield from (f"- {note}" for note in table.notes)
+        yield ""
