@@ -107,7 +107,7 @@ def bench(context: click.RichContext, /, name: str, **options: Any) -> None:
         from kbdisk.bench.pages import render
 
         found = render(out, Path(options["page"]))
-        click.echo(f"wrote {options['page']}: {', '.join(found)}", err=True)
+        _teller(options["quiet"], verbose=False).say(f"wrote {options['page']}: {', '.join(found)}")
         return
     from kbdisk.bench.base import data_folder
 
