@@ -18,13 +18,14 @@ from torch import Tensor
 
 from kbdisk.leaves.number.blended import TINY, Blended
 from kbdisk.leaves.number.curve import Curve
+from kbdisk.leaves.number.expectation import mean
 from kbdisk.leaves.number.likeliest import likeliest
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.point import Points
+from kbdisk.leaves.number.quantile import quantiles, up_to
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.whole import Whole
 
-HALVINGS = 56  # of a quantile's bracket
 NODES = 64  # values that stand for a belief when its entropy is estimated
 CELLS = 2**12  # rows x nodes at once: what fits the cache is fastest
 NEAR = (0.05, 0.2)  # in code: how far values are from those of others that they are like
@@ -63,20 +64,18 @@ class NumberBelief(Whole):
         return self._each(values, self._cdf)
 
     def _cdf(self, values: Tensor) -> Tensor:
-        masses = self._curve_mass() * self.curve.cdf(self.tables(self.slot, values)) + self._atoms_up_to(values)
+        masses = self.curve_mass() * self.curve.cdf(self.tables(self.slot, values)) + self._atoms_up_to(values)
         masses = masses.masked_fill(values < self.tables.low[self.slot, None], 0)
         return masses.masked_fill(values >= self.tables.high[self.slot, None], 1)
 
-    def _curve_mass(self) -> Tensor:
+    def curve_mass(self) -> Tensor:
+        """(n, 1) float64, what is no atom's."""
         return self.shares[:, :1].double().exp()
 
     def _atoms_up_to(self, values: Tensor) -> Tensor:
         """(n, m) the mass of the atoms that are no greater."""
-        return self._sum_atoms(self.tables.atoms[self.slot], values)
-
-    def _sum_atoms(self, atoms: Tensor, values: Tensor) -> Tensor:
-        masses = torch.nn.functional.pad(self.shares[:, 1:].double().exp().cumsum(1), (1, 0))  # (n, 1 + A)
-        return masses.gather(1, torch.searchsorted(atoms, values.contiguous(), right=True))
+        atoms, masses = self.atoms
+        return up_to(atoms, masses, values)
 
     def density(self, values: Tensor) -> Tensor:
         """Of the curve alone, per unit, at numbers (n,) or (n, m) within the bounds; atoms have `atoms`."""
@@ -84,7 +83,7 @@ class NumberBelief(Whole):
 
     def _density(self, values: Tensor) -> Tensor:
         slope = self.tables.derivative(self.slot, values)
-        density = self._curve_mass() * self.curve.density(self.tables(self.slot, values)) * slope
+        density = self.curve_mass() * self.curve.density(self.tables(self.slot, values)) * slope
         return density.where(self.tables.bounded(self.slot, values) == values, 0)
 
     @property
@@ -93,21 +92,8 @@ class NumberBelief(Whole):
         return self.tables.atoms[self.slot], self.shares[:, 1:].double().exp()
 
     def mean(self) -> Tensor:
-        """(n,) in original units, exact: the map's pieces are straight, so the integral of the cdf is all it takes."""
-        tables, slot = self.tables, self.slot
-        ends = torch.stack([tables.low[slot], tables.high[slot]], dim=1)  # (n, 2)
-        low, high = tables(slot, ends)[:, :, None].unbind(1)  # (n, 1)
-        knots = torch.minimum(torch.maximum(tables.z[slot], low), high)  # (n, P)
-        least, most = self.curve.span()
-        outer = [torch.maximum(low, torch.minimum(least[:, None], knots[:, :1])), knots]
-        areas = self.curve.shortfall(torch.cat(outer, dim=1)).diff(dim=1)  # (n, P): below each knot since the last
-        steep = 1 / tables.slope[slot]  # (n, P + 1) dx / dz
-        top = self._excess(knots[:, -1:]) - self._excess(
-            torch.minimum(high, torch.maximum(most[:, None], knots[:, -1:]))
-        )
-        mean = tables.inverse(slot, knots[:, -1:]) + steep[:, -1:] * top - (steep[:, :-1] * areas).sum(1, keepdim=True)
-        atoms = (self.tables.repeated(self.slot) * self.atoms[1]).sum(1, keepdim=True)
-        return tables.bounded(slot, self._curve_mass() * mean + atoms).squeeze(1)
+        """(n,) in original units."""
+        return mean(self)
 
     def expected(self) -> Tensor:
         """(n,) what has the least squared error: half-way between the belief's mean and what was learnt as such."""
@@ -118,10 +104,6 @@ class NumberBelief(Whole):
         points = self.tables.bounded(self.slot, self.points.numbers()[:, None])[:, 0]
         return (self.mean() + points) / 2
 
-    def _excess(self, z: Tensor) -> Tensor:
-        """E[max(Z - z, 0)] (n, 1)."""
-        return (self.curve.shortfall(z) - z + self.curve.mean_code()[:, None]).clamp(min=0)
-
     def median(self) -> Tensor:
         """(n,)."""
         return self.quantile(0.5)
@@ -129,36 +111,8 @@ class NumberBelief(Whole):
     def quantile(self, level: float | Tensor) -> Tensor:
         """The number (n,) up to which there is so much of the mass; (n, m) for m levels."""
         levels = torch.as_tensor(level, dtype=torch.float64, device=self.slot.device)
-        values: Tensor = self._quantile(levels.reshape(1, -1).expand(len(self.slot), -1))
+        values = quantiles(self, levels.reshape(1, -1).expand(len(self.slot), -1))
         return values.squeeze(1) if levels.ndim == 0 else values
-
-    @torch.no_grad()
-    def _quantile(self, levels: Tensor) -> Tensor:
-        """Bisection between codes, (n, m); an atom over which the mass jumps past the level is met exactly."""
-        values, _ = self.atoms
-        places = self._places(values)  # (n, A)
-        low, high = (end[:, None].expand(levels.shape) for end in self._span(places))
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            less = self._curve_mass() * self.curve.cdf(middle) + self._sum_atoms(places, middle) < levels
-            low, high = torch.where(less, middle, low), torch.where(less, high, middle)
-        found = self.tables.inverse(self.slot, high)
-        if values.shape[1] == 0:
-            return found
-        jump = torch.searchsorted(places, low.contiguous(), right=True).clamp(max=values.shape[1] - 1)
-        place = places.gather(1, jump)
-        return torch.where((low < place) & (place <= high), values.gather(1, jump), found)
-
-    def _places(self, atoms: Tensor) -> Tensor:
-        """The codes of atoms (n, A), infinite where there are none."""
-        places: Tensor = self.tables(self.slot, atoms.where(atoms.isfinite(), 0))
-        return places.where(atoms.isfinite(), torch.inf)
-
-    def _span(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        low, high = self.curve.span()
-        finite = places.where(places.isfinite(), low[:, None])
-        both = torch.cat([low[:, None], high[:, None], finite], dim=1)
-        return both.amin(1) - 1, both.amax(1) + 1
 
     def interval(self, level: float) -> tuple[Tensor, Tensor]:
         """The numbers (n,) between which there is so much of the mass, and as much below as above."""
@@ -168,7 +122,7 @@ class NumberBelief(Whole):
     def mass(self, values: Tensor) -> Tensor:
         """Of the steps around numbers (n, m) on the grid."""
         below, above = self.tables.edges(self.slot, values)
-        mass = self._curve_mass() * (self.curve.cdf(above) - self.curve.cdf(below))
+        mass = self.curve_mass() * (self.curve.cdf(above) - self.curve.cdf(below))
         _, masses = self.atoms
         if masses.shape[1] == 0:
             return mass
@@ -209,7 +163,7 @@ class NumberBelief(Whole):
         below, above = tables.edges(slot, atoms)
         below = below.masked_fill(atoms <= tables.least[slot, None], -torch.inf)
         above = above.masked_fill(atoms >= tables.most[slot, None], torch.inf)
-        curve = self._curve_mass() * (self.curve.cdf(above) - self.curve.cdf(below))
+        curve = self.curve_mass() * (self.curve.cdf(above) - self.curve.cdf(below))
         return (curve + self.atoms[1]).where(self.atoms[0].isfinite(), 0)
 
     def values(self, codes: Tensor) -> Tensor:
@@ -227,7 +181,7 @@ class NumberBelief(Whole):
         even = even.expand(len(self.slot), -1)
         curve = self.tables.snapped(self.slot, self.tables.inverse(self.slot, self.curve.nodes(even)))
         values = torch.cat([curve, self.tables.repeated(self.slot)], dim=1)  # (n, nodes + A)
-        weights = torch.cat([self._curve_mass().expand(-1, NODES) / NODES, self.atoms[1]], dim=1).float()
+        weights = torch.cat([self.curve_mass().expand(-1, NODES) / NODES, self.atoms[1]], dim=1).float()
         repeated = torch.arange(len(self.slot), device=values.device).repeat_interleave(values.shape[1])
         codes = self.tables.codes(self.slot, values).flatten(0, 1)  # (n (nodes + A), 4)
         return -(weights * self.pick(repeated).log_prob(codes).reshape(values.shape)).sum(1)
