@@ -83,7 +83,8 @@ class ArrowKB(KB):
         if id is None:
             self.skip(LoadError(self.name, f"expected an id in row {position}, got none. Fill it in."))
             return None
-        return Entity(str(id), layout.tree(values), classes, layout.label_of(values), position=position, source=self)
+        tree, label, nameless = layout.tree(values), layout.label_of(values), layout.id is None
+        return Entity(str(id), tree, classes, label, position=position, source=self, nameless=nameless)
 
     def _reader(self, column: int, path: tuple[str | int, ...]) -> Callable[[pyarrow.Array], list[Any]]:
         kind = self.schema.field(column).type

@@ -62,8 +62,9 @@ class FrameKB(KB):
                 if id is None:
                     self.skip(LoadError(f"{self.name}[{position}]", "expected an id, got none. Fill it in."))
                 elif not wanted or not wanted.isdisjoint(classes):
-                    label = self.layout.label_of(values)
-                    yield Entity(id, self.layout.tree(values), classes, label, position=position, source=self)
+                    tree, label = self.layout.tree(values), self.layout.label_of(values)
+                    nameless = self.index is None and self.layout.id is None
+                    yield Entity(id, tree, classes, label, position=position, source=self, nameless=nameless)
 
     def _id(self, position: int, values: Sequence[Any]) -> str | None:
         if self.index is not None:

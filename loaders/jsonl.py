@@ -60,7 +60,19 @@ class Lines(Records):
                 naming.settle(trees[0])
             ids = naming.ids(trees, first) if trees and naming.settled else None
             if trees and ids:
-                yield map(Entity, ids, trees, repeat(()), labels(trees), repeat(""), count(first), repeat(self))
+                places, nameless = count(first), repeat(naming.key is None)
+                yield map(
+                    Entity,
+                    ids,
+                    trees,
+                    repeat(()),
+                    labels(trees),
+                    repeat(""),
+                    places,
+                    repeat(self),
+                    repeat(None),
+                    nameless,
+                )
             else:
                 yield self._one_by_one(lines, first, naming)
         if not naming.settled and not self.skipped:

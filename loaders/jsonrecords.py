@@ -72,7 +72,8 @@ class Records(KB):
         classes = classes_of(tree)
         if self.options.classes and not set(classes) & set(self.options.classes):
             return None
-        return Entity(str(position) if id is None else id, tree, classes, label_of(tree), "", position, self)
+        own, label = str(position) if id is None else id, label_of(tree)
+        return Entity(own, tree, classes, label, position=position, source=self, nameless=id is None)
 
     def error(self, fault: Fault, piece: Piece) -> LoadError:
         """What is wrong with a piece, and on which line."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from kbdisk.entity import Completion, Entity, Link, Path, walk
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
@@ -54,6 +54,7 @@ class Report:
 
     written: int = 0
     unwritable: list[Placeless] = field(default_factory=list)
+    spelt: dict[tuple[str, Path], Any] = field(default_factory=dict)  # what is read of values that had to be rounded
     before: str | None = None  # where the source is kept as it was, if it was changed in place
 
 

@@ -78,7 +78,8 @@ class ListKB(KB):
         id = naming.id_of(tree)
         if id is None and naming.key is not None:
             self.odd.note(UNNAMED, f"{self.name}[{position}]")
-        return Entity(id or str(position), tree, classes_of(tree), label_of(tree), position=position, source=self)
+        own, classes, label = id or str(position), classes_of(tree), label_of(tree)
+        return Entity(own, tree, classes, label, position=position, source=self, nameless=not id)
 
 
 class StreamKB(ArrowKB):

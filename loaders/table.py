@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from itertools import islice
 from typing import Any, BinaryIO
 
-from kbdisk.entity import Completion, Entity, Path, show
+from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.cells import Column
 from kbdisk.loaders.columns import Layout
@@ -73,7 +75,8 @@ class TableKB(KB):
             if wanted and wanted.isdisjoint(classes):
                 continue
             id = str(number) if layout.id is None else cells[layout.id]
-            yield Entity(id, layout.tree(values), classes, layout.label_of(values), position=number, source=self)
+            tree, label, nameless = layout.tree(values), layout.label_of(values), layout.id is None
+            yield Entity(id, tree, classes, label, position=number, source=self, nameless=nameless)
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         """The file as it is, with new values in the blank cells where they belong."""
@@ -137,11 +140,26 @@ class Splicer:
         new: dict[int, str] = {}
         for path, filled in completion.filled.items():
             try:
-                new |= self._places(path, filled.value, cells, new)
-                self.report.written += 1
+                places = self._places(path, filled.value, cells, new)
             except ValueError as reason:
                 self.report.unwritable.append((entity.id, path, str(reason)))
+                continue
+            new |= places
+            self.report.written += 1
+            if (read := self._rounded(filled.value, places)) is not None:
+                self.report.spelt[entity.id, path] = read
         return self._with(record, new)
+
+    def _rounded(self, value: Any, places: Mapping[int, str]) -> Any:
+        """A number, or a quantity, as it will be read where its column has fewer decimals; None where it is the same."""
+        amount = value.value if isinstance(value, Quantity) else value
+        if not _is_number(amount):
+            return None
+        read = [self.readers[i][cell] for i, cell in places.items() if self.columns[i].kind == "number"]
+        numbers = [one.value if isinstance(one, Quantity) else one for one in read]
+        if len(numbers) != 1 or not _is_number(numbers[0]) or numbers[0] == amount:
+            return None
+        return replace(value, value=numbers[0]) if isinstance(value, Quantity) else numbers[0]
 
     def _places(self, path: Path, value: Any, cells: list[str], taken: Mapping[int, str]) -> dict[int, str]:
         """The text of each cell that a value takes; ValueError where it has no place."""
@@ -223,3 +241,7 @@ def _cell(text: str, missing: frozenset[str] = MISSING, encoding: str = "utf-8")
 
 def _pass_over(error: LoadError) -> None:
     """Errors are counted when the rows are read."""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)

@@ -102,6 +102,27 @@ def test_sources_of_the_same_entities_add_to_each_other():
     assert reading.by_id["e25"].tree["a"] == -1
 
 
+@pytest.mark.parametrize("format", ["jsonl", "json", "csv", "parquet", "frame", "dicts"])
+def test_ids_that_are_numbers_are_ids_whatever_their_places(format, tmp_path):
+    several = [[{"id": i, "a": 1} for i in (1, 3, 2, 0)], [{"id": i, "b": 2} for i in (0, 1, 2, 3)]]
+    sources = []
+    for number, dicts in enumerate(several):
+        file = tmp_path / f"{number}.{format}"
+        if format == "jsonl":
+            file.write_text("".join(f"{json.dumps(one)}\n" for one in dicts))
+        elif format == "json":
+            file.write_text(json.dumps(dicts))
+        elif format == "csv":
+            pandas.DataFrame(dicts).to_csv(file, index=False)
+        elif format == "parquet":
+            pandas.DataFrame(dicts).to_parquet(file)
+        own = {"frame": pandas.DataFrame(dicts), "dicts": dicts}
+        sources.append(kbdisk.load(own.get(format, file)))
+    merged = Reading.of(sources).by_id
+    assert sorted(merged) == ["0", "1", "2", "3"]
+    assert all(one.tree["a"] == 1 and one.tree["b"] == 2 for one in merged.values())
+
+
 def test_entities_without_ids_are_not_mixed_up_over_sources(tmp_path):
     for name in ("one", "other"):
         (tmp_path / f"{name}.jsonl").write_text('{"a": 1}\n{"a": 2}\n')

@@ -305,6 +305,13 @@ def test_a_value_that_has_no_part_to_stand_in_says_so():
         (["2020-01-05T00:00:00Z", "2021-11-30T00:00:00Z", "2021-12-01T07:30:00Z"], "1990-05-03T00:00:00Z"),
         (["2020-01-05", "2021-11-30", "2021-12-01 07:30"], "1990-05-03"),
         (["2020-01-05 04:51:00", "2021-11-30 17:20:00", "2021-12-01"], "1990-05-03"),
+        ([f"2020-01-05 04:{n // 60:02}:{n % 60:02}" for n in range(300)] + ["2020-01-05"] * 1700, "1990-05-03"),
+        (["+2020-01-05T00:00:00Z", "+2021-11-30T00:00:00Z"], "+1990-05-03T00:00:00Z"),
+        (
+            [Date(2020, 1, 5, time="T00:00:00Z"), Date(2021, 1, 5, time="T00:00:00Z")],
+            Date(1990, 5, 3, time="T00:00:00Z"),
+        ),
+        ([Date(2020, 1, 5, time="T00:00:00Z"), Date(2021, 1, 5), Date(2022, 1, 5)], Date(1990, 5, 3)),
     ],
 )
 def test_a_date_has_the_time_of_day_that_most_have(siblings, written):
@@ -313,8 +320,13 @@ def test_a_date_has_the_time_of_day_that_most_have(siblings, written):
 
 def test_no_time_of_day_is_made_up():
     shapes = shapes_of(Day(), ["2020-01-05 04:51:00", "2021-11-30 17:20:00"])
-    with pytest.raises(ValueError, match="the others have a time of day each, such as 1912-11-28 04:51:00"):
+    with pytest.raises(ValueError, match="the others have a time of day each"):
         shapes.place(Entity("e"), P, Date(1990, 5, 3))
+    shapes = shapes_of(Day(), [Date(2020, 1, 5, time="T04:51:00"), Date(2020, 1, 5, time="T17:20:00")])
+    with pytest.raises(ValueError, match="the others have a time of day each"):
+        shapes.place(Entity("e"), P, Date(1990, 5, 3))
+    years = ["1901-01-05T00:00:00Z"] * 100 + ["1901-00-00T00:00:00Z"] * 30
+    assert shapes_of(Day(), years).place(Entity("e"), P, Date(1990)) == {P: "1990-00-00T00:00:00Z"}
     shapes = shapes_of(Day(), ["2020-01-05 00:00:00", "2021-11-30 00:00:00"])
     with pytest.raises(ValueError, match="the others are whole dates, such as 1912-11-28 00:00:00"):
         shapes.place(Entity("e"), P, Date(1990, 5))

@@ -98,7 +98,7 @@ def _merged(sources: Iterable[KB]) -> list[Entity]:
     for kb in sources:
         for entity in given(kb):
             one = entity
-            if entity.id == str(entity.position):  # it has no id of its own: another source has such a number, too
+            if entity.nameless:  # another source has such a place, too
                 one = replace(entity, id=f"{FilePath(kb.name).name}#{entity.id}")
             found[one.id] = _joined(found[one.id], one) if one.id in found else one
     return list(found.values())

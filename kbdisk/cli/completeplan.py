@@ -194,8 +194,7 @@ class Plan:
         writing = Writing.of(items, target, format=format, only_new=False, insert=options["insert"])
 
         def beside(report: Report, several: ExitStack) -> None:
-            refused = {(id, path) for id, path, _ in report.unwritable}
-            write_sidecar(self.sidecar, self.earlier, kept, refused, several)
+            write_sidecar(self.sidecar, self.earlier, kept, report, several)
 
         alone = self.dry or target == "-"
         return writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)
@@ -231,7 +230,6 @@ class Plan:
         from kbdisk.completion.earlier import BLOCKS
         from kbdisk.completion.provenance import read_rows, unwritten
 
-        refused = {(id, path) for id, path, _ in report.unwritable}
         lost = unwritten(completing.summary, kept, report.unwritable)
         options = self.options
         told = {
@@ -245,16 +243,16 @@ class Plan:
             "unwritable": placeless.as_data(lost),
         }
         if options["as_json"]:
-            values = list(read_rows(kept, refused)) if self.dry or options["verbose"] else None
+            values = list(read_rows(kept, report)) if self.dry or options["verbose"] else None
             with standard_output() as stream:
                 stream.write(as_json(told, completing.summary, values))
             return not lost
         if self.dry:
             with standard_output() as stream:
-                for text in listed(read_rows(kept, refused)):
+                for text in listed(read_rows(kept, report)):
                     stream.write(text.encode() + b"\n")
         elif options["verbose"]:
-            for text in listed(read_rows(kept, refused)):
+            for text in listed(read_rows(kept, report)):
                 click.echo(text, err=True)
         if not self.quiet:
             tell_made(self.made)

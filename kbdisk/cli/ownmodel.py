@@ -208,9 +208,7 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
         return None
     config = Files.of(folder).config
     source, facts = config.get("source", {}), config.get("facts", {})
-    same_source = source.get("entities") == len(reading.entities) and (
-        source.get("sha256") == reading.sha256 or source.get("given") == reading.given
-    )
+    same_source = source.get("entities") == len(reading.entities) and source.get("given") == reading.given
     if facts.get("maker") != MADE_HERE:
         if same_source and not wanted.explicit:
             return training.open(folder, wanted.device)

@@ -88,7 +88,8 @@ def _rows(file: FilePath) -> Rows:
 
 def _given(entity: Entity, rows: list[Row], *, cells: bool) -> Entity:
     """An entity without the values that stand in it as they were filled in."""
-    made = {path: value for row in rows for path, value in standing(entity.tree, row.path, row.value, cells).items()}
+    found = {path: value for row in rows for path, value in standing(entity.tree, row.path, row.value, cells).items()}
+    made = {path: one for path, one in found.items() if not any(path[:length] in found for length in range(len(path)))}
     if not made:
         return entity
     tree = with_values(entity.tree, {})

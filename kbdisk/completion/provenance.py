@@ -18,7 +18,7 @@ Of what an earlier completion filled in, and only a block of RDF told, a row has
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path as FilePath
 from typing import IO, Any
@@ -28,8 +28,8 @@ import torch
 
 from kbdisk.completion.placing import Told
 from kbdisk.completion.summary import Summary
-from kbdisk.entity import Completion, Path, show
-from kbdisk.loaders.kb import Placeless
+from kbdisk.entity import Completion, show
+from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
@@ -80,14 +80,16 @@ def line(row: Mapping[str, Any]) -> bytes:
     return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def read_rows(kept: IO[bytes], refused: Collection[tuple[str, Path]] = ()) -> Iterator[dict[str, Any]]:
-    """The rows that were kept, but for what the target refused."""
-    without = {(id, show(path)) for id, path in refused}
+def read_rows(kept: IO[bytes], report: Report | None = None) -> Iterator[dict[str, Any]]:
+    """The rows that were kept, as a target has them by its report: but for what it refused, and what it rounded is so."""
+    without = {(id, show(path)) for id, path, _ in report.unwritable} if report else set()
+    spelt = {(id, show(path)): value for (id, path), value in report.spelt.items()} if report else {}
     kept.seek(0)
     for one in kept:
         row = orjson.loads(one)
-        if (row["id"], row["path"]) not in without:
-            yield row
+        place = row["id"], row["path"]
+        if place not in without:
+            yield row | {"value": encode(spelt[place])} if place in spelt else row
 
 
 def unwritten(summary: Summary, kept: IO[bytes], refused: Sequence[Placeless]) -> list[Placeless]:
@@ -109,13 +111,13 @@ def write_sidecar(
     file: FilePath,
     earlier: Iterable[bytes],
     kept: IO[bytes],
-    refused: Collection[tuple[str, Path]],
+    report: Report,
     several: ExitStack,
 ) -> None:
-    """Write the lines of earlier completions, then the rows that were kept, but for what the target refused."""
+    """Write the lines of earlier completions, then the rows that were kept, as the target has them."""
     with writing(file, several=several) as stream:
         stream.writelines(earlier)
-        for row in read_rows(kept, refused):
+        for row in read_rows(kept, report):
             stream.write(line(row))
 
 

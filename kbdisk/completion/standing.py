@@ -63,7 +63,7 @@ def _is_cell(there: Any, value: Any) -> bool:
     if there is None:
         return False
     if all(isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in (there, value)):
-        return bool(there == value)
+        return bool(there == value if type(there) is type(value) else float(there) == float(value))
     try:
         return flat.text_of(there) == flat.text_of(value)
     except ValueError:

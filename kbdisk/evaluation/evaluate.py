@@ -61,7 +61,7 @@ class Sides:
                 strangers += 1
                 continue
             id = schema.id_of(one)
-            if not same and id == str(one.position):
+            if not same and one.nameless and id == one.id:
                 sides.new.append(one)
                 continue
             (sides.held_out if id in held_out else sides.trained_on if id in known else sides.new).append(one)

@@ -7,7 +7,8 @@ most have the same time of day a new one has it, too; where each has its own, a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kbdisk.entity import Date, Path
@@ -19,7 +20,8 @@ from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 
 YEAR, ISO = Form("year"), Form("iso")
-TIMED = "timed"  # a string with a time of day
+TIMED, CLOCK = "timed", "clock"  # a string with a time of day that is seen again; with one of too many
+TIMES = 20  # different times of day that are told apart
 UNKNOWN = "00"  # a part of a string that is not known
 
 
@@ -32,7 +34,7 @@ def see(kind: DateKind, raw: Any, habit: Habit) -> None:
     """A date that fits."""
     group = group_of(kind.apply(raw))
     if isinstance(raw, Date):
-        habit.saw(TYPED, group)
+        _saw(habit, Form(TYPED.name, raw.time), group)
     elif isinstance(raw, dict):
         for name in NUMBERS:
             if raw.get(name) is not None:
@@ -40,16 +42,29 @@ def see(kind: DateKind, raw: Any, habit: Habit) -> None:
         habit.saw_keys(tuple(key for key in raw if key in NUMBERS))
         habit.saw(Form("parts"), group)
     elif isinstance(raw, str):
-        habit.saw(_form_of(kind, raw, habit), group)
+        _saw(habit, _form_of(kind, raw, habit), group)
     else:
         habit.numbers.see(raw)
         habit.saw(YEAR, group)
 
 
+def _saw(habit: Habit, form: Form, group: str) -> None:
+    """Times of day that are all different are no forms each."""
+    if _is_timed(form) and (form, group) not in habit.forms:
+        others = sum(map(_is_timed, (one for one, of in habit.forms if of == group)))
+        form = Form(CLOCK, form.detail) if others >= TIMES else form
+        form = next((one for one, of in habit.forms if of == group and one.name == form.name == CLOCK), form)
+    habit.saw(form, group)
+
+
+def _is_timed(form: Form) -> bool:
+    return form.name == TIMED or (form.name == TYPED.name and form.detail != "")
+
+
 def _form_of(kind: DateKind, text: str, habit: Habit) -> Form:
     pattern = dates.ISO if kind.order == "iso" else SPLIT
     found = pattern.fullmatch(text)
-    if found is None or (kind.order == "iso" and not text[0].isdigit()):
+    if found is None:
         return ISO
     letters = "YMD" if kind.order == "iso" else kind.order.upper()
     layout, last = "", 0
@@ -57,7 +72,7 @@ def _form_of(kind: DateKind, text: str, habit: Habit) -> Form:
         told = found[number]
         if told is None:
             break
-        layout += text[last : found.start(number)] + (told if told == UNKNOWN else letter)
+        layout += text[last : found.start(number)] + "+" * (told[0] == "+") + (told if told == UNKNOWN else letter)
         last = found.end(number)
         if letter != "Y" and told != UNKNOWN:
             habit.padded += (told[0] == "0") - (len(told) == 1)
@@ -67,11 +82,13 @@ def _form_of(kind: DateKind, text: str, habit: Habit) -> Form:
 
 def ways(kind: DateKind, value: Date, habit: Habit) -> Iterator[Form]:
     """As dates of the same parts are; where all are strings, a part that is not known is 00 or left out as it is elsewhere."""
-    timed = Counter({form: count for (form, _), count in habit.forms.items() if form.name == TIMED})
-    is_usual = 2 * timed.total() > sum(habit.forms.values())
+    group = group_of(value)
+    forms = {form: count for (form, of), count in habit.forms.items() if of == group} or _of_all(habit)
+    timed = Counter({form: count for form, count in forms.items() if _is_timed(form) or form.name == CLOCK})
+    is_usual = 2 * timed.total() > sum(forms.values())
     if is_usual:
         yield _usual(timed)
-    yield from (form for form in habit.ways(group_of(value)) if form.name != TIMED)
+    yield from (form for form in habit.ways(group) if not _is_timed(form) and form.name != CLOCK)
     if timed and not is_usual:
         yield _usual(timed)
     texts = [form.detail for form, _ in habit.forms if form.name == "text"]
@@ -81,17 +98,24 @@ def ways(kind: DateKind, value: Date, habit: Habit) -> Iterator[Form]:
         yield ISO
 
 
+def _of_all(habit: Habit) -> Mapping[Form, int]:
+    counts = Counter[Form]()
+    for (form, _), count in habit.forms.items():
+        counts[form] += count
+    return counts
+
+
 def _usual(timed: Counter[Form]) -> Form:
     """With the time of day that most have; a form that nothing can be written in where there is none such."""
     ((form, count),) = timed.most_common(1)
-    return form if 2 * count > timed.total() else Form("clock", form.detail)
+    return form if 2 * count > timed.total() and form.name != CLOCK else Form(CLOCK, form.detail)
 
 
 def write(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
     """A date in a form; ValueError where it is none of that."""
     match form.name:
         case "typed":
-            return value
+            return replace(value, time=value.time or form.detail)
         case "parts":
             return habit.ordered({str(name): _part(part, habit) for (name,), part in kind.split(value).items()})
         case "year":
@@ -101,7 +125,7 @@ def write(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
         case "iso":
             return dates.write_iso(value)
         case "clock":
-            raise ValueError(f"the others have a time of day each, such as {_example(form.detail)}")
+            raise ValueError("the others have a time of day each")
     texts = {"Y": _year(value.year), "M": _two(value.month, habit), "D": _two(value.day, habit)}
     written = [texts.get(letter, letter) for letter in form.detail]
     if None in written:

@@ -47,4 +47,5 @@ def left_open(run: Run) -> list[tuple[str, str]]:
     """The choices, each by its table and name, that are fitted to the data."""
     model = [("model", "width"), ("model", "dropout")] if not run.model.width else []
     hiding = [("hiding", "ordered")] if run.hiding.ordered is None else []
-    return model + hiding + ([("train", "batch")] if not run.train.batch else [])
+    given = [("given", "share")] if run.given.share else []
+    return model + hiding + given + ([("train", "batch")] if not run.train.batch else [])

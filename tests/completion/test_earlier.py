@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
+import pandas
 import pytest
 
 from kbdisk.api.reading import Reading
@@ -43,6 +45,7 @@ CASES = [  # what stands there, what was filled in, what is given, what is made
     ({"l": ["r", "g", "b"]}, [("l[1]", "g")], {"l": ["r", None, "b"]}, {("l", 1): "g"}),
     ({"x": 1, "y": 2}, [("y", 2), ("y", 2)], {"x": 1}, {("y",): 2}),  # filled in, taken out, filled in again
     ({"x": 1, "y": 2}, [("y", 3), ("y", 2)], {"x": 1}, {("y",): 2}),
+    ({"d": {"year": 2011, "month": 3}}, [("d.month", 3), ("d", {"year": 2011, "month": 3})], {}, {("d", "year"): 2011, ("d", "month"): 3}),  # filled in, taken out, filled in with the rest
     ({"w": {"@quantity": 5, "@unit": "g"}}, [("w", {"@quantity": 5, "@unit": "g"})], {}, {("w",): Quantity(5, "g")}),
 ]  # fmt: skip
 
@@ -53,6 +56,15 @@ def test_a_value_is_made_while_it_stands_as_it_was_filled_in(place, tree, rows, 
     assert {key: value for key, value in entity.tree.items() if key != "id"} == rest
     assert (entity.made or {}) == made
     assert with_values(entity.tree, entity.made or {}) == load("kb.jsonl")["a"].tree
+
+
+def test_a_decimal_of_parquet_is_the_number_that_was_filled_in(place):
+    pandas.DataFrame({"id": ["a", "b"], "x": [Decimal("4.30"), Decimal("4.31")]}).to_parquet("t.parquet")
+    lines = [f'{{"id": "{id}", "path": "x", "value": 4.3}}\n' for id in "ab"]
+    Path("t.parquet.provenance.jsonl").write_text("".join(lines))
+    first, second = given(load("t.parquet"))
+    assert (first.tree.get("x"), dict(first.made)) == (None, {("x",): Decimal("4.30")})
+    assert (second.tree["x"], second.made) == (Decimal("4.31"), None)
 
 
 def test_a_table_has_blank_cells_beside_what_was_filled_in(place):

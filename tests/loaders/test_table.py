@@ -53,6 +53,15 @@ def filling(kb, fills):
     ]
 
 
+def test_what_a_column_has_fewer_decimals_for_is_told_as_it_is_read():
+    kb = load("id,x,n,w\na,1.5,3,\nb,,,70\nc,2.5,4,80\n", units={"w": "g"})
+    new = {0: {"w": Quantity(71.4, "g")}, 1: {"x": 2.7333, "n": 12.34}}
+    data, report = spliced(kb, new)
+    assert data.decode().splitlines()[1:] == ["a,1.5,3,71", "b,2.7,12,70", "c,2.5,4,80"]
+    assert report.spelt == {("b", ("x",)): 2.7, ("b", ("n",)): 12, ("a", ("w",)): Quantity(71, "g")}
+    assert not spliced(kb, {1: {"x": 2.7, "n": 12}})[1].spelt
+
+
 def spliced(kb, fills):
     stream = io.BytesIO()
     report = kb.splice(filling(kb, fills), stream)

@@ -45,6 +45,14 @@ def test_few_rows_are_not_learnt_in_one_order_alone(chosen, rows, share, monkeyp
     assert fitted(run, Data.prepare(SCHEMA, entities, run)).hiding.ordered == share
 
 
+def test_what_is_asked_again_only_where_something_is_given_is_left_open():
+    """Or a model of properties that all can be told would never be taken for the one that is wanted."""
+    run = Run.of("default")
+    assert run.given.share
+    assert ("given", "share") in left_open(run)
+    assert ("given", "share") not in left_open(replace(run, given=replace(run.given, share=0.0)))
+
+
 def test_a_size_that_was_chosen_stays():
     run = Run(model=ModelConfig(width=32), train=TrainConfig(batch=7, seconds=1))
     assert fitted(run, Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(30)], run)) == run
