@@ -3,7 +3,7 @@
 Tokens stand entity by entity, sorted by slot within each; `offsets` says where each entity begins. Codes are kept once
 per kind, and a token has the number of its row there: row 0 is the blank, of what is not known.
 
-N entities of the data set, B of a batch   T tokens   S slots   C classes   E needs
+N entities of the data set, B of a batch   T tokens   S slots   C classes   E needs   L lists, one within the other
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ class Layout:
     own: Tensor  # the slots that entities may lack, class by class, ascending
     offsets: Tensor  # (C + 1,) where those of each class begin
     order: Tensor  # (S,) the place of each in the schema, what stands in lists after all else, texts last
+    lists: Tensor  # (S, L) the lengths of the lists that each stands in, by their slots; -1 where there is none
+
+    def places(self, batch: Batch, lengths: Tensor) -> Tensor:
+        """(T,) what stands in the lists whose lengths are among some tokens (T,): it would tell them."""
+        lists, slots = self.lists[batch.slot], len(self.fixed)  # (T, L)
+        of = (batch.entity[:, None] * slots + lists).where(lists >= 0, -1)
+        return torch.isin(of, (batch.entity * slots + batch.slot)[lengths]).any(1)
 
 
 @dataclass(frozen=True)

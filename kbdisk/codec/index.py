@@ -16,7 +16,7 @@ import torch
 from kbdisk.codec.asking import Table
 from kbdisk.codec.lists import Lists
 from kbdisk.codec.mending import Mending
-from kbdisk.codec.slots import Over, Slot, places_of
+from kbdisk.codec.slots import Over, Slot, counts_of, places_of
 from kbdisk.entity import Path
 from kbdisk.graph import linking, pattern
 from kbdisk.schemas.schema import Schema
@@ -124,7 +124,16 @@ class Index:
             own=torch.tensor([n for several in own.values() for n in several], dtype=torch.long),
             offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),
             order=torch.tensor(self._order, dtype=torch.long),
+            lists=torch.tensor(self._lists, dtype=torch.long).reshape(len(self.slots), -1),
         )
+
+    @property
+    def _lists(self) -> list[list[int]]:
+        """(S, L) by slots, the lengths of the lists that each stands in."""
+        number = {(slot.of, slot.path): place for place, slot in enumerate(self.slots)}
+        found = [[number.get((slot.of, count), -1) for count, _ in counts_of(slot.path)] for slot in self.slots]
+        most = max(map(len, found), default=0)
+        return [[*own, *[-1] * (most - len(own))] for own in found]
 
     @property
     def _order(self) -> list[int]:

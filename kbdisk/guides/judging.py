@@ -132,7 +132,7 @@ def _asked(held_out: Tokens, rounds: int, generator: Generator, seconds: float |
     begun = time.monotonic()
     every = [few for part in parts(held_out, some(held_out, JUDGED, generator)) for few in part.split(FEWER)]
     for place in torch.randperm(len(every), generator=generator, device=generator.device).tolist():
-        for question in questions(held_out.batch(every[place]), rounds, generator):
+        for question in questions(held_out.batch(every[place]), held_out.layout, rounds, generator):
             yield question
             if seconds is not None and time.monotonic() - begun > seconds:
                 return

@@ -92,7 +92,10 @@ def learn(
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
     guide = judged(Guide(features, usual(tokens), found), model, held_out, config.rounds, generator, left)
-    return None if guide is None else _with_held_out(guide, known, codec, features, held_out)
+    if guide is None:
+        return None
+    others = some(held_out, config.values, generator).sort().values
+    return _with_held_out(guide, known, codec, features, held_out, others)
 
 
 def _left(seconds: float, begun: float) -> float:
@@ -170,7 +173,7 @@ def _queries(
     found: dict[Place, Queries] = defaultdict(Queries)
     begin, begun = 0, time.monotonic()
     for part in parts(tokens, chosen[drawn]):
-        for batch, hidden, level in questions(tokens.batch(part), config.rounds, generator):
+        for batch, hidden, level in questions(tokens.batch(part), tokens.layout, config.rounds, generator):
             table = features.table(batch, hidden.visible).half()
             for kind in batch.spans.keys() & set(TOLD):
                 start, end = batch.spans[kind]
@@ -244,11 +247,11 @@ def _parts(seen: Seen, truth: Tensor, size: int) -> Iterator[tuple[Seen, Tensor]
         yield Seen(columns, who), right
 
 
-def _with_held_out(guide: Guide, known: Known, codec: Codec, features: Features, held_out: Tokens) -> Guide:
-    """What is held out is known, too, once it has told what everybody's word is worth."""
-    more, values = _known(
-        codec, features, held_out, torch.arange(len(held_out), device=held_out.slot.device), held=True
-    )
+def _with_held_out(
+    guide: Guide, known: Known, codec: Codec, features: Features, held_out: Tokens, others: Tensor
+) -> Guide:
+    """Some of what is held out is known, too, once it has told what everybody's word is worth."""
+    more, values = _known(codec, features, held_out, others, held=True)
     whole, places = known.and_others(more), {}
     for (slot, level), one in guide.places.items():
         kin = one.expert

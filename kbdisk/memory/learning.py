@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Generator, Tensor
@@ -23,7 +24,7 @@ from kbdisk.memory.memory import ENOUGH, LESS, Memory, Place, by_place
 from kbdisk.memory.shelf import Shelf, Values
 from kbdisk.memory.worth import Heard, weighed
 from kbdisk.network.disk import DiSK
-from kbdisk.tokens import CHUNK, Tokens
+from kbdisk.tokens import CHUNK, Layout, Tokens
 
 KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
 JUDGED = 1 << 14  # values of what is held out that tell what neighbours are worth, at most
@@ -100,6 +101,7 @@ def usual(tokens: Tokens) -> Tensor:
 def some(tokens: Tokens, most: int, generator: Generator) -> Tensor:
     """Entities that have about so many values at most, drawn; the smallest first."""
     order = torch.randperm(len(tokens), generator=generator, device=tokens.slot.device)
+    order = order[tokens.sizes[order] <= most]  # or one large entity would leave no room for any other
     drawn = order[tokens.sizes[order].cumsum(0) <= most]
     return drawn[tokens.sizes[drawn].argsort(stable=True)]
 
@@ -119,12 +121,19 @@ def asked(
 ) -> Iterator[Question]:
     """The `questions` of some entities, part by part; `looked` hears how many entities each part has, once it is done."""
     for part in parts(tokens, chosen):
-        yield from questions(tokens.batch(part), rounds, generator)
+        yield from questions(tokens.batch(part), tokens.layout, rounds, generator)
         looked(len(part))
 
 
-def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[Question]:
-    """Every value of some entities hidden alone, every composite hidden as a whole, and so many rounds of many at once."""
+def questions(batch: Batch, layout: Layout, rounds: int, generator: Generator) -> Iterator[Question]:
+    """Every value of some entities hidden alone, every composite hidden as a whole, and so many rounds of many at once.
+
+    With the length of a list its places are hidden: nobody who asks for it has them.
+    """
+
+    def unseen(asked: Tensor) -> Tensor:
+        return batch.seen(batch.known & ~asked & ~layout.places(batch, asked))
+
     free = batch.known & ~batch.fixed
     unit, count = batch.unit.unique(return_inverse=True)[1], batch.unit.new_zeros(len(batch))
     shared = count.index_add(0, unit, free.long())[unit] > 1
@@ -132,11 +141,11 @@ def questions(batch: Batch, rounds: int, generator: Generator) -> Iterator[Quest
         place, size = shuffled(batch, among, generator, whole)
         for turn in range(int(size.max()) if len(size) else 0):
             asked = among & (place == turn)
-            hidden = Hidden(batch.seen(batch.known & ~asked), asked, asked.float())
-            yield batch, hidden, torch.full_like(batch.classes, ENOUGH)
+            yield batch, Hidden(unseen(asked), asked, asked.float()), torch.full_like(batch.classes, ENOUGH)
     for turn in range(rounds):  # everything once
         hiding = Hiding(rate="count", everything=float(turn == 0))
-        yield batch, hide(batch, hiding, generator), torch.full_like(batch.classes, LESS)
+        hidden = hide(batch, hiding, generator)
+        yield batch, replace(hidden, visible=unseen(hidden.asked)), torch.full_like(batch.classes, LESS)
 
 
 # ---------------------------------------------------------------- what is heard

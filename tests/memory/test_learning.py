@@ -17,6 +17,7 @@ from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.memory import Memory, MemoryConfig, Remembering, remember
 from kbdisk.memory.learning import parts, questions, some, usual
 from kbdisk.memory.memory import ENOUGH, LESS
+from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.data import Data
@@ -56,8 +57,9 @@ def tokens():
     return data, build(data.codec, run)[0]
 
 
-def asked(batch, of: tuple[str, ...]) -> list[Hidden]:
-    return [hidden for _, hidden, _ in questions(batch, 0, torch.Generator().manual_seed(0))]
+def asked(data, batch, rounds: int = 0) -> list[Hidden]:
+    several = questions(batch, data.training.layout, rounds, torch.Generator().manual_seed(0))
+    return [hidden for _, hidden, _ in several]
 
 
 def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens):
@@ -66,7 +68,7 @@ def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens)
     free = batch.known & ~batch.fixed
     alone = torch.zeros(len(batch), dtype=torch.long)
     whole = torch.zeros_like(alone)
-    for hidden in asked(batch, ()):
+    for hidden in asked(data, batch):
         assert (hidden.asked <= free).all()
         assert not (hidden.visible & hidden.asked).any()
         units = torch.stack([batch.entity, batch.unit], 1)[hidden.asked]
@@ -87,9 +89,46 @@ def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens)
 def test_rounds_hide_many_and_are_of_the_other_shelf(tokens):
     data, _ = tokens
     batch = data.training.batch(torch.arange(20))
-    found = list(questions(batch, 3, torch.Generator().manual_seed(0)))
+    found = list(questions(batch, data.training.layout, 3, torch.Generator().manual_seed(0)))
     assert [level.unique().tolist() for _, _, level in found[-3:]] == [[LESS]] * 3
     assert all(level.unique().tolist() == [ENOUGH] for _, _, level in found[:-3])
+
+
+def test_who_is_asked_for_the_length_of_a_list_has_none_of_its_places():
+    kind = Listed({"year": Number(), "with": Listed({"": Category()})})
+    known = [
+        Entity(str(i), {"x": i, "prizes": [{"year": 1900 + n, "with": ["a", "b"][: n % 3]} for n in range(i % 4)]})
+        for i in range(40)
+    ]
+    data = Data.prepare(of_one_class({("x",): Property(Number()), ("prizes",): Property(kind)}), known, tiny_run())
+    batch, slots = data.training.batch(torch.arange(len(data.training))), data.codec.slots
+    lengths = {
+        number: slot.path[:-1] for number, slot in enumerate(slots) if slot.kind == "number" and slot.path[-1:] == COUNT
+    }
+    assert len(lengths) >= 3
+    met = 0
+    for hidden in asked(data, batch, 2):
+        visible = [
+            (entity, slots[slot].path)
+            for entity, slot in zip(
+                batch.entity[hidden.visible].tolist(), batch.slot[hidden.visible].tolist(), strict=True
+            )
+        ]
+        for entity, slot in zip(batch.entity[hidden.asked].tolist(), batch.slot[hidden.asked].tolist(), strict=True):
+            if slot in lengths:
+                within = lengths[slot]
+                met += 1
+                assert not [path for one, path in visible if one == entity and path[: len(within)] == within]
+    assert met > 100
+    alone = [hidden for hidden in asked(data, batch) if not {*batch.slot[hidden.asked].tolist()} & {*lengths}]
+    assert any(len(slots[slot].path) > 2 for hidden in alone for slot in batch.slot[hidden.visible].tolist())
+
+
+def test_one_large_entity_leaves_room_for_the_others():
+    known = [Entity(str(i), {"x": list(range(300 if i == 3 else 2))}) for i in range(40)]
+    data = Data.prepare(of_one_class({("x",): Property(Listed({"": Number()}))}), known, tiny_run(validation=0.0))
+    for seed in range(20):
+        assert len(some(data.training, 100, torch.Generator().manual_seed(seed))) > 20
 
 
 def test_parts_hold_every_entity_once_and_some_are_no_more_than_wanted(tokens):
