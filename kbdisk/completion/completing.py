@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -23,7 +23,7 @@ from kbdisk.completion.gaps import Gap, gaps_of, known_properties, left_out
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.summary import Summary
-from kbdisk.entity import Completion, Entity, Filled, Path
+from kbdisk.entity import Completion, Entity, Filled, Path, with_values
 from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.suggest import no_class
@@ -194,7 +194,8 @@ class Completing(Iterator[Completion]):
         if not self._has_formulas(of.name) or (self.choices.fill == "asked" and not one.reading.gaps):
             return
         leaves = {**self.schema.leaves(one.entity, ignored=True), **one.leaves}
-        closed = {*one.reading.said, *one.reading.none}
+        made = {path[:length] for path in one.entity.made or () for length in range(1, len(path) + 1)}
+        closed = {*one.reading.said, *one.reading.none, *made}
         for path, known, value in computed(of, leaves):
             if path in closed or (self.choices.fill == "asked" and path not in one.reading.gaps):
                 continue
@@ -243,10 +244,13 @@ class Completing(Iterator[Completion]):
         }
         for entity in self.entities if self._unique else ():
             found = self.schema.class_of(entity)
+            whole = replace(
+                entity, tree=with_values(entity.tree, entity.made or {})
+            )  # what was filled in is taken, too
             for (of, path), met in self._unique.items() if found else ():
                 if found is not None and of == found.name:
                     own = {
-                        leaf: value for leaf, value in self.schema.leaves(entity).items() if leaf[: len(path)] == path
+                        leaf: value for leaf, value in self.schema.leaves(whole).items() if leaf[: len(path)] == path
                     }
                     met.add(repr(sorted((leaf, repr(value)) for leaf, value in own.items())))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -268,6 +269,22 @@ def test_a_unique_property_never_gets_a_value_that_another_entity_has(model, thi
     new = [one["rank",] for one in values(model, *things, only=[("rank",)]) if one]
     assert not given & set(new)
     assert len(set(new)) == len(new)
+
+
+def test_what_an_earlier_completion_made_is_taken_and_not_computed_again(model, things):
+    for one in things[3:9]:
+        one["rank"] = one["area"] = None
+    several = entities(*things)
+    first = {one.entity.id: one for one in complete(model, several, only=[("rank",), ("area",)])}
+    made = [
+        replace(one, made={path: new.value for path, new in first[one.id].filled.items()}) if place < 6 else one
+        for place, one in enumerate(several)
+    ]
+    again = [one.filled for one in complete(model, made, only=[("rank",), ("area",)])]
+    assert not any(again[:6])
+    assert all(("area",) in one for one in again[6:9])
+    taken = {one.tree.get("rank") for one in several} | {one.made.get(("rank",)) for one in made[3:6]}
+    assert not (taken - {None}) & {one["rank",].value for one in again[6:9] if ("rank",) in one}
 
 
 def test_what_is_less_sure_than_wanted_is_held_back(model, things):
