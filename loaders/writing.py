@@ -69,7 +69,12 @@ class Plan:
         with contextlib.ExitStack() as several:
             with writing(self.target, replace=force or same, several=several) as file:
                 report = self._write(file)
-            if same and not (report.written == 0 and self.kb is not None and self.kb.keeps_bytes(self.format)):
+                is_kept = report.written == 0 and self.kb is not None and self.kb.keeps_bytes(self.format)
+                if same and is_kept and compression_of(self.target):  # compressed anew it would be other bytes
+                    file.seek(0)
+                    file.truncate()
+                    file.write(FilePath(self.target).read_bytes())
+            if same and not is_kept:
                 report.before = keep_before(self.target, several)
             if beside is not None:
                 beside(report, several)

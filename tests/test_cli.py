@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
@@ -513,6 +514,15 @@ def test_what_is_changed_in_place_is_kept_as_it_was(kb, tmp_path, run):
         assert (tmp_path / name).read_bytes() == states[-1]
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     assert [(tmp_path / f"kb.jsonl.before{n}").read_bytes() for n in ("", "-2")] == states[:2]
+
+
+def test_what_is_compressed_and_unchanged_is_the_same_bytes(kb, tmp_path, run):
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(kb.read_bytes(), compresslevel=1, mtime=12345))
+    first = packed.read_bytes()
+    assert run("write", packed, "--out", packed, "--in-place")[0] == 0
+    assert packed.read_bytes() == first
+    assert not list(tmp_path.glob("*.before*"))
 
 
 def test_what_is_kept_already_is_not_kept_again_and_what_changes_nothing_keeps_nothing(kb, tmp_path, run):

@@ -18,3 +18,5 @@ class MemoryConfig:
         for name in ("nearest", "values", "rounds", "prior"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: expected at least 0, got {getattr(self, name)!r}")
+        if self.prior == 0:
+            raise ValueError("prior: expected more than 0, got 0")

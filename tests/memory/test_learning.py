@@ -250,6 +250,8 @@ def test_the_watcher_is_told_how_far_it_is():
 def test_less_than_nothing_is_refused(name):
     with pytest.raises(ValueError, match=f"{name}: expected at least 0, got -1"):
         MemoryConfig(**{name: -1})
+    with pytest.raises(ValueError, match="prior: expected more than 0, got 0"):
+        MemoryConfig(prior=0)
 
 
 def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, monkeypatch):
