@@ -89,22 +89,31 @@ class Kin:
 
     def near(self, seen: Seen) -> Near:
         """Who is nearest: nobody is his own kin, nor is who was held out that of others who were."""
-        columns, who = self.known.columns[self.rows], self.known.who[self.rows]
+        columns = self.known.columns[self.rows]
         square = distances(self.weights, seen.columns, columns.float()).clamp(min=0)
-        apart = torch.isin(seen.who, self.known.apart)
-        unfit = (seen.who[:, None] == who) | (apart[:, None] & self.known.held[self.rows])
-        found = square.masked_fill(unfit, torch.inf).topk(min(self.nearest, len(self.rows)), largest=False)
+        found = square.masked_fill(self._unfit(seen), torch.inf).topk(min(self.nearest, len(self.rows)), largest=False)
         return Near(found.indices, found.values.double())
+
+    def _unfit(self, seen: Seen) -> Tensor:
+        """(m, M) who has no say."""
+        apart = torch.isin(seen.who, self.known.apart)
+        return (seen.who[:, None] == self.known.who[self.rows]) | (apart[:, None] & self.known.held[self.rows])
 
     def answers(self, seen: Seen, near: Near, wanted: Tensor) -> Tensor:
         """(m, E) float64, the number that is told in each way; anything but NaN in those that are not wanted (E,).
 
         Where nobody is near, all tell the mean.
         """
-        numbers, mean = self.values[near.rows], self.values.mean()
+        numbers, mean = self.values[near.rows], self._means(seen)[:, None]  # (m, K), (m, 1)
         every = [counts(near), self._surfaces(seen, near, wanted[len(STEEP) : -1])]
         told = [torch.einsum("mek,mk->me", one, numbers - mean) + mean for one in every]
-        return torch.cat([*told, mean.expand(len(numbers), 1)], 1)
+        return torch.cat([*told, mean], 1)
+
+    def _means(self, seen: Seen) -> Tensor:
+        """(m,) of all who have a say; of all there are where nobody has."""
+        fit = (~self._unfit(seen)).to(self.values.dtype)
+        count = fit.sum(1)
+        return torch.where(count > 0, fit @ self.values / count.clamp(min=1), self.values.mean())
 
     def _surfaces(self, seen: Seen, near: Near, wanted: Tensor) -> Tensor:
         m, K = near.rows.shape

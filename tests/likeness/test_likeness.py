@@ -123,6 +123,16 @@ def test_of_nobody_near_the_mean_is_told_and_no_label(model):
             torch.testing.assert_close(said, kin.values.mean().expand(2))
 
 
+def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
+    kin = model.likeness.places[slot_of(model, "y"), ENOUGH].expert
+    own = int(kin.rows[0])
+    wild = replace(
+        kin, values=kin.values.index_fill(0, torch.tensor([0]), 1e9), ways=torch.eye(len(kin.ways))[-1].double()
+    )
+    said = wild.tell(Seen(torch.full((1, len(kin.weights)), torch.nan), kin.known.who[own : own + 1]))
+    assert abs(float(said)) < 1e6
+
+
 def test_in_parts_the_same_is_told(model, monkeypatch):
     for name in ("y", "kind"):
         kin = model.likeness.places[slot_of(model, name), ENOUGH].expert
