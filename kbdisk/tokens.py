@@ -191,7 +191,7 @@ def batches(tokens: Tokens, size: int = CHUNK, places: Tensor | None = None) -> 
         start = end
 
 
-def some(count: int, most: int, seed: int) -> Tensor:
+def by_chance(count: int, most: int, seed: int) -> Tensor:
     """The places of all of a count of things, or of so many of them by chance; ascending."""
     if count <= most:
         return torch.arange(count)

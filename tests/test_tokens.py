@@ -15,7 +15,7 @@ from kbdisk.codec import Codec
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity
 from kbdisk.schemas.leaf import Category
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.tokens import Tokens, batches, shuffled, some
+from kbdisk.tokens import Tokens, batches, by_chance, shuffled
 
 PHONE_CODEC, WORLD_CODEC = Codec.fit(PHONES, phones()), Codec.fit(WORLD, world())
 
@@ -219,16 +219,16 @@ def test_batches_of_some_tokens_come_in_order_and_have_every_entity_once(codec, 
 
 @given(st.integers(0, 500), st.integers(1, 100), st.integers(0, 2**40))
 def test_some_are_each_met_once_in_order_and_all_where_there_are_few(count, most, seed):
-    places = some(count, most, seed).tolist()
+    places = by_chance(count, most, seed).tolist()
     assert places == sorted(set(places))
     assert len(places) == min(count, most)
     assert set(places) <= set(range(count))
-    assert places == some(count, most, seed).tolist()
+    assert places == by_chance(count, most, seed).tolist()
 
 
 def test_some_are_from_all_over():
-    halves = Counter(place // 2000 for seed in range(20) for place in some(4000, 50, seed).tolist())
-    parities = Counter(place % 2 for seed in range(20) for place in some(4000, 50, seed).tolist())
+    halves = Counter(place // 2000 for seed in range(20) for place in by_chance(4000, 50, seed).tolist())
+    parities = Counter(place % 2 for seed in range(20) for place in by_chance(4000, 50, seed).tolist())
     assert all(abs(count[0] - 500) < 80 for count in (halves, parities))
 
 

@@ -18,7 +18,7 @@ from kbdisk.diffusion import Model, beliefs, score
 from kbdisk.hiding import Hidden, Hiding, hide, in_turn
 from kbdisk.marginals import Marginals
 from kbdisk.scoring import cases, score_rows
-from kbdisk.tokens import Tokens, batches, some
+from kbdisk.tokens import Tokens, batches, by_chance
 
 MOST = 2000  # held-out entities in a look
 READ = 1 << 17  # tokens in a look at drawing, each counted as often as it is read
@@ -76,7 +76,7 @@ def constant_nats(codec: Codec, tokens: Tokens, hiding: Hiding, seed: int) -> di
 def _questions(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, Iterable[Hidden]]]:
     """What is hidden of the held-out entities, or of some from all over them: the same at each look."""
     generator, order = torch.Generator(tokens.slot.device).manual_seed(seed), tokens.layout.order
-    asked = some(len(tokens), MOST, seed)
+    asked = by_chance(len(tokens), MOST, seed)
     passes = max(READ * len(tokens) // max(len(asked) * len(tokens.slot), 1), 1)
     for _, batch in batches(tokens, places=asked):
         if hiding.is_in_order:
@@ -98,7 +98,7 @@ def measured(
 ) -> list[dict[str, Any]]:
     """Rows as `scoring` has them: how wrong answers are where some of the other properties are hidden, too; no texts."""
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
-    batch = tokens.batch(some(len(tokens), FEW, seed))
+    batch = tokens.batch(by_chance(len(tokens), FEW, seed))
     hidden = hide(batch, Hiding(ordered=hiding.ordered), generator, tokens.layout.order)
     asked = batch.without("text", hidden.asked)
     found = cases(codec, Marginals(codec), batch, beliefs(model, batch, asked, hidden.visible))
