@@ -216,6 +216,8 @@ class Plan:
             for row in rows(completion, told, self.time):
                 kept.write(line(row | plain))
             yield completion
+        if any(kb.skipped for kb in self.kbs):
+            self.earlier += carried.rest()
 
     # ------------------------------------------------------------ what is told
 

@@ -30,6 +30,7 @@ class Carried:
         self.plain = UNTOLD if format in BLOCKS and not self.whole else {}
         self.cells = any(kb.format in CELLS for kb in kbs)
         self.rows: dict[str, list[Row]] = {}
+        self.met: set[str] = set()
         for kb in kbs:
             for id, rows in (rows_beside(kb) or {}).items():
                 for name in (id, f"{FilePath(kb.name).name}#{id}") if len(kbs) > 1 else (id,):
@@ -38,9 +39,15 @@ class Carried:
     def of(self, entity: Entity) -> Iterator[bytes]:
         """The lines that tell of what was filled in an entity before; in place, or where blocks do, too, all there are."""
         rows = self.rows.get(entity.id, [])
+        self.met.add(entity.id)
         if self.whole:
             return (row.line + b"\n" for row in rows)
         return iter(self._standing(entity, rows) if entity.made else ())
+
+    def rest(self) -> Iterator[bytes]:
+        """Where all of a source stays, the lines that tell of entities which were skipped: mended they are there again."""
+        skipped = (rows for id, rows in self.rows.items() if id not in self.met) if self.whole else ()
+        return (row.line + b"\n" for rows in skipped for row in rows)
 
     def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
         rest = dict(entity.made or {})

@@ -48,6 +48,17 @@ def made(file: str) -> set[tuple[str, str]]:
     return {(entity.id, show(path)) for entity in given(load(file)) for path in entity.made or ()}
 
 
+def test_what_was_filled_in_a_line_that_is_broken_for_now_is_told_in_place_all_the_same(place):
+    Path("kb.jsonl").write_text('{"id": "a", "x": 1}\n{"id": "b", "x": 2\n')
+    sidecar("kb.jsonl", {"id": "a", "path": "x", "value": 1}, {"id": "b", "path": "x", "value": 2})
+    for in_place, ids in (True, ["a", "b"]), (False, ["a"]):
+        kb = load("kb.jsonl", skip_errors=True)
+        told = Carried([kb], "jsonl", in_place=in_place)
+        lines = [line for entity in given(kb) for line in told.of(entity)]
+        assert kb.skipped
+        assert [json.loads(line)["id"] for line in [*lines, *told.rest()]] == ids
+
+
 @pytest.mark.parametrize("target", ["out.json", "out.jsonl", "out.csv", "out.tsv", "out.parquet"])
 def test_what_a_block_told_is_told_beside_a_file_without_blocks(place, target):
     Path("kb.ttl").write_text(TURTLE)
