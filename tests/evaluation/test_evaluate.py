@@ -290,11 +290,13 @@ def test_an_id_that_is_a_place_in_another_source_says_nothing(handsets):
     trained, _ = handsets
     trained = replace(trained, record=replace(trained.record, training=["1", "a"], validation=[]))
     rows = [
-        Entity("1", {"oem": "Nokia"}, ("Phone",), position=1),
+        Entity("1", {"oem": "Nokia"}, ("Phone",), position=1, nameless=True),
         Entity("a", {"oem": "Nokia"}, ("Phone",), position=2),
     ]
     assert Sides.of(trained, rows).new == []
     assert Sides.of(trained, rows, same=False).new == rows[:1]
+    named = replace(rows[0], nameless=False)  # an id that happens to be a number
+    assert Sides.of(trained, [named], same=False).new == []
 
 
 def test_a_summary_is_of_what_can_be_compared():
