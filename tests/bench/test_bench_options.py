@@ -10,6 +10,7 @@ import rich_click as click
 from benchdata import RUN, write_gsm
 
 from kbdisk.bench.pages import BEGIN, END
+from kbdisk.bench.results import Result, Row, append
 from kbdisk.cli import main
 
 ELSEWHERE = {"--samples", "--draws", "--judges", "--real"}
@@ -35,7 +36,7 @@ ROWS = [  # the option, how the command is called, what is seen then of (status,
     ("--not-ours", (*BASE, "--against", "constant", "--not-ours"), lambda told: [one["method"] for one in stored()] == ["constant"]),
     ("--only", ("ablation", *BASE[1:], "--only", "no atoms"), lambda told: [one["setting"] for one in stored("ablation")] == ["no atoms"]),
     ("--out", (*BASE, "--out", "elsewhere"), lambda told: len(stored(out="elsewhere")) == 1),
-    ("--page", ("render", "--page", "page.md"), lambda told: told[0] == 0 and BEGIN in Path("page.md").read_text()),
+    ("--page", ("render", "--page", "page.md"), lambda told: told[0] == 0 and "| weight | 18.2 |" in Path("page.md").read_text()),
     ("--device", (*BASE, "--device", "tpu"), lambda told: told[0] == 2 and "tpu" in told[2]),
     ("--quiet", BASE, lambda told: (told[0], told[2]) == (0, "")),
     ("--verbose", (*BRIEF, "--verbose"), lambda told: any(line.startswith("step ") for line in told[2].splitlines())),
@@ -48,6 +49,7 @@ def place(tmp_path, monkeypatch) -> Path:
     (tmp_path / "run.toml").write_text(RUN)
     (tmp_path / "other.toml").write_text(RUN.replace("steps = 3", "steps = 2"))
     (tmp_path / "page.md").write_text(f"# Page\n{BEGIN}\n{END}\n")
+    append(tmp_path / "results" / "gsm.jsonl", Result("gsm", "ours", [Row("weight", 18.25)], split="paper"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

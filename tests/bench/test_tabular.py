@@ -367,7 +367,7 @@ def test_the_command_line_says_how_many_sets_are_drawn_and_of_how_many_rows(fold
     ours = json.loads((tmp_path / "tabular.jsonl").read_text().splitlines()[1])
     assert status == 0, err
     assert (ours["details"]["samples"], len(ours["details"]["scores"]), ours["rows"][0]["n"]) == (40, 3, 3)
-    assert "40 rows drawn at" in " ".join(out.split())
+    assert "price ours, fast + run.toml 1 3 40 " in " ".join(out.split())
 
 
 @pytest.mark.parametrize("wrong", [("--budget", "long"), ("--device", "tpu"), ("--only", "dear,prize")])
