@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -28,6 +27,7 @@ from kbdisk.loaders.options import MISSING, Options
 from kbdisk.loaders.records import Record, Spans, quoted, spans_of
 from kbdisk.loaders.rows import Rows
 from kbdisk.loaders.source import Source
+from kbdisk.schemas.numerals import is_number
 
 TOGETHER = 1024  # rows judged at once
 SHOWN = 5  # columns that are named
@@ -153,11 +153,11 @@ class Splicer:
     def _rounded(self, value: Any, places: Mapping[int, str]) -> Any:
         """A number, or a quantity, as it will be read where its column has fewer decimals; None where it is the same."""
         amount = value.value if isinstance(value, Quantity) else value
-        if not _is_number(amount):
+        if not is_number(amount):
             return None
         read = [self.readers[i][cell] for i, cell in places.items() if self.columns[i].kind == "number"]
         numbers = [one.value if isinstance(one, Quantity) else one for one in read]
-        if len(numbers) != 1 or not _is_number(numbers[0]) or numbers[0] == amount:
+        if len(numbers) != 1 or not is_number(numbers[0]) or numbers[0] == amount:
             return None
         return replace(value, value=numbers[0]) if isinstance(value, Quantity) else numbers[0]
 
@@ -241,7 +241,3 @@ def _cell(text: str, missing: frozenset[str] = MISSING, encoding: str = "utf-8")
 
 def _pass_over(error: LoadError) -> None:
     """Errors are counted when the rows are read."""
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)

@@ -11,12 +11,17 @@ import math
 import sys
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 Number: TypeAlias = int | float | Decimal
 
 SAFE = 16  # characters of a decimal with its point: 15 digits, which a float always keeps
 LIMIT = 4300  # digits that int() reads and str() writes
+
+
+def is_number(value: object) -> TypeGuard[Number]:
+    """Whether a value is one, and no truth."""
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def integer(text: str) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Path, Text, Tree, at, walk
 from kbdisk.loaders import flat
+from kbdisk.schemas.numerals import is_number
 
 
 def standing(tree: Tree, path: Path, value: Any, cells: bool) -> dict[Path, Any]:
@@ -62,7 +62,7 @@ def _is_cell(there: Any, value: Any) -> bool:
     """Whether a cell was read as this, of whatever type."""
     if there is None:
         return False
-    if all(isinstance(one, int | float | Decimal) and not isinstance(one, bool) for one in (there, value)):
+    if is_number(there) and is_number(value):
         return bool(there == value if type(there) is type(value) else float(there) == float(value))
     try:
         return flat.text_of(there) == flat.text_of(value)

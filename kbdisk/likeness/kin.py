@@ -49,6 +49,7 @@ class Near(NamedTuple):
 
     rows: Tensor  # (m, K) which of the M
     square: Tensor  # (m, K) float64 how far, ascending; infinite where there is none
+    unfit: Tensor  # (m, M) who has no say
 
 
 @dataclass(frozen=True)
@@ -91,27 +92,24 @@ class Kin:
         """Who is nearest: nobody is his own kin, nor is who was held out that of others who were."""
         columns = self.known.columns[self.rows]
         square = distances(self.weights, seen.columns, columns.float()).clamp(min=0)
-        found = square.masked_fill(self._unfit(seen), torch.inf).topk(min(self.nearest, len(self.rows)), largest=False)
-        return Near(found.indices, found.values.double())
-
-    def _unfit(self, seen: Seen) -> Tensor:
-        """(m, M) who has no say."""
         apart = torch.isin(seen.who, self.known.apart)
-        return (seen.who[:, None] == self.known.who[self.rows]) | (apart[:, None] & self.known.held[self.rows])
+        unfit = (seen.who[:, None] == self.known.who[self.rows]) | (apart[:, None] & self.known.held[self.rows])
+        found = square.masked_fill(unfit, torch.inf).topk(min(self.nearest, len(self.rows)), largest=False)
+        return Near(found.indices, found.values.double(), unfit)
 
     def answers(self, seen: Seen, near: Near, wanted: Tensor) -> Tensor:
         """(m, E) float64, the number that is told in each way; anything but NaN in those that are not wanted (E,).
 
         Where nobody is near, all tell the mean.
         """
-        numbers, mean = self.values[near.rows], self._means(seen)[:, None]  # (m, K), (m, 1)
+        numbers, mean = self.values[near.rows], self._means(near)[:, None]  # (m, K), (m, 1)
         every = [counts(near), self._surfaces(seen, near, wanted[len(STEEP) : -1])]
         told = [torch.einsum("mek,mk->me", one, numbers - mean) + mean for one in every]
         return torch.cat([*told, mean], 1)
 
-    def _means(self, seen: Seen) -> Tensor:
+    def _means(self, near: Near) -> Tensor:
         """(m,) of all who have a say; of all there are where nobody has."""
-        fit = (~self._unfit(seen)).to(self.values.dtype)
+        fit = (~near.unfit).to(self.values.dtype)
         count = fit.sum(1)
         return torch.where(count > 0, fit @ self.values / count.clamp(min=1), self.values.mean())
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kbdisk.codec import Codec
 from kbdisk.diffusion import at_once, reveal
@@ -94,9 +94,8 @@ class OfLabels(Biases):
     kind = "category"
 
     @classmethod
-    def of(cls, network: DiSK, codec: Codec, tokens: Tokens) -> Self | None:
+    def of(cls, decoder: nn.Module | None, codec: Codec, tokens: Tokens) -> Self | None:
         """None where labels have no biases."""
-        decoder = dict(network.kinds.decoders.items()).get(cls.kind)
         if not isinstance(decoder, CategoryDecoder) or not isinstance(decoder.scores, LearntScores):
             return None
         size, begin = (torch.from_numpy(one) for one in (decoder.scores.sizes, decoder.scores.starts))
@@ -122,9 +121,8 @@ class OfAtoms(Biases):
     kind = "number"
 
     @classmethod
-    def of(cls, network: DiSK, codec: Codec, tokens: Tokens) -> Self | None:
+    def of(cls, decoder: nn.Module | None, codec: Codec, tokens: Tokens) -> Self | None:
         """None where no number has atoms, and weights of its own for them."""
-        decoder = dict(network.kinds.decoders.items()).get(cls.kind)
         if not isinstance(decoder, NumberDecoder) or decoder.atoms.linear is None:
             return None
         bias = decoder.atoms.linear.bias  # (G, V) of each group
@@ -153,7 +151,8 @@ class OfAtoms(Biases):
 
 def biases(network: DiSK, codec: Codec, tokens: Tokens) -> list[Biases]:
     """All that a network has, by what it was trained on."""
-    every = OfLabels.of(network, codec, tokens), OfAtoms.of(network, codec, tokens)
+    decoders = dict(network.kinds.decoders.items())
+    every = (kind.of(decoders.get(kind.kind), codec, tokens) for kind in (OfLabels, OfAtoms))
     return [one for one in every if one is not None]
 
 
