@@ -124,7 +124,9 @@ class Index:
             own=torch.tensor([n for several in own.values() for n in several], dtype=torch.long),
             offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),
             order=torch.tensor(self._order, dtype=torch.long),
-            lists=torch.tensor(self._lists, dtype=torch.long).reshape(len(self.slots), -1),
+            lists=torch.tensor(self._lists, dtype=torch.long).reshape(
+                len(self.slots), max(map(len, self._lists), default=0)
+            ),
         )
 
     @property
