@@ -38,6 +38,8 @@ except ImportError:
 
 Array = np.ndarray[Any, Any]
 
+NEW = "new-"  # begins the ids of rows to fill: none of them is a row of training because it has the same number
+
 
 class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fills NaN, None and NA, each by what the others of its row tell: numbers by their median or mean, all else by its mode.
@@ -139,7 +141,8 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
 
     def _filled(self, columns: list[Array]) -> dict[tuple[int, int], Any]:
         """What is missing, by row and column."""
-        lacking = [one for one in _entities(columns, self.kinds_) if None in one.tree.values()]
+        rows = [row for row in enumerate(_entities(columns, self.kinds_, NEW)) if None in row[1].tree.values()]
+        lacking = [entity for _, entity in rows]
         codec: Codec = self.model_.codec
         filled = {}
         tokens = self.model_.encode(lacking, "gaps")
@@ -147,7 +150,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
             told = answers(codec, batch, beliefs(self.model_.believer, batch), self.estimate)
             for one in told:
                 column = int(str(codec.slots[one.slot].path[0])[1:])
-                filled[int(lacking[numbers[one.entity]].id), column] = one.value
+                filled[rows[numbers[one.entity]][0], column] = one.value
         return filled
 
 
@@ -209,11 +212,11 @@ def _schema(kinds: Sequence[Any]) -> Schema:
     return of_one_class({(f"x{place}",): Property(kind) for place, kind in enumerate(kinds)})
 
 
-def _entities(columns: Sequence[Array], kinds: Sequence[Any]) -> Iterator[Entity]:
-    """A row each; None where a value is missing, or of another kind than in training."""
+def _entities(columns: Sequence[Array], kinds: Sequence[Any], name: str = "") -> Iterator[Entity]:
+    """A row each, `name` and its number for an id; None where a value is missing, or of another kind than in training."""
     plain = [[_value(one, kind) for one in column.tolist()] for column, kind in zip(columns, kinds, strict=True)]
     for number, row in enumerate(zip(*plain, strict=True)):
-        yield Entity(str(number), {f"x{place}": value for place, value in enumerate(row)})
+        yield Entity(f"{name}{number}", {f"x{place}": value for place, value in enumerate(row)})
 
 
 def _value(value: Any, kind: Any) -> Any:

@@ -123,6 +123,17 @@ def test_what_is_filled_is_told_by_the_rest_of_the_row(filled):
     assert wrong.mean() < 2.5
 
 
+def test_a_row_is_not_taken_for_that_of_training_which_stood_in_its_place():
+    draw = np.random.default_rng(0)
+    families = [(draw.uniform(0, 1000), draw.uniform(1, 9), f"maker {draw.integers(30)}") for _ in range(100)]
+    rows = [(mark + draw.uniform(0, 0.01), round(size, 3), maker) for mark, size, maker in families * 4]
+    frame = pandas.DataFrame(rows, columns=["mark", "size", "maker"])
+    imputer = KBImputer(steps=60, width=16, device="cpu", random_state=0, estimate="mean").fit(frame)
+    lacking = frame.assign(size=np.nan)  # of each size all four of a family are remembered, also him who stood here
+    one, other = imputer.transform(lacking)["size"], imputer.transform(lacking[::-1])["size"][::-1]
+    np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
 def test_columns_keep_their_names(filled):
     frame, whole, imputer = filled
     assert list(imputer.get_feature_names_out()) == list(frame.columns) == list(whole.columns)
