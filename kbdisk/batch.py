@@ -33,7 +33,7 @@ class Batch:
     values: Mapping[str, Tensor]  # kind -> (n, ...) codes of its tokens, in order; anything where not known
     spans: Mapping[str, tuple[int, int]]  # kind -> where its tokens begin and end
     fixed: Tensor  # (T,) evidence: visible wherever what it came over is, never hidden by itself, never predicted
-    unit: Tensor  # (T,) tokens of one entity with one number are parts of one composite
+    unit: Tensor  # (T,) the first token of the composite that each is part of, or itself
     needs: Tensor  # (E, 2) a token, and one without which it is not seen: the link that its value came over
     absent: Tensor  # (T,) drawn from what the entity does not have, to learn presence by
     rarity: Tensor  # (T,) how many absent properties each drawn one stands for
@@ -97,6 +97,7 @@ class Batch:
             name: value.repeat_interleave(times, 0) for name, value in vars(self).items() if torch.is_tensor(value)
         }
         each["entity"] = (self.entity[:, None] * times + turns).flatten()
+        each["unit"] = (self.unit[:, None] * times + turns).flatten()
         each["needs"] = (self.needs[:, None] * times + turns[:, None]).flatten(0, 1)
         values = {kind: codes.repeat_interleave(times, 0) for kind, codes in self.values.items()}
         spans = {kind: (start * times, end * times) for kind, (start, end) in self.spans.items()}

@@ -13,6 +13,7 @@ from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.codec import Codec
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity
+from kbdisk.memory.memory import levels
 from kbdisk.schemas.leaf import Category
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.tokens import Tokens, batches, by_chance, shuffled
@@ -254,3 +255,17 @@ def test_some_of_a_batch_s_tokens_are_as_they_were(kept, phones_alone):
     assert some_of_it.unit.tolist() == [units[int(whole.unit[place])][0] for place in places]
     both = [pair for pair in whole.needs.tolist() if set(pair) <= set(places)]
     assert [[places[one] for one in pair] for pair in some_of_it.needs.tolist()] == both
+
+
+@given(st.integers(1, 4), st.booleans())
+def test_a_batch_s_entities_come_so_many_times_each_with_its_composites(times, phones_alone):
+    codec, known = (PHONE_CODEC, phones(6)) if phones_alone else (WORLD_CODEC, world())
+    whole = codec.encode(known).batch(torch.arange(len(known)))
+    many = whole.repeat(times)
+    assert codec.leaves(many, many.known) == [
+        leaves for leaves in codec.leaves(whole, whole.known) for _ in range(times)
+    ]
+    assert many.entity[many.unit].equal(many.entity)
+    assert many.slot[many.unit].equal(whole.slot[whole.unit].repeat_interleave(times))
+    every = torch.full((len(codec.classes),), 3)
+    assert levels(many, many.known, every).equal(levels(whole, whole.known, every).repeat_interleave(times))

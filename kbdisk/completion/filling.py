@@ -238,23 +238,7 @@ class Filler:
 def narrowed(batch: Batch, chosen: Tensor) -> tuple[Batch, Tensor]:
     """The batch asking for the chosen tokens (T,) alone, and (T,) where each token stands in it."""
     keep = batch.known | chosen
-    places = keep.cumsum(0) - 1
-    rows = {kind: keep[start:end] for kind, (start, end) in batch.spans.items()}
-    before = [0, *keep.cumsum(0).tolist()]
-    narrow = replace(
-        batch,
-        entity=batch.entity[keep],
-        slot=batch.slot[keep],
-        known=batch.known[keep],
-        values={kind: codes[rows[kind]] for kind, codes in batch.values.items()},
-        spans={kind: (before[start], before[end]) for kind, (start, end) in batch.spans.items()},
-        fixed=batch.fixed[keep],
-        unit=batch.unit[keep],
-        needs=places[batch.needs],
-        absent=batch.absent[keep],
-        rarity=batch.rarity[keep],
-    )
-    return narrow, places
+    return batch.only(keep), keep.cumsum(0) - 1
 
 
 def _presence(batch: Batch, given: Beliefs) -> dict[int, float]:

@@ -1,6 +1,7 @@
 """How forests grow: CatBoost learns each property from all others, and held-out values tell what its trees are worth.
 
-Every value is hidden alone once, and every composite as a whole; so trees are asked where as much is visible as is usual.
+Every value is hidden alone once, and every composite as a whole; so trees are asked, and judged, where as much is
+visible as is usual. They learn from those of whom less is known, too.
 
 n values of one slot   F columns   K labels
 """
@@ -63,7 +64,8 @@ def grow(
     generator = Generator(tokens.slot.device).manual_seed(seed)
     chosen = some(tokens, config.values, generator)
     columns = Columns.fitted(tokens.batch(chosen), config.columns)
-    known = _known(tokens, chosen, columns, generator)
+    enough = usual(tokens)
+    known = _known(tokens, chosen, enough, columns, generator)
     grown: dict[Place, Guiding] = {}
     begun, total = time.monotonic(), len(known)
     for done, (slot, own) in enumerate(sorted(known.items())):
@@ -74,16 +76,18 @@ def grow(
         own.rows.clear()
         if told is not None:
             told(done + 1, total)
-    return judged(Guide(columns, usual(tokens), grown), model, held_out, 0, generator)
+    return judged(Guide(columns, enough, grown), model, held_out, 0, generator)
 
 
 # ---------------------------------------------------------------- what is learnt
 
 
-def _known(tokens: Tokens, chosen: Tensor, columns: Columns, generator: Generator) -> Mapping[int, Known]:
+def _known(
+    tokens: Tokens, chosen: Tensor, enough: Tensor, columns: Columns, generator: Generator
+) -> Mapping[int, Known]:
     """Every value of these entities that trees can tell, by its slot."""
     found: dict[int, Known] = defaultdict(Known)
-    for batch, hidden, level in asked(tokens, chosen, 0, generator):
+    for batch, hidden, level in asked(tokens, chosen, enough, 0, generator):
         table = columns.table(batch, hidden.visible)
         for kind in batch.spans.keys() & KINDS:
             start, end = batch.spans[kind]

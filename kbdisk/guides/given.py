@@ -115,7 +115,7 @@ class Opinions:
     """What second opinions are worth: by slot, and by how much is visible."""
 
     given: Given
-    enough: Tensor  # (C,) how many values of an entity of each class are visible where it is as many as usual
+    enough: Tensor  # (C,) how much of an entity of each class is visible where that is as much as usual (memory.amount)
     places: Mapping[Place, Guiding]
 
     def __len__(self) -> int:

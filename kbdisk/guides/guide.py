@@ -75,7 +75,7 @@ class Guide:
     """Experts that see alike."""
 
     sight: Sight
-    enough: Tensor  # (C,) how many values of an entity of each class are visible where it is as many as usual
+    enough: Tensor  # (C,) how much of an entity of each class is visible where that is as much as usual (memory.amount)
     places: Mapping[Place, Guiding]
 
     def __len__(self) -> int:

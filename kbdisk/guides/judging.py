@@ -103,8 +103,10 @@ def judged(
 
     Once the time is used, what was heard by then has to do.
     """
+    if not guide.places:
+        return None
     heard: dict[Place, Heard] = defaultdict(Heard)
-    for batch, hidden, level in _asked(held_out, rounds, generator, seconds):
+    for batch, hidden, level in _asked(held_out, guide.enough, rounds, generator, seconds):
         table = guide.sight.table(batch, hidden.visible)
         for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
             entity = batch.entity[one.tokens]
@@ -127,12 +129,14 @@ def judged(
     return replace(guide, places=dict(sorted(kept.items()))) if kept else None
 
 
-def _asked(held_out: Tokens, rounds: int, generator: Generator, seconds: float | None) -> Iterator[Question]:
+def _asked(
+    held_out: Tokens, enough: Tensor, rounds: int, generator: Generator, seconds: float | None
+) -> Iterator[Question]:
     """What is asked of held-out entities, some at a time, in any order: there may not be time for all."""
     begun = time.monotonic()
     every = [few for part in parts(held_out, some(held_out, JUDGED, generator)) for few in part.split(FEWER)]
     for place in torch.randperm(len(every), generator=generator, device=generator.device).tolist():
-        for question in questions(held_out.batch(every[place]), held_out.layout, rounds, generator):
+        for question in questions(held_out.batch(every[place]), held_out.layout, enough, rounds, generator):
             yield question
             if seconds is not None and time.monotonic() - begun > seconds:
                 return

@@ -70,7 +70,8 @@ def learn(
     chosen = chosen[torch.randperm(len(chosen), generator=generator, device=chosen.device)]  # of equals nobody is first
     features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
     known, values = _known(codec, features, tokens, chosen, held=False)
-    queries = _queries(features, tokens, chosen, config, generator, None if seconds is None else ASKING * seconds)
+    enough, asking = usual(tokens), None if seconds is None else ASKING * seconds
+    queries = _queries(features, tokens, chosen, enough, config, generator, asking)
     told_of = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
     order = sorted(
         place
@@ -91,7 +92,7 @@ def learn(
         if told is not None:
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
-    guide = judged(Guide(features, usual(tokens), found), model, held_out, config.rounds, generator, left)
+    guide = judged(Guide(features, enough, found), model, held_out, config.rounds, generator, left)
     if guide is None:
         return None
     others = some(held_out, config.values, generator).sort().values
@@ -164,6 +165,7 @@ def _queries(
     features: Features,
     tokens: Tokens,
     chosen: Tensor,
+    enough: Tensor,
     config: LikenessConfig,
     generator: Generator,
     seconds: float | None,
@@ -173,7 +175,7 @@ def _queries(
     found: dict[Place, Queries] = defaultdict(Queries)
     begin, begun = 0, time.monotonic()
     for part in parts(tokens, chosen[drawn]):
-        for batch, hidden, level in questions(tokens.batch(part), tokens.layout, config.rounds, generator):
+        for batch, hidden, level in questions(tokens.batch(part), tokens.layout, enough, config.rounds, generator):
             table = features.table(batch, hidden.visible).half()
             for kind in batch.spans.keys() & set(TOLD):
                 start, end = batch.spans[kind]

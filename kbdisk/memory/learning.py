@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import torch
 from torch import Generator, Tensor
@@ -20,7 +19,7 @@ from kbdisk.batch import Batch
 from kbdisk.hiding import Hidden, Hiding, hide, shuffled
 from kbdisk.leaves.base import Recalling
 from kbdisk.memory.config import MemoryConfig
-from kbdisk.memory.memory import ENOUGH, LESS, Memory, Place, by_place
+from kbdisk.memory.memory import LESS, Memory, Place, amount, by_place, levels
 from kbdisk.memory.shelf import Shelf, Values
 from kbdisk.memory.worth import Heard, weighed
 from kbdisk.network.disk import DiSK
@@ -29,7 +28,7 @@ from kbdisk.tokens import CHUNK, Layout, Tokens
 KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
 JUDGED = 1 << 14  # values of what is held out that tell what neighbours are worth, at most
 PART, LEAST = 8, 2000  # or a part of as many as are remembered, where time lets few be: but no fewer than so many
-USUAL = 0.1  # of the times that a value of a class is hidden alone, less is visible than is usual
+USUAL = 0.1  # of the entities of a class have less to be seen than is usual
 BESIDES = 4.0  # times what the network takes for the values
 
 Told = Callable[[int, int], None]  # how many entities were looked at, of how many
@@ -57,13 +56,13 @@ def remember(
             told(done, total)
 
     heap: dict[Place, list[Values]] = defaultdict(list)
-    for question in asked(tokens, sides[0], config.rounds, generator, looked):
+    for question in asked(tokens, sides[0], enough, config.rounds, generator, looked):
         for place, values in _found(network, question):
             heap[place].append(values)
     shelves = {place: Shelf.of(Values.joined(several).shuffled(generator)) for place, several in heap.items()}
     heap.clear()
     heard: dict[tuple[str, int], dict[Place, Heard]] = defaultdict(lambda: defaultdict(Heard))
-    for question in asked(held_out, sides[1], config.rounds, generator, looked):
+    for question in asked(held_out, sides[1], enough, config.rounds, generator, looked):
         for kind, place, values, belief in _told(network, question):
             heard[kind, place[1]][place].take(values, belief)
     kept: dict[Place, Shelf] = {}
@@ -88,9 +87,10 @@ def seconds(network: DiSK, tokens: Tokens) -> float:
 
 
 def usual(tokens: Tokens) -> Tensor:
-    """(C,) how many values of an entity of each class are visible where one is hidden alone, but for where few are."""
+    """(C,) how much of an entity of each class is visible where a value is hidden alone, but for where little is."""
     owner = torch.arange(len(tokens), device=tokens.slot.device).repeat_interleave(tokens.sizes)
-    sizes = torch.zeros_like(tokens.classes).index_add_(0, owner, tokens.known.long())  # (N,)
+    unit, free = tokens.offsets[owner] + tokens.unit, tokens.known & ~tokens.layout.fixed[tokens.slot]
+    sizes = amount(owner, unit, free, len(tokens))  # (N,)
     found = torch.zeros(len(tokens.layout.offsets) - 1, dtype=torch.long, device=sizes.device)
     for one in tokens.classes.unique().tolist():
         own = sizes[tokens.classes == one].sort().values
@@ -115,24 +115,27 @@ def parts(tokens: Tokens, chosen: Tensor) -> Iterator[Tensor]:
 def asked(
     tokens: Tokens,
     chosen: Tensor,
+    enough: Tensor,
     rounds: int,
     generator: Generator,
     looked: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Question]:
     """The `questions` of some entities, part by part; `looked` hears how many entities each part has, once it is done."""
     for part in parts(tokens, chosen):
-        yield from questions(tokens.batch(part), tokens.layout, rounds, generator)
+        yield from questions(tokens.batch(part), tokens.layout, enough, rounds, generator)
         looked(len(part))
 
 
-def questions(batch: Batch, layout: Layout, rounds: int, generator: Generator) -> Iterator[Question]:
+def questions(batch: Batch, layout: Layout, enough: Tensor, rounds: int, generator: Generator) -> Iterator[Question]:
     """Every value of some entities hidden alone, every composite hidden as a whole, and so many rounds of many at once.
 
-    With the length of a list its places are hidden: nobody who asks for it has them.
+    With the length of a list its places are hidden: nobody who asks for it has them. Each question is for the shelf that
+    it will be asked of, once a model is asked (`levels`); the rounds are for those of whom little is visible.
     """
 
-    def unseen(asked: Tensor) -> Tensor:
-        return batch.seen(batch.known & ~asked & ~layout.places(batch, asked))
+    def question(asked: Tensor, weight: Tensor) -> Question:
+        visible = batch.seen(batch.known & ~asked & ~layout.places(batch, asked))
+        return batch, Hidden(visible, asked, weight), levels(batch, visible, enough)
 
     free = batch.known & ~batch.fixed
     unit, count = batch.unit.unique(return_inverse=True)[1], batch.unit.new_zeros(len(batch))
@@ -141,11 +144,13 @@ def questions(batch: Batch, layout: Layout, rounds: int, generator: Generator) -
         place, size = shuffled(batch, among, generator, whole)
         for turn in range(int(size.max()) if len(size) else 0):
             asked = among & (place == turn)
-            yield batch, Hidden(unseen(asked), asked, asked.float()), torch.full_like(batch.classes, ENOUGH)
+            yield question(asked, asked.float())
     for turn in range(rounds):  # everything once
         hiding = Hiding(rate="count", everything=float(turn == 0))
         hidden = hide(batch, hiding, generator)
-        yield batch, replace(hidden, visible=unseen(hidden.asked)), torch.full_like(batch.classes, LESS)
+        _, hidden, level = question(hidden.asked, hidden.weight)
+        little = (level == LESS)[batch.entity]  # of others every value is found when it is hidden alone
+        yield batch, Hidden(hidden.visible, hidden.asked & little, hidden.weight * little), level
 
 
 # ---------------------------------------------------------------- what is heard
@@ -156,7 +161,7 @@ def _found(network: DiSK, question: Question) -> Iterator[tuple[Place, Values]]:
     batch, hidden, level = question
     asked = hidden.asked.nonzero()[:, 0]
     vectors = network.vectors(batch, hidden.visible, hidden.asked)
-    for kind in batch.spans.keys() & set(KINDS):
+    for kind in (one for one in KINDS if one in batch.spans):  # in an order that is always the same
         start, end = batch.spans[kind]
         own = ((asked >= start) & (asked < end)).nonzero()[:, 0]
         for place, values, _ in _placed(batch, kind, asked[own], vectors[own], level):

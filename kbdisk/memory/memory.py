@@ -35,7 +35,7 @@ class Memory:
     """What is remembered."""
 
     shelves: Mapping[Place, Shelf]
-    enough: Tensor  # (C,) how many values of an entity of each class are visible where it is as many as usual
+    enough: Tensor  # (C,) how much of an entity of each class is visible where that is as much as usual (`amount`)
     held: Tensor  # ascending, who was held out in training
     nearest: int
 
@@ -85,9 +85,18 @@ class Remembering:
 
 
 def levels(batch: Batch, visible: Tensor, enough: Tensor) -> Tensor:
-    """(B,) ENOUGH or LESS, by how much of each entity is visible (T,)"""
-    counts = torch.zeros_like(batch.classes).index_add_(0, batch.entity, visible.long())
-    return (counts < enough[batch.classes]).long()
+    """(B,) ENOUGH or LESS, by how much of each entity is visible (T,)."""
+    return (amount(batch.entity, batch.unit, visible & ~batch.fixed, batch.size) < enough[batch.classes]).long()
+
+
+def amount(entity: Tensor, unit: Tensor, some: Tensor, size: int) -> Tensor:
+    """(size,) how much of each entity is among some tokens (T,): a composite, whatever there is of it, counts once.
+
+    So as much is visible where a composite is hidden as a whole as where one number is. Evidence is not to be among
+    them, for the same reason: it goes with the link that it came over.
+    """
+    there = torch.zeros_like(some).index_fill(0, unit[some], True)
+    return torch.zeros(size, dtype=torch.long, device=entity.device).index_add_(0, entity, there.long())
 
 
 def by_place(slots: Tensor, level: Tensor) -> Iterator[tuple[Place, Tensor]]:

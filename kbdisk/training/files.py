@@ -32,7 +32,7 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
-FORMAT = 5
+FORMAT = 6
 MEMBERS = tuple(  # each network's weights, and what it remembers
     (f"model{number}.safetensors", f"memory{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
@@ -54,23 +54,9 @@ OPTIONAL = (
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 
-def _without_opinions(told: dict[str, Told]) -> dict[str, Told]:
-    """Format 3 knew nothing of second opinions; what else a run does not say of what came later is as it was then."""
-    told[CONFIG]["run"].setdefault("given", {})
-    return told
-
-
-def _without_usual(told: dict[str, Told]) -> dict[str, Told]:
-    """In format 4 presence was learnt from nothing, not from how often a property is recorded."""
-    told[CONFIG]["run"]["model"]["usual"] = False
-    return told
-
-
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
-MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {
-    3: _without_opinions,
-    4: _without_usual,
-}
+# None leads to 6: before, how much is visible was counted in another way, and only training can tell what is usual in this.
+MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {}
 
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."

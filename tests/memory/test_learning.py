@@ -15,11 +15,12 @@ from kbdisk.entity import Entity
 from kbdisk.hiding import Hidden
 from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.memory import Memory, MemoryConfig, Remembering, remember
-from kbdisk.memory.learning import parts, questions, some, usual
-from kbdisk.memory.memory import ENOUGH, LESS
+from kbdisk.memory.learning import Question, parts, questions, some, usual
+from kbdisk.memory.memory import ENOUGH, LESS, levels
+from kbdisk.schemas.composites import Coordinate
 from kbdisk.schemas.composites.listed import COUNT, Listed
-from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.leaf import Category, Link, Number, Text
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training.data import Data
 from kbdisk.training.loop import build
 from kbdisk.training.state import Progress
@@ -58,8 +59,12 @@ def tokens():
 
 
 def asked(data, batch, rounds: int = 0) -> list[Hidden]:
-    several = questions(batch, data.training.layout, rounds, torch.Generator().manual_seed(0))
-    return [hidden for _, hidden, _ in several]
+    return [hidden for _, hidden, _ in every_question(data, batch, rounds)]
+
+
+def every_question(data, batch, rounds: int = 0) -> list[Question]:
+    generator = torch.Generator().manual_seed(0)
+    return list(questions(batch, data.training.layout, usual(data.training), rounds, generator))
 
 
 def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens):
@@ -86,12 +91,41 @@ def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens)
     assert not (alone + whole)[~free].any()
 
 
-def test_rounds_hide_many_and_are_of_the_other_shelf(tokens):
+def test_what_hides_one_value_leaves_enough_and_what_hides_all_leaves_less(tokens):
     data, _ = tokens
-    batch = data.training.batch(torch.arange(20))
-    found = list(questions(batch, data.training.layout, 3, torch.Generator().manual_seed(0)))
-    assert [level.unique().tolist() for _, _, level in found[-3:]] == [[LESS]] * 3
-    assert all(level.unique().tolist() == [ENOUGH] for _, _, level in found[:-3])
+    batch, enough = data.training.batch(torch.arange(20)), usual(data.training)
+    *alone, everything, one, two = every_question(data, batch, 3)
+    assert everything[2].unique().tolist() == [LESS]
+    for _, hidden, level in (*alone, everything, one, two):
+        assert level.equal(levels(batch, hidden.visible, enough))  # as it will be when the model is asked
+    assert torch.stack([(level == ENOUGH).float().mean() for _, _, level in alone]).mean() > 0.8
+    for _, hidden, level in (everything, one, two):
+        assert hidden.asked.any()
+        assert (level[batch.entity[hidden.asked]] == LESS).all()
+        assert not hidden.weight[~hidden.asked].any()
+
+
+def test_a_composite_and_a_link_with_what_came_over_it_are_one_value_each():
+    of_city = {("of",): Link(), ("at",): Coordinate(), ("size",): Number()}
+    city = Class("city", {path: Property(leaf) for path, leaf in of_city.items()})
+    country = Class("country", {(name,): Property(Number()) for name in "abcd"})
+    known = [
+        Entity(f"c{i}", {"of": f"k{i % 4}", "at": {"lat": float(i), "lon": float(-i)}, "size": i}, ("city",))
+        for i in range(40)
+    ]
+    known += [Entity(f"k{i}", dict.fromkeys("abcd", i), ("country",)) for i in range(4)]
+    data = Data.prepare(Schema({"city": city, "country": country}), known, tiny_run(validation=0.0))
+    cities = data.training.classes == data.codec.classes.index("city")
+    batch = data.training.batch(cities.nonzero()[:, 0])
+    several = every_question(data, batch)
+    gone = {
+        count
+        for _, hidden, _ in several
+        for count in batch.entity[batch.known & ~hidden.visible].bincount(minlength=batch.size).tolist()
+    }
+    assert {1, 2} < gone, "a number, a coordinate, a link with what the country has"
+    assert max(gone) > 4
+    assert all(level.unique().tolist() == [ENOUGH] for _, _, level in several)
 
 
 def test_who_is_asked_for_the_length_of_a_list_has_none_of_its_places():
@@ -139,9 +173,12 @@ def test_parts_hold_every_entity_once_and_some_are_no_more_than_wanted(tokens):
     assert 0 < int(data.training.sizes[few].sum()) <= 200
 
 
-def test_usual_is_what_most_entities_of_a_class_have_but_for_one(tokens):
+def test_usual_is_what_most_entities_of_a_class_have_but_for_one_value(tokens):
     data, _ = tokens
-    sizes = torch.tensor([int(data.training.batch(torch.tensor([i])).known.sum()) for i in range(len(data.training))])
+    every = [data.training.batch(torch.tensor([i])) for i in range(len(data.training))]
+    free = [batch.known & ~batch.fixed for batch in every]
+    sizes = torch.tensor([len(batch.unit[own].unique()) for batch, own in zip(every, free, strict=True)])
+    assert all(size < own.sum() for size, own in zip(sizes, free, strict=True))  # some are composites
     (found,) = usual(data.training).tolist()
     assert (sizes - 1 >= found).float().mean() >= 0.9
 
