@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kbdisk.entity import Date, Path, Quantity
 from kbdisk.loaders.arrow import DAY, DIGITS, days_of, plain, reader
 from kbdisk.loaders.flat import text_of
+from kbdisk.schemas.numerals import is_number
 
 if TYPE_CHECKING:
     import pyarrow
@@ -103,7 +104,7 @@ def _scalar(value: Any, kind: pyarrow.DataType) -> Any:
         value = value.value
     if _is_text(kind):
         return text_of(value)
-    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    number = is_number(value)
     if is_.is_integer(kind) and number and value == int(value):
         return int(value)
     if is_.is_floating(kind) and number:

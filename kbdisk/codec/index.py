@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from kbdisk.codec.asking import Table
 from kbdisk.codec.lists import Lists
@@ -124,18 +125,17 @@ class Index:
             own=torch.tensor([n for several in own.values() for n in several], dtype=torch.long),
             offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),
             order=torch.tensor(self._order, dtype=torch.long),
-            lists=torch.tensor(self._lists, dtype=torch.long).reshape(
-                len(self.slots), max(map(len, self._lists), default=0)
-            ),
+            lists=self._lists,
         )
 
     @property
-    def _lists(self) -> list[list[int]]:
+    def _lists(self) -> Tensor:
         """(S, L) by slots, the lengths of the lists that each stands in."""
         number = {(slot.of, slot.path): place for place, slot in enumerate(self.slots)}
         found = [[number.get((slot.of, count), -1) for count, _ in counts_of(slot.path)] for slot in self.slots]
         most = max(map(len, found), default=0)
-        return [[*own, *[-1] * (most - len(own))] for own in found]
+        padded = [[*own, *[-1] * (most - len(own))] for own in found]
+        return torch.tensor(padded, dtype=torch.long).reshape(len(found), most)
 
     @property
     def _order(self) -> list[int]:

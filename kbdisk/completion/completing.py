@@ -244,15 +244,14 @@ class Completing(Iterator[Completion]):
         }
         for entity in self.entities if self._unique else ():
             found = self.schema.class_of(entity)
-            whole = replace(
-                entity, tree=with_values(entity.tree, entity.made or {})
-            )  # what was filled in is taken, too
-            for (of, path), met in self._unique.items() if found else ():
-                if found is not None and of == found.name:
-                    own = {
-                        leaf: value for leaf, value in self.schema.leaves(whole).items() if leaf[: len(path)] == path
-                    }
-                    met.add(repr(sorted((leaf, repr(value)) for leaf, value in own.items())))
+            wanted = {path: met for (of, path), met in self._unique.items() if found is not None and of == found.name}
+            if not wanted:
+                continue
+            whole = with_values(entity.tree, entity.made or {})  # what was filled in is taken, too
+            leaves = self.schema.leaves(replace(entity, tree=whole))
+            for path, met in wanted.items():
+                own = ((leaf, repr(value)) for leaf, value in leaves.items() if leaf[: len(path)] == path)
+                met.add(repr(sorted(own)))
 
     def _count_held(self) -> None:
         """What is never filled, now that it is known how many have it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, is_dataclass, replace
-from decimal import Decimal
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
 from kbdisk.loaders.target import sidecar_of
+from kbdisk.schemas.numerals import is_number
 
 BLOCKS = ("turtle", "trig", "ntriples", "nquads", "n3")  # formats that tell by themselves what was filled in
 CELLS = ("csv", "tsv", "parquet")
@@ -129,7 +129,7 @@ def _alike(value: Any, told: Any) -> bool:
 def _spelt(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return type(value).__name__, *map(_spelt, astuple(value))
-    return float(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else value
+    return float(value) if is_number(value) else value
 
 
 def _remove(tree: Tree, path: Path) -> None:

@@ -133,9 +133,10 @@ def questions(batch: Batch, layout: Layout, enough: Tensor, rounds: int, generat
     it will be asked of, once a model is asked (`levels`); the rounds are for those of whom little is visible.
     """
 
-    def question(asked: Tensor, weight: Tensor) -> Question:
+    def left(asked: Tensor) -> tuple[Tensor, Tensor]:
+        """(T,) what is visible then, and (B,) how much that is."""
         visible = batch.seen(batch.known & ~asked & ~layout.places(batch, asked))
-        return batch, Hidden(visible, asked, weight), levels(batch, visible, enough)
+        return visible, levels(batch, visible, enough)
 
     free = batch.known & ~batch.fixed
     unit, count = batch.unit.unique(return_inverse=True)[1], batch.unit.new_zeros(len(batch))
@@ -144,13 +145,14 @@ def questions(batch: Batch, layout: Layout, enough: Tensor, rounds: int, generat
         place, size = shuffled(batch, among, generator, whole)
         for turn in range(int(size.max()) if len(size) else 0):
             asked = among & (place == turn)
-            yield question(asked, asked.float())
+            visible, level = left(asked)
+            yield batch, Hidden(visible, asked, asked.float()), level
     for turn in range(rounds):  # everything once
         hiding = Hiding(rate="count", everything=float(turn == 0))
         hidden = hide(batch, hiding, generator)
-        _, hidden, level = question(hidden.asked, hidden.weight)
+        visible, level = left(hidden.asked)
         little = (level == LESS)[batch.entity]  # of others every value is found when it is hidden alone
-        yield batch, Hidden(hidden.visible, hidden.asked & little, hidden.weight * little), level
+        yield batch, Hidden(visible, hidden.asked & little, hidden.weight * little), level
 
 
 # ---------------------------------------------------------------- what is heard

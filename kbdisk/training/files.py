@@ -41,6 +41,8 @@ WEIGHTS, MEMORY = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
 LIKENESS, FOREST, OPINIONS = "likeness.safetensors", "forest.safetensors", "opinions.safetensors"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
+# Up to format 5 these counted in another way how much is visible, and only training can tell what is usual in this one.
+EXPERTS, COUNTED = frozenset({LIKENESS, FOREST, OPINIONS, *(memory for _, memory in MEMBERS)}), 6
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
 OPTIONAL = (
     WORDS,
@@ -54,9 +56,29 @@ OPTIONAL = (
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 
 
+def _without_opinions(told: dict[str, Told]) -> dict[str, Told]:
+    """Format 3 knew nothing of second opinions; what else a run does not say of what came later is as it was then."""
+    told[CONFIG]["run"].setdefault("given", {})
+    return told
+
+
+def _without_usual(told: dict[str, Told]) -> dict[str, Told]:
+    """In format 4 presence was learnt from nothing, not from how often a property is recorded."""
+    told[CONFIG]["run"]["model"]["usual"] = False
+    return told
+
+
+def _without_experts(told: dict[str, Told]) -> dict[str, Told]:
+    """Of models that have none of `EXPERTS` format 5 is format 6."""
+    return told
+
+
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
-# None leads to 6: before, how much is visible was counted in another way, and only training can tell what is usual in this.
-MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {}
+MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {
+    3: _without_opinions,
+    4: _without_usual,
+    5: _without_experts,
+}
 
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."
@@ -199,10 +221,11 @@ class Files:
         if number > FORMAT:
             advice = "Upgrade: pip install -U kbdisk."
             raise CheckpointError(self.path(CONFIG), f"expected format {FORMAT} or an older one, got {wrote}. {advice}")
-        if number < 0 or any(step not in MIGRATIONS for step in range(number, FORMAT)):
+        self._refuse_listing()
+        is_lost = number < COUNTED and not EXPERTS.isdisjoint(self.config["files"])
+        if is_lost or number < 0 or any(step not in MIGRATIONS for step in range(number, FORMAT)):
             problem = f"expected format {FORMAT}, got {wrote}, which is no longer read."
             raise CheckpointError(self.path(CONFIG), f"{problem} Train again, or use that version.")
-        self._refuse_listing()
         told = {CONFIG: self.config} | {name: self._json(name) for name in self.config["files"] if name in SHAPES}
         with self.understood(CONFIG):
             for step in range(number, FORMAT):

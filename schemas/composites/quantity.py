@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Path
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.base import Parts
 from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.numerals import number
+from kbdisk.schemas.numerals import is_number, number
 
 SPELT = re.compile(r"\s*([-+]?[\d.,]*\d(?:[eE][-+]?\d+)?)\s*([^\d\s.,].*?)?\s*")
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -102,7 +101,7 @@ class Quantity:
     def _read(self, value: Any) -> Amount:
         if isinstance(value, Amount):
             return value
-        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        if is_number(value):
             return Amount(value, None)
         if isinstance(value, dict) and {key for key in value if key[:1] != "@"} <= {"value", "unit"}:
             return Amount(value.get("value"), value.get("unit"))

@@ -440,10 +440,17 @@ def test_a_newer_format_says_to_upgrade(folder):
     assert f"expected format {FORMAT} or an older one, got {FORMAT + 1}, that of kbdisk 7.0. Upgrade: pip inst" in told
 
 
+def without_memory(folder: Path) -> dict:
+    files = json.loads((folder / "config.json").read_bytes())["files"]
+    return {name: told for name, told in files.items() if name != "memory.safetensors"}
+
+
 def test_an_older_format_is_refused_with_the_reason_or_migrated(folder, monkeypatch):
     config = json.loads((folder / "config.json").read_bytes())
     config["history_of_source"] = config.pop("source")
+    config["files"] = without_memory(folder)
     write_config(folder, config | {"format": FORMAT - 1, "kbdisk": "0.0.1"})
+    monkeypatch.delitem(MIGRATIONS, FORMAT - 1)
     assert f"expected format {FORMAT}, got {FORMAT - 1}, that of kbdisk 0.0.1, which is no longer read. " in refusal(
         folder
     )
@@ -460,6 +467,22 @@ def test_an_older_format_is_refused_with_the_reason_or_migrated(folder, monkeypa
     assert record.quality == [{"path": "migrated"}]
     (folder / "codec.json").write_bytes(b"{}")
     assert refusal(folder).startswith("codec.json: expected ")
+
+
+def test_what_was_learnt_by_another_count_of_what_is_visible_is_not_read(folder):
+    changed_config(folder, format=5)
+    assert "expected format 6, got 5, that of kbdisk 0.1.0, which is no longer read. Train again" in refusal(folder)
+    changed_config(folder, format=5, files=without_memory(folder))
+    assert open_folder(folder, CPU).memory is None
+
+
+def test_what_format_3_knew_nothing_of_is_as_it_was_then(saved, folder):
+    run = json.loads((folder / "config.json").read_bytes())["run"]
+    del run["given"], run["hiding"]["ordered"]
+    changed_config(folder, format=3, run=run, files=without_memory(folder))
+    old, new = open_folder(folder, CPU).run, open_folder(saved, CPU).run
+    assert (old.given.share, old.hiding.ordered, old.model.usual) == (0, 0, False)
+    assert replace(old, given=new.given, model=new.model) == new
 
 
 # ---------------------------------------------------------------- somebody who means harm
