@@ -278,6 +278,28 @@ def test_lists_in_lists_and_maps_are_drawn_to_the_end():
     assert {len(part["tools"]) for one in drawn for part in one.tree["parts"] if "tools" in part} == {0, 1, 2}
 
 
+def test_what_has_a_formula_is_what_that_gives_of_what_was_drawn():
+    schema = Schema.read(
+        "kbdisk: 1\nclasses:\n  T:\n    properties:\n      a: {kind: number, decimals: 2}\n      b: {kind: number}\n"
+        "      double: {kind: quantity, unit: m, decimals: 2, formula: 2 * a}\n"
+        "      four: {kind: number, decimals: 2, formula: 2 * double.value}\n"
+    )
+    trees = [{"a": i / 4, "b": i % 5, "double": i / 2, "four": float(i)} for i in range(60)]
+    for i, tree in enumerate(trees):  # some do not have what others are computed of, some not what is computed
+        tree.pop(["a", "double", "four", ""][i % 4], None)
+    model = tiny(schema, [Entity(str(i), tree, ("T",)) for i, tree in enumerate(trees)])
+    drawn = [one.tree for one in sample(model, 80, seed=2)]
+    whole = [tree for tree in drawn if tree.keys() >= {"a", "double", "four"}]
+    assert whole
+    for tree in whole:
+        assert tree["double"] == Quantity(round(2 * tree["a"], 2), "m")
+        assert tree["four"] == round(2 * tree["double"].value, 2)
+    assert any("double" in tree and "a" not in tree for tree in drawn)  # drawn, as it is not to be computed
+    assert any("a" in tree and "double" not in tree for tree in drawn)
+    for one in sample(model, 5, {"double": 3.0}, seed=2):
+        assert one.tree["double"] == Quantity(3.0, "m")
+
+
 def test_ids_stand_where_the_schema_has_them():
     drawn = list(sample(tiny(NESTED, [nested(number) for number in range(24)]), 3))
     assert [one.id for one in drawn] == [one.tree["id"] for one in drawn] == ["new-1", "new-2", "new-3"]

@@ -16,7 +16,6 @@ from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.evidence import Evidence
 from kbdisk.codec.reading import Reading, read
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.derived import computed
 from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, left_out
@@ -26,6 +25,7 @@ from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path, with_values
 from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
+from kbdisk.schemas.derived import computed
 from kbdisk.schemas.suggest import no_class
 from kbdisk.shapes import Shapes
 from kbdisk.tokens import CHUNK, batches
@@ -196,8 +196,11 @@ class Completing(Iterator[Completion]):
         leaves = {**self.schema.leaves(one.entity, ignored=True), **one.leaves}
         made = {path[:length] for path in one.entity.made or () for length in range(1, len(path) + 1)}
         closed = {*one.reading.said, *one.reading.none, *made}
-        for path, known, value in computed(of, leaves):
-            if path in closed or (self.choices.fill == "asked" and path not in one.reading.gaps):
+        for path, known, value in computed(of, leaves, closed):
+            needed = known.formula.paths if known.formula else ()
+            sure = math.prod(one.sure.get(leaf, 1.0) for leaf in needed)
+            one.sure |= {path: sure, (*path, "value"): sure}  # as others are computed of it
+            if self.choices.fill == "asked" and path not in one.reading.gaps:
                 continue
             row = self.summary.row(Field(of.name, path, path, known, known.kind))
             row.missing += 1
@@ -206,8 +209,6 @@ class Completing(Iterator[Completion]):
             except ValueError as error:
                 row.held[str(error)] += 1
                 continue
-            needed = known.formula.paths if known.formula else ()
-            sure = math.prod(one.sure.get(leaf, 1.0) for leaf in needed)
             told = Told(of.name, path, path, estimate="formula", formula=known.formula.text if known.formula else "")
             one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
             row.filled += 1

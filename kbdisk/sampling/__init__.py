@@ -6,6 +6,7 @@
     values      property by property, in random order or as it was learnt (Hiding.ordered), each given all before it
                 (diffusion.reveal); first what stands in no list, the lengths of lists among them, then as many places
                 as were drawn; no number beyond all that training had of its property
+    formulas    what is derived is computed of what was drawn, where that has all it takes
     tree        by the schema: units, dates that there are, decimals, bounds
 
 What a property's role makes evidence alone is never drawn, and free text only where it is wanted: a made-up name is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -18,6 +18,9 @@ from kbdisk.diffusion import Model, reveal
 from kbdisk.entity import Entity, Path, with_values
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.sampling.maps import distinct, maps
+from kbdisk.schemas.composites.base import split_kind
+from kbdisk.schemas.derived import computed
+from kbdisk.schemas.schema import Class
 from kbdisk.training.precision import computing
 from kbdisk.training.trained import Trained
 
@@ -43,6 +46,7 @@ class Drawing:
     def drawn(self, entities: Sequence[Entity], patterns: Sequence[Iterable[int]]) -> list[Entity]:
         """The entities with their values."""
         known = [self._begun(entity) for entity in entities]
+        given = [set(one.leaves) for one in known]
         asks = [self._lacking(one, pattern) for one, pattern in zip(known, patterns, strict=True)]
         last = [ask & self._last for ask in asks]
         asks = [ask - own for ask, own in zip(asks, last, strict=True)]
@@ -51,7 +55,7 @@ class Drawing:
             self._draw(known, asks)
             asks = [self._places(one, own) for one, own in zip(known, decided, strict=True)]
         self._draw(known, last)
-        return [self._entity(entity, one) for entity, one in zip(entities, known, strict=True)]
+        return [self._entity(*one) for one in zip(entities, known, given, strict=True)]
 
     @property
     def _last(self) -> set[int]:
@@ -113,15 +117,28 @@ class Drawing:
                     asked.add(number)
         return asked
 
-    def _entity(self, entity: Entity, reading: Reading) -> Entity:
+    def _entity(self, entity: Entity, reading: Reading, given: Set[Path]) -> Entity:
         """The entity with the tree of its leaves: no key of a map twice; its id where its class has one in the tree."""
         found, leaves = self.schema.classes[reading.of], dict(reading.leaves)
         for prefix in sorted(maps(found, leaves), key=len, reverse=True):
             distinct(leaves, prefix)
-        tree = self.schema.tree(leaves, reading.of)
+        tree = self.schema.tree(_counted(found, leaves, given), reading.of)
         if found.id is not None:
             tree = with_values({str(found.id[0]): None} | tree, {found.id: entity.id})
         return replace(entity, tree=tree)
+
+
+def _counted(found: Class, leaves: Mapping[Path, Any], given: Set[Path]) -> dict[Path, Any]:
+    """The leaves, where what has a formula and was drawn is what that gives, if it gives anything."""
+    derived = [path for path, one in found.properties.items() if one.formula is not None]
+    own = {path: [leaf for leaf in leaves if leaf[: len(path)] == path] for path in derived}
+    drawn = {path: parts for path, parts in own.items() if parts and given.isdisjoint(parts)}
+    others = {leaf: value for leaf, value in leaves.items() if not any(leaf in parts for parts in drawn.values())}
+    told = {path: split_kind(one.kind, value) for path, one, value in computed(found, others)} if drawn else {}
+    for path, parts in drawn.items():
+        as_drawn = {leaf[len(path) :]: leaves[leaf] for leaf in parts}
+        others |= {(*path, *within): leaf for within, leaf in told.get(path, as_drawn).items()}
+    return others
 
 
 @lru_cache(maxsize=64)

@@ -328,6 +328,25 @@ def test_a_property_with_a_formula_is_computed(model, things):
     assert one.belief.formula == "size ** 2"
 
 
+def test_what_is_computed_counts_in_other_formulas_but_not_where_there_is_said_to_be_none():
+    made = Schema.read(
+        "kbdisk: 1\nclasses:\n  T:\n    properties:\n      four: {kind: number, formula: 2 * double}\n"
+        "      double: {kind: number, formula: 2 * a, novalue: [none]}\n      a: number\n"
+    )
+    trees = [{"a": i % 9, "double": 2 * (i % 9), "four": 4 * (i % 9)} for i in range(60)]
+    model = tiny(made, [Entity(str(i), tree, ("T",)) for i, tree in enumerate(trees)])
+    asked = [{"a": 3}, {"a": None}, {"a": 3, "double": "none"}, {"a": 3, "four": None}]
+    known, filled, none, alone = (
+        dict(one.filled)
+        for one in complete(model, [Entity(f"n{i}", tree, ("T",)) for i, tree in enumerate(asked)], fill="all")
+    )
+    assert (known["double",].value, known["four",].value, known["four",].confidence) == (6, 12, 1)
+    assert filled["four",].value == pytest.approx(4 * filled["a",].value)
+    assert filled["four",].confidence == filled["a",].confidence < 1
+    assert ("four",) not in none
+    assert alone["four",].value == 12
+
+
 def test_what_is_computed_of_a_filled_value_is_no_surer_than_that(model, things):
     things[3]["area"] = things[3]["size"] = None
     new = filled(model, *things)[3]
