@@ -21,7 +21,7 @@ from kbdisk.loaders.target import without_compression
 if TYPE_CHECKING:
     import rdflib
 
-__all__ = ["FORMATS", "KB", "MISSING", "Options", "Report", "Source", "load", "write"]
+__all__ = ["FORMATS", "KB", "MISSING", "Options", "Report", "Source", "load", "together", "write"]
 
 
 class Format(NamedTuple):
@@ -138,6 +138,18 @@ def write(
     from kbdisk.loaders.writing import Plan
 
     return Plan.of(items, target, format=format, only_new=only_new, insert=insert).run(force=force, in_place=in_place)
+
+
+def together(kbs: Iterable[KB]) -> list[KB]:
+    """The same sources, those of RDF as one in the place of the first."""
+    found = list(kbs)
+    several = [kb for kb in found if kb.joins]
+    if len(several) < 2:
+        return found
+    from kbdisk.loaders.rdf.union import Union
+
+    union = Union(several)
+    return [union if kb is several[0] else kb for kb in found if kb not in several[1:]]
 
 
 def module_of(format: str) -> FormatModule:

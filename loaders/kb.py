@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
@@ -75,6 +75,7 @@ class KB(ABC):
 
     appends = False  # whether `splice` is the source's bytes and then `append`
     updates = False  # whether a SPARQL update can add to it
+    joins = False  # whether it is RDF of which all can be had, to be put together with others
     names_graphs = False  # whether what was read of it stands in named graphs
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:
@@ -90,9 +91,23 @@ class KB(ABC):
         self._reading: _Reading | None = None  # the latest
 
     @property
+    def parts(self) -> Sequence[KB]:
+        """The sources that it is made of: itself, where it is no whole of several."""
+        return (self,)
+
+    @property
     def path(self) -> FilePath | None:
         """The file it is read from, where it is one."""
         return self.source.path if self.source else None
+
+    @property
+    def files(self) -> list[FilePath]:
+        """The files it is read from."""
+        return [one.path for one in self.parts if one.path is not None]
+
+    def id_here(self, part: int, id: str) -> str:
+        """The id here of what has this id in a part, the first being 0."""
+        return id
 
     def keeps_bytes(self, format: str) -> bool:
         """Whether writing to this format keeps the source's own bytes: `splice` does it."""

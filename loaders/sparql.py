@@ -61,6 +61,8 @@ def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, o
 class Endpoint(RdfKB):
     """Entities of a SPARQL endpoint."""
 
+    joins = False
+
     def read(self) -> Iterator[Entity]:
         return self.finish(self._entities())
 

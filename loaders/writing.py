@@ -46,9 +46,11 @@ class Plan:
         format: str | None,
         only_new: bool,
         insert: bool,
+        mixed: bool = False,
     ) -> Plan:
-        """Decide, and refuse what makes no sense."""
+        """Decide, and refuse what makes no sense. What is mixed is of several sources, none of which is written back."""
         kb, completions, items = origin_of(items)
+        kb = None if mixed else kb
         name = format_of_target(kb, str(target), format)
         updates = name == "sparql-update" and kb is not None and kb.updates and completions and items is not kb
         only_new = only_new or name == "quickstatements" or updates  # what it goes to has the rest
@@ -64,6 +66,8 @@ class Plan:
     def run(self, *, force: bool, in_place: bool, beside: Beside | None = None) -> Report:
         """Write, all or nothing, with what is to stand beside the target."""
         same = self._is_source()
+        if same and self.origin is not None and len(self.origin.parts) > 1:
+            raise WriteError(self.target, "is one of several sources. Choose another target.")
         if same and not in_place:
             raise WriteError(self.target, "is the source itself. Say in_place=True to change it.")
         with contextlib.ExitStack() as several:
@@ -81,8 +85,7 @@ class Plan:
         return report
 
     def _is_source(self) -> bool:
-        source = self.origin.path if self.origin else None
-        return source is not None and _is_same(source, self.target)
+        return self.origin is not None and any(_is_same(one, self.target) for one in self.origin.files)
 
     def _write(self, file: BinaryIO) -> Report:
         refused: list[tuple[str, Path, str]] = []

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import rdflib
+from judges import graph, quads
 from models import tiny
 
 import kbdisk
@@ -227,6 +228,34 @@ def test_several_sources_become_one(run, place):
     assert list(done) == list(given)
     for id, tree in given.items():
         assert all(is_gap(value) or at(done[id], path) == value for path, value in walk(tree))
+
+
+def test_several_sources_of_rdf_become_one_with_every_triple(run, tmp_path, monkeypatch, elements_folder):
+    monkeypatch.chdir(tmp_path)
+    text = (EXAMPLES / "elements.ttl").read_text()
+    prefixes, half = text.index("@prefix"), text.index("\n\n:", len(text) // 2)
+    Path("a.ttl").write_text(text[:half])
+    Path("b.ttl").write_text(text[prefixes : text.index("\n\n", prefixes)] + text[half:])
+    status, _, err = run("a.ttl", "b.ttl", "--model", elements_folder, "--fill", "all", "--out", "done.ttl")
+    assert status == 0, err
+    given, block = re.split(rb"(?m)^(?=# kbdisk)", Path("done.ttl").read_bytes(), maxsplit=1)
+    assert graph(given) == graph(text.encode())
+    assert b"urn:kbdisk" not in block
+    assert {row["id"].rpartition("/")[2] for row in rows("done.ttl")} >= {"He", "Og"}
+
+
+def test_of_sources_of_rdf_and_others_each_has_its_own_words(run, tmp_path, monkeypatch, elements_folder):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(EXAMPLES / "elements.ttl", "a.ttl")
+    Path("b.jsonl").write_text(
+        '{"@id": "http://example.org/new", "@type": "https://example.org/vocabulary#Element", "density": 3, "colour": "red"}\n'
+    )
+    status, _, err = run("a.ttl", "b.jsonl", "--model", elements_folder, "--out", "done.nt")
+    assert status == 0, err
+    done = quads(Path("done.nt").read_bytes(), "ntriples")
+    plain = {str(one.subject) for one in done if "urn:kbdisk:" in str(one.predicate)}
+    assert plain == {"<http://example.org/new>"}
+    assert {one.predicate for one in quads(Path("a.ttl").read_bytes())} <= {one.predicate for one in done}
 
 
 # ---------------------------------------------------------------- the options

@@ -1,6 +1,7 @@
 """Whatever a user calls a knowledge base, as a list of entities that were read once.
 
-Of several sources that tell of the same id, each adds what those before it do not say.
+Several sources of RDF are one, with all that any of them says. Of others that tell of the same id each adds what those
+before it do not say.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 from kbdisk.completion.earlier import given
 from kbdisk.entity import Entity, Path, walk, with_values
 from kbdisk.graph import Graph
-from kbdisk.loaders import KB, load
+from kbdisk.loaders import KB, load, together
 from kbdisk.schemas.schema import Schema
 
 Knowledge: TypeAlias = Any  # a path, a list of dicts or entities, a frame, a Graph, a KB; or a list of several
@@ -35,7 +36,7 @@ class Reading:
         if isinstance(knowledge, Reading):
             return knowledge
         several = knowledge if _is_several(knowledge) else [knowledge]
-        sources = tuple(one if isinstance(one, KB) else load(one) for one in several)
+        sources = tuple(together(one if isinstance(one, KB) else load(one) for one in several))
         return cls(sources, _merged(sources) if len(sources) > 1 else list(given(sources[0])))
 
     @property
@@ -61,13 +62,13 @@ class Reading:
     def sha256(self) -> str:
         """The same for the same sources: of files their bytes, of what is in memory all that it says."""
         digest = hashlib.sha256()
-        for kb in self.sources:
-            if kb.source is None:
-                own = (entity for entity in self.entities if entity.source is kb)
+        for whole, part in ((kb, part) for kb in self.sources for part in kb.parts):
+            if part.source is None:
+                own = (entity for entity in self.entities if entity.source is whole)
                 for entity in own:
                     digest.update(repr((entity.id, entity.classes, entity.tree)).encode())
             else:
-                with kb.source.stored() as stream:
+                with part.source.stored() as stream:
                     while piece := stream.read(PIECE):
                         digest.update(piece)
         return digest.hexdigest()

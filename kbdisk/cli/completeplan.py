@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import IO, TYPE_CHECKING, Any
@@ -77,10 +76,10 @@ class Plan:
 
     def open(self, progress: Any) -> None:
         """The sources, and all that can be wrong with the target, before a model is trained."""
-        from kbdisk.loaders import FORMATS
+        from kbdisk.loaders import FORMATS, together
         from kbdisk.training.files import Files
 
-        self.kbs = open_sources(self.sources, self.options["origin"], self.options, progress)
+        self.kbs = together(open_sources(self.sources, self.options["origin"], self.options, progress))
         self.format = self._format()
         assert self.format in FORMATS
         self._refuse_target()
@@ -108,7 +107,7 @@ class Plan:
             return
         refuse_odd(self.sidecar)
         place = FilePath(target)
-        if any(kb.path is not None and place.exists() and kb.path.samefile(place) for kb in self.kbs):
+        if any(place.exists() and path.samefile(place) for kb in self.kbs for path in kb.files):
             if not options["in_place"]:
                 raise WriteError(target, "is the source itself. Say --in-place to change it.")
             return
@@ -176,8 +175,7 @@ class Plan:
         if len(self.kbs) > 1:
             from kbdisk.api.reading import Reading
 
-            reading = self.reading or Reading.of(self.kbs)
-            return [replace(entity, source=None) for entity in reading.entities]
+            return (self.reading or Reading.of(self.kbs)).entities
         from kbdisk.completion.earlier import given
 
         return given(self.kbs[0]) if self.reading is None else self.reading.entities
@@ -191,7 +189,8 @@ class Plan:
         target = os.devnull if self.dry else self.target
         format = self.format if self.dry or target == "-" else options["format"]
         items: Any = self._kept(completing, model, kept)
-        writing = Writing.of(items, target, format=format, only_new=False, insert=options["insert"])
+        mixed = len(self.kbs) > 1
+        writing = Writing.of(items, target, format=format, only_new=False, insert=options["insert"], mixed=mixed)
 
         def beside(report: Report, several: ExitStack) -> None:
             write_sidecar(self.sidecar, self.earlier, kept, report, several)

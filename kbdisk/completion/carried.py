@@ -25,7 +25,8 @@ class Carried:
     """What the sidecars of some sources tell, as the sidecar of a target of another name or format is to tell it."""
 
     def __init__(self, kbs: Sequence[KB], format: str, *, in_place: bool = False, anew: bool = False) -> None:
-        blocks = not anew and len(kbs) == 1 and kbs[0].format in BLOCKS and format in BLOCKS
+        alone = len(kbs) == 1 and len(kbs[0].parts) == 1
+        blocks = not anew and alone and kbs[0].format in BLOCKS and format in BLOCKS
         self.whole = in_place or blocks
         self.plain = UNTOLD if format in BLOCKS and not self.whole else {}
         self.cells = any(kb.format in CELLS for kb in kbs)

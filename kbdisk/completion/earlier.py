@@ -64,9 +64,16 @@ def given(kb: KB) -> Iterable[Entity]:
 
 
 def rows_beside(kb: KB) -> Rows | None:
-    """What the sidecar of a source tells; None where there is none."""
-    file = sidecar_of(str(kb.path)) if kb.path is not None else None
-    return _rows(file) if file is not None and file.is_file() else None
+    """What the sidecar of a source tells, or of each of its parts; None where there is none."""
+    files = [sidecar_of(str(one.path)) if one.path is not None else None for one in kb.parts]
+    if not any(file is not None and file.is_file() for file in files):
+        return None
+    found: dict[str, list[Row]] = {}
+    for number, (part, file) in enumerate(zip(kb.parts, files, strict=True)):
+        for id, rows in (_rows(file) if file is not None and file.is_file() else {}).items():
+            own = (row._replace(block=row.block and part.format in BLOCKS) for row in rows)
+            found.setdefault(kb.id_here(number, id), []).extend(own)
+    return found
 
 
 def _rows(file: FilePath) -> Rows:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kbdisk.entity import Completion, Entity, Link
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.kb import KB, Oddities, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import fold, made, syntax, wikibase
 from kbdisk.loaders.rdf.blanks import Blanks
@@ -29,6 +29,7 @@ class RdfKB(KB):
     """
 
     updates = True
+    joins = True
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:
         super().__init__(origin, format, options)
@@ -38,9 +39,15 @@ class RdfKB(KB):
         self.wikibase = False
         self.streamed = False  # trees come in stretches, and are not all there is
 
+    def new_trees(self) -> Trees:
+        """Nothing yet, ready to take in quads."""
+        return Trees(self.name, self.odd, self.names, self.blanks())
+
     def trees(self) -> Trees:
         """All of it, grouped by subject."""
-        raise NotImplementedError
+        trees = self.new_trees()
+        self.observe(trees.add)
+        return trees
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         """Hand all quads to `take`."""
@@ -80,7 +87,13 @@ class RdfKB(KB):
 
     def whole(self) -> Trees | None:
         """The same with what our own blocks say, if there are any."""
-        return None
+        if not self.is_completed:
+            return None
+        trees = self.new_trees()
+        trees.odd = Oddities()
+        trees.odd.counts.update(self.odd.counts)  # what is odd was told when it was read
+        self.observe_all(trees.add)
+        return trees
 
     def read(self) -> Iterator[Entity]:
         with without_collection():

@@ -17,7 +17,7 @@ from pyoxigraph import Quad
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import Oddities, Report
+from kbdisk.loaders.kb import Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import blocks, brackets, graphs, jsonld, nesting, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
@@ -93,11 +93,6 @@ class RdfFile(RdfKB):
         if stream.wanted(self):
             return self.finish(stream.entities(self))
         return super().read()
-
-    def trees(self) -> Trees:
-        trees = self.new_trees()
-        self.parse(trees.add)
-        return trees
 
     def parse(self, take: Callable[[Iterable[Any]], None], given_only: bool = True) -> None:
         """Hand all quads to `take`, faults turned into ours or skipped; then tell prefixes and base."""
@@ -227,15 +222,6 @@ class RdfFile(RdfKB):
             if line is None:
                 self.parse(deque(maxlen=0).extend)  # meets the same fault where it stands
             raise
-
-    def whole(self) -> Trees | None:
-        if not self.has_blocks:
-            return None
-        trees = self.new_trees()
-        trees.odd = Oddities()
-        trees.odd.counts.update(self.odd.counts)  # what is odd was told when it was read
-        self.parse(trees.add, given_only=False)
-        return trees
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         from kbdisk.loaders.rdf import writer

@@ -18,7 +18,6 @@ from kbdisk.errors import LoadError
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import jsonld
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.trees import Trees
 
 if TYPE_CHECKING:
     import rdflib
@@ -36,13 +35,8 @@ class RdfGraph(RdfKB):
         super().__init__("<graph>", "graph", options)
         self.graph_in = graph
 
-    def trees(self) -> Trees:
-        self.prefixes = {prefix: str(iri) for prefix, iri in self.graph_in.namespaces()}
-        trees = Trees(self.name, self.odd, self.names)
-        self.observe(trees.add)
-        return trees
-
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
+        self.prefixes = {prefix: str(iri) for prefix, iri in self.graph_in.namespaces()}
         take(quads_of(self.graph_in, self.name, self.odd))
 
 

@@ -10,7 +10,6 @@ from pyoxigraph import Quad, Triple
 from kbdisk.entity import Entity
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.trees import Trees
 
 
 class Quads(RdfKB):
@@ -19,11 +18,6 @@ class Quads(RdfKB):
     def __init__(self, quads: Iterable[Any], name: str, options: Options) -> None:
         super().__init__(name, "quads", options)
         self.quads = [quad if isinstance(quad, Quad) else Quad(*_terms(quad)) for quad in quads]
-
-    def trees(self) -> Trees:
-        trees = Trees(self.name, self.odd, self.names)
-        trees.add(self.quads)
-        return trees
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         take(self.quads)

@@ -1,0 +1,107 @@
+"""Several sources of RDF as one: all that any of them says, each predicate called alike wherever it stands.
+
+A blank node is that of one source alone. In the whole it has a label that tells which one's, n counting from 1:
+
+    `_:x`      `_:sn.x`
+    `_:[3]`    `_:snn3`     has no label there; `_:sng3` names a graph
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pyoxigraph import BlankNode, Quad, Triple
+
+from kbdisk.loaders.kb import KB
+from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.blanks import Blanks
+
+MIXED = "trig"  # what sources of several formats are as a whole: it can say all that RDF can
+GRAPH = "_:[graph "  # begins the id of a graph without a name
+
+
+class Union(RdfKB):
+    """Entities of several sources of RDF."""
+
+    def __init__(self, parts: Sequence[KB]) -> None:
+        formats = {one.format for one in parts}
+        name = ", ".join(one.name for one in parts)
+        super().__init__(name, formats.pop() if len(formats) == 1 else MIXED, parts[0].options)
+        self._parts = tuple(parts)
+        self._own = [self._sharing(one) for one in parts if isinstance(one, RdfKB)]
+
+    def _sharing(self, part: RdfKB) -> RdfKB:
+        """The same source, which says here what is odd in it and what its predicates are called."""
+        own = copy.copy(part)
+        own.names, own.odd, own.skipped, own._skipped = self.names, self.odd, self.skipped, self._skipped
+        return own
+
+    @property
+    def parts(self) -> Sequence[KB]:
+        return self._parts
+
+    def keeps_bytes(self, format: str) -> bool:
+        return False
+
+    def id_here(self, part: int, id: str) -> str:
+        return f"_:{_label(part + 1, id)}" if id.startswith("_:") else id
+
+    @property
+    def is_completed(self) -> bool:
+        return any(one.is_completed for one in self._own)
+
+    def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
+        for number, one in enumerate(self._own, 1):
+            one.observe(_labelled(one.blanks(), number, take))
+            self.prefixes = {**one.prefixes, **self.prefixes}
+
+    def observe_all(self, take: Callable[[Iterable[Any]], None]) -> None:
+        for number, one in enumerate(self._own, 1):
+            one.observe_all(_labelled(one.blanks(), number, take))
+
+    def earlier(self) -> Iterator[Quad]:
+        for number, one in enumerate(self._own, 1):
+            yield from _Labelled(one.earlier(), one.blanks(), number)
+
+
+def _labelled(blanks: Blanks, number: int, take: Callable[[Iterable[Any]], None]) -> Callable[[Iterable[Any]], None]:
+    """Takes the quads of a part, and hands them on."""
+    return lambda quads: take(_Labelled(quads, blanks, number))
+
+
+class _Labelled(Iterable[Quad]):
+    """The quads of a part with the labels that their blank nodes have in the whole."""
+
+    def __init__(self, quads: Iterable[Quad], blanks: Blanks, number: int) -> None:
+        self.quads, self.blanks, self.number = quads, blanks, number
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """Those of the source, as far as they are known by now."""
+        return getattr(self.quads, "prefixes", {})
+
+    def __iter__(self) -> Iterator[Quad]:
+        for quad in self.quads:
+            terms = quad.subject, quad.object, quad.graph_name
+            if any(type(term) is BlankNode or type(term) is Triple for term in terms):
+                subject, object, graph = self._term(terms[0]), self._term(terms[1]), terms[2]
+                if type(graph) is BlankNode:
+                    graph = BlankNode(_label(self.number, self.blanks.graph(graph.value)))
+                quad = Quad(subject, quad.predicate, object, graph)
+            yield quad
+
+    def _term(self, term: Any) -> Any:
+        if type(term) is BlankNode:
+            return BlankNode(_label(self.number, self.blanks.id(term.value)))
+        if type(term) is Triple:
+            return Triple(self._term(term.subject), term.predicate, self._term(term.object))
+        return term
+
+
+def _label(number: int, id: str) -> str:
+    """What is `_:x` or `_:[3]` in a source."""
+    if id.startswith(GRAPH):
+        return f"s{number}g{id[len(GRAPH) : -1]}"
+    return f"s{number}n{id[3:-1]}" if id.startswith("_:[") else f"s{number}.{id[2:]}"

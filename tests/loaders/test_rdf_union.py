@@ -1,0 +1,173 @@
+"""Several sources of RDF as one: nothing of any is lost or called otherwise, and nobody's blank node is another's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import rdflib
+from judges import by_rdflib, canonical, graph, of_graph, quads
+from pyoxigraph import Literal, NamedNode, Quad
+
+import kbdisk
+from kbdisk.api.reading import Reading
+from kbdisk.completion.carried import Carried
+from kbdisk.completion.earlier import given
+from kbdisk.entity import Completion, Filled
+from kbdisk.errors import LoadError, WriteError
+from kbdisk.loaders import together
+
+E = "http://ex.org/"
+ONE = """@prefix : <http://ex.org/> . @prefix b: <http://b.org/> .
+:a a :Thing ; :size "05"^^<http://www.w3.org/2001/XMLSchema#integer> ; :kind "x"@de ; :near _:n ; :part [ :size 1 ] .
+_:n :size 2 . :c :kind "jazz" . [] :name "nobody" .
+"""
+TWO = """@prefix : <http://other.org/> . @prefix e: <http://ex.org/> . @prefix c: <http://c.org/> .
+e:d :size 6.0 ; c:size 7 ; e:near _:n ; e:part [ e:size 3 ] .
+_:n e:size 4 . e:c e:kind "rock" ; e:size 8 . [] e:name "somebody" .
+"""
+SUFFIX = {"turtle": "ttl", "trig": "trig", "ntriples": "nt", "nquads": "nq", "rdfxml": "rdf", "jsonld": "jsonld"}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def union(**documents):
+    """These documents as one knowledge base."""
+    for name, text in documents.items():
+        Path(name.replace("_", ".")).write_text(text)
+    [found] = together(kbdisk.load(name.replace("_", ".")) for name in documents)
+    return found
+
+
+def all_of(*new):
+    """All that both documents say, and what is new, in canonical form."""
+    statements = [Quad(NamedNode(E + subject), NamedNode(E + key), Literal(value)) for subject, key, value in new]
+    return canonical([*quads(ONE.encode()), *quads(TWO.replace("_:n", "_:other").encode()), *statements])
+
+
+def test_a_predicate_is_called_alike_in_all_and_like_no_other():
+    kb = union(one_ttl=ONE, two_ttl=TWO)
+    known = {entity.id: entity.tree for entity in kb}
+    assert known[E + "a"]["size"] == 5
+    assert {key: known[E + "d"][key] for key in ("http://other.org/size", "c:size")} == {
+        "http://other.org/size": 6,  # its prefix is no word
+        "c:size": 7,
+    }
+    assert known[E + "c"] == {"kind": ["jazz", "rock"], "size": 8}
+    assert {key: kb.names.iris[key] for key in ("size", "c:size")} == {
+        "size": E + "size",
+        "c:size": "http://c.org/size",
+    }
+    assert [entity.tree for entity in kb] == list(known.values())  # at the next reading, too
+
+
+def test_a_blank_node_is_that_of_one_source():
+    known = {entity.id: entity.tree for entity in union(one_ttl=ONE, two_ttl=TWO)}
+    assert [known[E + name]["near"] for name in "ad"] == [{"@id": "_:s1.n", "size": 2}, {"@id": "_:s2.n", "size": 4}]
+    assert [known[E + name]["part"]["size"] for name in "ad"] == [1, 3]
+
+
+@pytest.mark.parametrize("format", SUFFIX)
+@pytest.mark.parametrize("other", ["ttl", "rdf"])
+def test_all_that_any_says_is_in_the_target_with_what_is_new(format, other):
+    flat = rdflib.Graph().parse(data=TWO, format="turtle").serialize(format="xml")
+    kb = union(one_ttl=ONE, **{f"two_{other}": TWO if other == "ttl" else flat})
+    new = [Completion(one, {("kind",): Filled("new")}) for one in kb if one.id == E + "d"]
+    report = kbdisk.write(new, f"out.{SUFFIX[format]}")
+    assert (report.written, report.unwritable) == (1, [])
+    data = Path(f"out.{SUFFIX[format]}").read_bytes()
+    assert graph(data, format) == by_rdflib(data, format) == all_of(("d", "kind", "new"))
+
+
+def test_graphs_keep_their_names_and_those_without_are_not_one():
+    text = "@prefix : <http://ex.org/> . :g { :%s :size 1 . } [] { :%s :size 2 . } _:h { :%s :size 3 . }"
+    kb = union(one_trig=text % ("a", "b", "c"), two_trig=text % ("d", "e", "f"))
+    kbdisk.write(kb, "out.nq")
+    found = quads(Path("out.nq").read_bytes(), "nquads")
+    names = {quad.subject.value[-1]: quad.graph_name for quad in found}
+    assert names["a"] == names["d"] == NamedNode(E + "g")
+    assert len({names[one] for one in "abcdef"}) == 5
+
+
+def test_graphs_in_memory_join_files():
+    one, two = rdflib.Graph().parse(data=ONE), rdflib.Graph().parse(data=TWO)
+    Path("two.ttl").write_text(TWO)
+    into = rdflib.Graph()
+    [kb] = together([kbdisk.load(one), kbdisk.load("two.ttl")])
+    kbdisk.write(kb, into)
+    assert of_graph(into) == of_graph(one + two)
+    assert Reading.of([one, two]).sha256 != Reading.of([one, one]).sha256
+
+
+def test_what_is_no_rdf_stays_apart():
+    Path("one.ttl").write_text(ONE)
+    Path("two.ttl").write_text(TWO)
+    Path("three.jsonl").write_text('{"@id": "http://ex.org/d", "colour": "red"}')
+    found = together(kbdisk.load(name) for name in ("three.jsonl", "one.ttl", "two.ttl"))
+    assert [kb.name for kb in found] == ["three.jsonl", "one.ttl, two.ttl"]
+    [kb] = together([kbdisk.load("three.jsonl")])
+    assert kb.parts == (kb,)
+
+
+def test_a_source_is_no_target():
+    kb = union(one_ttl=ONE, two_ttl=TWO)
+    for in_place in (True, False):
+        with pytest.raises(WriteError, match=r"two\.ttl: is one of several sources"):
+            kbdisk.write(kb, "two.ttl", force=True, in_place=in_place)
+    assert Path("two.ttl").read_text() == TWO
+
+
+def test_what_cannot_be_read_is_told_of_its_file():
+    kb = union(one_ttl=ONE, two_ttl=TWO + "oh no")
+    with pytest.raises(LoadError, match=r"^two\.ttl:4:"):
+        list(kb)
+    several = [kbdisk.load(name, skip_errors=True) for name in ("one.nt", "two.nt") if lines(name)]
+    [kb] = together(several)
+    assert len(list(kb)) == 2
+    assert [str(error).partition(": ")[0] for error in kb.skipped] == ["one.nt:2", "two.nt:2"]
+
+
+def lines(name):
+    return Path(name).write_text(f'<http://ex.org/{name}> <http://ex.org/x> "1" .\noh no\n')
+
+
+# ---------------------------------------------------------------- what was filled in before
+
+
+def filled(name):
+    """A document in which kbdisk filled the kind of one thing; it says so in a block, or a sidecar alone."""
+    start = f"@prefix : <http://ex.org/> . :{name[:-4]} :size 1 . _:n :size 2 . :other :near _:n ; :kind 'old' ."
+    source = Path(f"plain-{name}")
+    source.write_bytes(
+        rdflib.Graph().parse(data=start).serialize(format="xml" if name.endswith("rdf") else "turtle").encode()
+    )
+    kb = kbdisk.load(str(source))
+    new = [Completion(one, {("kind",): Filled("new")}) for one in kb if one.id == E + name[:-4]]
+    assert kbdisk.write(new, name).written == 1
+    row = {"id": E + name[:-4], "path": "kind", "value": "new"}
+    Path(f"{name}.provenance.jsonl").write_text(json.dumps(row) + "\n")
+
+
+@pytest.mark.parametrize("names", [("one.ttl", "two.ttl"), ("one.rdf", "two.rdf"), ("one.ttl", "two.rdf")])
+@pytest.mark.parametrize("target", ["out.ttl", "out.rdf", "out.jsonl"])
+def test_what_was_filled_in_is_no_evidence_and_is_told_of_the_target_too(names, target):
+    for name in names:
+        filled(name)
+    reading = Reading.of([kbdisk.load(name) for name in names])
+    known = {one.id: one for one in reading.entities}
+    for name in ("one", "two"):
+        assert "kind" not in known[E + name].tree
+        assert known[E + name].made == {("kind",): "new"}
+    format = {"ttl": "turtle", "rdf": "rdfxml", "jsonl": "jsonl"}[target[4:]]
+    carried = Carried(reading.sources, format)
+    rows = [line for one in reading.entities for line in carried.of(one)]
+    kbdisk.write((Completion(one, {}) for one in reading.entities), target)
+    Path(f"{target}.provenance.jsonl").write_bytes(b"".join(rows))
+    again = {one.id: one for one in given(kbdisk.load(target))}
+    for name in ("one", "two"):
+        assert "kind" not in again[E + name].tree
+        assert again[E + name].made == {("kind",): "new"}
