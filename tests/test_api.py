@@ -189,6 +189,16 @@ def test_a_schema_that_knows_nothing_of_the_source_is_told():
     assert str(error.value).endswith("got wieght, x. Did you mean 'weight'?")
 
 
+@pytest.mark.parametrize(
+    ("classes", "got"), [({}, "entities without a class"), ({"@type": "http://e/Car"}, "'http://e/Car'")]
+)
+def test_entities_of_no_class_of_the_schema_are_told_apart_from_those_of_other_properties(classes, got):
+    schema = kbdisk.infer([{"@type": name, "x": n} for n in range(20) for name in ("Town", "Lake")])
+    with pytest.raises(SchemaError) as error:
+        trained([{**classes, "x": n} for n in range(20)], schema)
+    assert f"expected entities of the class 'Lake', got {got}. Say their class (in JSON under" in str(error.value)
+
+
 def test_a_schema_is_inferred_of_whatever_is_a_knowledge_base():
     kb = kbdisk.load(PHONES)
     dicts = [json.loads(line) for line in Path(PHONES).read_text().splitlines()]

@@ -148,11 +148,17 @@ def refuse_strangers(schema: Schema, name: str, entities: Iterable[Entity], *, b
     """SchemaError where the entities have nothing of what the schema knows; with `blank` a place for it is enough."""
     if any(_has_place(schema, one) if blank else schema.leaves(one) for one in entities):
         return
-    learnt = (path for of in schema.classes.values() for path, one in of.properties.items() if one.role != "ignore")
+    learnt = [path for of in schema.classes.values() for path, one in of.properties.items() if one.role != "ignore"]
     names = list(dict.fromkeys(map(show, learnt)))
     if not names:
         raise SchemaError(name, "nothing in it can be learnt: expected properties that several entities have.")
-    met = list(dict.fromkeys(show((key,)) for one in islice(entities, SHOWN) for key in one.tree if key[:1] != "@"))
+    some = list(islice(entities, SHOWN))
+    keys = list(dict.fromkeys(key for one in some for key in one.tree if key[:1] != "@"))
+    if not any(map(schema.class_of, some)) and not {path[0] for path in learnt}.isdisjoint(keys):
+        of = next((repr(name) for one in some for name in one.classes), "entities without a class")
+        advice = 'Say their class (in JSON under "@type"), or choose another schema.'
+        raise SchemaError(name, f"expected entities of the class {next(iter(schema.classes))!r}, got {of}. {advice}")
+    met = [show((key,)) for key in keys]
     near = next((hint for one in met if (hint := did_you_mean(one, names))), "")
     there = ", ".join(met[:8]) or "none"
     raise SchemaError(name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {there}.{near}")
