@@ -148,13 +148,13 @@ class CategoryBelief(Whole):
     def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> CategoryBelief:
         """Itself with some of its mass for the labels that others have: codes (n, K), weights (n, 1, K)."""
         weights = weights[:, 0].float()
-        left = 1 - weights.sum(1)  # (n,)
+        left = (1 - weights.sum(1)).clamp(min=0)  # (n,) sums are rounded
         known = self.probs * left[:, None]
         known = known.scatter_add(1, codes.clamp(min=0), weights.where(codes >= 0, 0))
         logits = known.clamp(min=LEAST).log().masked_fill(self.logits == -torch.inf, -torch.inf)
         if self.unseen is None:
             return CategoryBelief(logits)
-        return CategoryBelief(logits, self.unseen * left + weights.where(codes < 0, 0).sum(1))
+        return CategoryBelief(logits, (self.unseen * left + weights.where(codes < 0, 0).sum(1)).clamp(max=1))
 
     def averaged(self, others: Sequence[CategoryBelief]) -> CategoryBelief:
         """The mean of all."""
