@@ -183,7 +183,8 @@ class Filler:
         done = reduce(lambda _, last: last, turns, kept)
         picked = given.pick(chosen)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
-        said, sure = self.keys.settled(batch, ids, picked, said, self.trusting)
+        said, settled = self.keys.settled(batch, ids, picked, said, self.trusting)
+        sure = self.trusting.sure(picked, batch, said) | settled
         for kind, one in picked.kinds.items():
             done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
         told = {

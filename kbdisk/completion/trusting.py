@@ -59,6 +59,18 @@ class Trusting:
         ours, other = (self._chance(slot, belief, codes) for codes in (said, constant))
         return torch.where(other > ours, constant, said)
 
+    def sure(self, beliefs: Beliefs, batch: Batch, said: Mapping[str, Tensor]) -> dict[int, float]:
+        """By token how sure labels are that were said, where a model was found to be surer than it should be."""
+        found: dict[int, float] = {}
+        for kind in LABELS & beliefs.kinds.keys():
+            asked = beliefs.kinds[kind]
+            slots = batch.slot[asked.tokens]
+            for slot in self.weights.keys() & set(slots.tolist()):
+                rows = (slots == slot).nonzero()[:, 0]
+                chances = self._chance(slot, asked.belief.pick(rows), said[kind][rows])
+                found |= zip(asked.tokens[rows].tolist(), chances.tolist(), strict=True)
+        return found
+
     def shares(self, slot: int, belief: Any) -> Tensor:
         """(V,) how likely each label is, of a belief about one row of a slot."""
         codec = self.codec.slots[slot].codec
@@ -77,6 +89,7 @@ class Trusting:
 
 
 SAYINGS: dict[str, Any] = {"number": Trusting.number, "category": Trusting.label, "link": Trusting.label}
+LABELS = {kind for kind, say in SAYINGS.items() if say is Trusting.label}
 
 
 def _weights(quality: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], float]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 from things import entities
 
 from kbdisk.completion import complete, filling
 from kbdisk.constants import Constants
+from kbdisk.marginals import Marginals
 from kbdisk.training.trained import Trained
 
 
@@ -34,6 +36,24 @@ def test_without_any_trust_the_constant_is_said_and_with_all_of_it_what_the_mode
     assert said(distrusted(model, 0.0), things, path) == pytest.approx(constant)
     if path == "size":
         assert said(distrusted(model, 0.5), things, path) == pytest.approx((plain + constant) / 2, abs=1)
+
+
+@pytest.mark.parametrize("estimate", ["median", "sample"])
+def test_how_sure_a_label_is_leans_to_its_share_as_far(model, things, estimate):
+    del things[3]["colour"]
+
+    def told(trust: float) -> tuple[object, float]:
+        filled = list(complete(distrusted(model, trust), entities(*things), fill="all", estimate=estimate))[3].filled
+        return filled["colour",].value, filled["colour",].confidence
+
+    (plain, sure), (value, half), (last, none) = map(told, (1.0, 0.5, 0.05))
+    assert value == plain == last
+    slot = model.codec.slot(model.codec.slots[0].of, ("colour",))
+    code = torch.from_numpy(model.codec.slots[slot].codec.labels.find([plain]))
+    share = (-Marginals(model.codec).nats(slot, code)).exp().item()
+    assert abs(sure - share) > 0.01 or estimate == "sample"
+    assert half == pytest.approx((sure + share) / 2, abs=1e-6)
+    assert none == pytest.approx(0.05 * sure + 0.95 * share, abs=1e-6)
 
 
 def test_samples_are_as_the_model_has_them(model, things):
