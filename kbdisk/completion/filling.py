@@ -37,7 +37,7 @@ HALF = 0.5  # of how often the fullest part of a thing in a list is there: as of
 LEAST = 0.5  # nats of a slot's entropy, in whose parts it is told how certain a belief is
 UNLIKELY = "unlikely to be recorded"
 HOPELESS = "no better than a constant, where it was held out"  # a wrong value is worse than none
-TELLING = 5  # held-out values that say so
+TELLING = 3  # held-out values that say so
 EMPTY = "likeliest to be empty"
 TAKEN = "every label that is known is taken: no two entities have the same pair of them"
 

@@ -62,8 +62,13 @@ class DiSK(nn.Module):
 
     def vectors(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
         """(q, D) what the network makes of what is visible (T,), for each of the asked tokens (T,), in their order."""
-        queries, h, _ = self._queried(batch, visible, asked, None)
+        queries, h = self.queried(batch, visible, asked)
         return h[asked[queries]]
+
+    def queried(self, batch: Batch, visible: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
+        """(Q,) the tokens that are asked for (T,) or absent, and (Q, D) what the network makes of the rest for each."""
+        queries, h, _ = self._queried(batch, visible, asked, None)
+        return queries, h
 
     def _queried(
         self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None

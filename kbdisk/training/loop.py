@@ -31,6 +31,7 @@ from kbdisk.training.pace import Pace
 from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.proportions import even
+from kbdisk.training.recording import relearn
 from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
@@ -238,6 +239,12 @@ class Trainer:
             numbers = computing(self.config.precision, self.device, self.run.model.width)
             with self._after("weighing labels", watch) as told, numbers:
                 even(self.network, self.codec, self.tokens, self.run.seed, int(EVENING * read), told)
+
+    def settle(self, watch: Watch) -> None:
+        """Have the finished network learn what is recorded to the end, where it learnt that at all."""
+        if self.config.absent and self.config.presence and len(self.held_out):
+            with self._after("learning what is recorded", watch) as told:
+                relearn(self.network, self.tokens, self.held_out, self.run.seed, told)
 
     def remembered(self, watch: Watch) -> Memory | None:
         """What the finished network remembers of what it has learnt from."""

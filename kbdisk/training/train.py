@@ -84,6 +84,7 @@ def train(
             if trainer.state.best_step or not trainer.state.stopped:
                 trainer.finish()
                 trainer.even(watching)
+                trainer.settle(watching)
                 members.append(Member(trainer.network, trainer.remembered(watching)))
     first, *others = members
     record, shapes = _record(trainers, len(members), data, source or {}), Shapes.learn(schema, entities)

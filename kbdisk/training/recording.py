@@ -1,0 +1,119 @@
+"""Which properties an entity has is learnt once more, when values have been: by what a network makes of the entity by then.
+
+In the loss values count for twenty times as much, and they decide when a run has been at its best. With few entities
+that is early, and whether something is recorded is then hardly told from how often it is: cars were given legs. So the
+weights that tell it, of which there are few, are learnt to their end: a logistic regression on what the finished network
+makes of training entities, each of their values hidden alone, and of what they lack with nothing hidden, as is asked in
+completing. How far it may go from what the network had learnt is told by what is held out; nothing else changes.
+
+T tokens   q of them that are asked for   D width
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from kbdisk.hiding import shuffled
+from kbdisk.memory.learning import parts, some
+from kbdisk.network.disk import DiSK
+from kbdisk.tokens import Tokens
+
+MOST, JUDGED = 1 << 15, 1 << 13  # values of the entities that it is learnt by, and of those that judge it
+TURNS = 8  # values of an entity that are hidden, each alone
+LACKING = 16  # properties of an entity's class that it lacks
+NEAR = (100.0, 10.0, 1.0, 0.1, 0.01)  # what it costs to go from what the network had learnt, in nats of half a square
+STEPS = 50  # of L-BFGS, from the nearest on
+
+
+class Recorded(NamedTuple):
+    """What is recorded, and what is not."""
+
+    vectors: Tensor  # (q, D) float64, what the network makes of the rest
+    usual: Tensor  # (q,) float64, the log odds that it has where nothing else is known
+    there: Tensor  # (q,) float64, 1 or 0
+    weight: Tensor  # (q,) float64, for how many it stands
+
+    def nats(self, head: nn.Linear) -> Tensor:
+        """() -log p of all."""
+        logits = head(self.vectors)[:, 0] + self.usual
+        return F.binary_cross_entropy_with_logits(logits, self.there, self.weight, reduction="sum")
+
+
+def relearn(
+    network: DiSK, tokens: Tokens, held_out: Tokens, seed: int, told: Callable[[int, int], None] | None = None
+) -> bool:
+    """Have the network tell better what is recorded; whether it does, as what is held out has it, or all is as it was."""
+    generator = Generator(tokens.slot.device).manual_seed(seed)
+    sides = some(tokens, MOST, generator), some(held_out, JUDGED, generator)
+    done, total = 0, sum(map(len, sides))
+    found: list[Recorded] = []
+    for side, chosen in zip((tokens, held_out), sides, strict=True):
+        several = []
+        for part in parts(side, chosen) if len(chosen) else ():
+            several.append(_recorded(network, side, part, generator))
+            done += len(part)
+            if told is not None:
+                told(done, total)
+        found += [Recorded(*map(torch.cat, zip(*several, strict=True)))] if several else []
+    if len(found) < len(sides) or not bool((found[0].there == 0).any()):  # all that there is is recorded
+        return False
+    return _settle(network.presence, *found)
+
+
+@torch.no_grad()
+def _recorded(network: DiSK, tokens: Tokens, chosen: Tensor, generator: Generator) -> Recorded:
+    """What some entities have, each hidden alone, and what they lack."""
+    batch = tokens.batch(chosen, LACKING, generator)
+    free = batch.known & ~batch.fixed
+    place, size = shuffled(batch, free, generator)
+    asked = size.clamp(max=TURNS)  # (B,)
+    several = []
+    for turn in range(-1, int(asked.max())):
+        hidden = free & (place == turn)
+        one = batch if turn < 0 else replace(batch, absent=torch.zeros_like(free))
+        visible = one.seen(one.known & ~hidden & ~tokens.layout.places(one, hidden))
+        queries, vectors = network.queried(one, visible, hidden)
+        absent, owner = one.absent[queries], one.entity[queries]
+        weight = one.rarity[queries].where(absent, (size / asked.clamp(min=1))[owner])
+        usual = network.usual[one.slot[queries]]
+        several.append(Recorded(*(each.double() for each in (vectors, usual, ~absent, weight))))
+    return Recorded(*map(torch.cat, zip(*several, strict=True)))
+
+
+def _settle(head: nn.Linear, learnt: Recorded, judging: Recorded) -> bool:
+    """The weights by which those that judge are likeliest; whether these are others than there were."""
+    before = deepcopy(head).double()
+    best, least = before, float(judging.nats(before).detach())
+    one = before
+    for near in NEAR:
+        one = _fitted(one, before, learnt, near)
+        cost = float(judging.nats(one).detach())
+        if cost < least:
+            best, least = one, cost
+    head.load_state_dict(best.state_dict())
+    return best is not before
+
+
+@torch.enable_grad()
+def _fitted(start: nn.Linear, before: nn.Linear, learnt: Recorded, near: float) -> nn.Linear:
+    """The weights by which what is learnt by is likeliest, so near to those before."""
+    head = deepcopy(start)
+    ours, theirs = list(head.parameters()), [one.detach() for one in before.parameters()]
+    solver = torch.optim.LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
+
+    def cost() -> Tensor:
+        solver.zero_grad()
+        far = torch.stack([(one - other).square().sum() for one, other in zip(ours, theirs, strict=True)]).sum()
+        total = learnt.nats(head) + near / 2 * far
+        total.backward()
+        return total.detach()
+
+    solver.step(cost)
+    return head

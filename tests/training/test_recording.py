@@ -1,0 +1,115 @@
+"""What is recorded is learnt to the end, by what a network makes of the rest; nothing else of the network changes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from models import tiny_run
+
+from kbdisk.completion import complete
+from kbdisk.entity import Entity
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training import loop
+from kbdisk.training.data import Data
+from kbdisk.training.loop import Trainer
+from kbdisk.training.recording import Recorded, _settle, relearn
+from kbdisk.training.train import train
+
+CPU = torch.device("cpu")
+
+
+def schema() -> Schema:
+    kinds = {"kind": Category(), "wheels": Number(), "legs": Number(), "weight": Number()}
+    return of_one_class({(name,): Property(kind) for name, kind in kinds.items()})
+
+
+def moving(i: int, *, everything: bool = False) -> Entity:
+    """A car, which has wheels, or an animal, which has legs; each has its weight, but for some."""
+    rng = random.Random(i)
+    own = {"kind": "car", "wheels": 3 + i % 2} if rng.random() < 0.5 else {"kind": "animal", "legs": 2 * (1 + i % 3)}
+    if everything:
+        own = {"kind": "car", "wheels": 4, "legs": 2}
+    weight = {"weight": round(rng.gauss(50, 5), 1)} if everything or i % 9 else {}
+    return Entity(f"m{i}", own | weight)
+
+
+MOVING = [moving(i) for i in range(80)]
+
+
+def finished(entities: list[Entity], **choices) -> Trainer:
+    run = tiny_run(steps=20, validation=0.2, **choices)
+    one = Trainer(Data.prepare(schema(), entities, run), run, CPU)
+    list(one.steps())
+    one.finish()
+    return one
+
+
+def test_what_is_held_out_tells_that_more_is_known_and_values_are_believed_as_before():
+    one = finished(MOVING)
+    before = {name: weight.clone() for name, weight in one.network.state_dict().items()}
+    assert relearn(one.network, one.tokens, one.held_out, seed=0)
+    after = one.network.state_dict()
+    changed = {name for name, weight in after.items() if not torch.equal(weight, before[name])}
+    assert changed == {"presence.weight", "presence.bias"}
+
+
+def test_cars_are_given_no_legs():
+    model = train(schema(), MOVING, tiny_run(steps=20, validation=0.2), CPU, lambda progress: None)
+    for row in model.record.quality:
+        row["better"] = 1.0
+    filled = {(one.entity.tree["kind"], path) for one in complete(model, MOVING, fill="likely") for path in one.filled}
+    assert filled == {("car", ("weight",)), ("animal", ("weight",))}
+
+
+def test_without_it_they_are(monkeypatch):
+    monkeypatch.setattr(loop, "relearn", lambda *told: None)
+    model = train(schema(), MOVING, tiny_run(steps=20, validation=0.2), CPU, lambda progress: None)
+    for row in model.record.quality:
+        row["better"] = 1.0
+    filled = {(one.entity.tree["kind"], path) for one in complete(model, MOVING, fill="likely") for path in one.filled}
+    assert ("car", ("legs",)) in filled
+
+
+@pytest.mark.parametrize("choices", [{"absent": 0}, {"presence": 0.0}])
+def test_who_has_not_learnt_it_at_all_does_not_learn_it_then(monkeypatch, choices):
+    def never(*told: object) -> None:
+        raise AssertionError("it was learnt")
+
+    monkeypatch.setattr(loop, "relearn", never)
+    finished(MOVING, **choices).settle(lambda progress: None)
+
+
+def test_where_nothing_is_lacking_nothing_changes():
+    one = finished([moving(i, everything=True) for i in range(40)])
+    before = one.network.presence.bias.clone()
+    assert not relearn(one.network, one.tokens, one.held_out, seed=0)
+    assert torch.equal(one.network.presence.bias, before)
+
+
+def test_what_serves_those_that_judge_no_better_is_not_taken():
+    head = torch.nn.Linear(1, 1)
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+
+    def recorded(there: list[float]) -> Recorded:
+        x = torch.tensor([[-1.0], [-1.0], [1.0], [1.0]]).double()
+        return Recorded(x, torch.zeros(4).double(), torch.tensor(there).double(), torch.ones(4).double())
+
+    yes, no = recorded([0, 0, 1, 1]), recorded([1, 1, 0, 0])
+    assert not _settle(head, yes, no)
+    assert float(head.weight.detach()) == 0
+    assert _settle(head, yes, yes)
+    assert float(head.weight.detach()) > 1
+
+
+def test_weights_are_the_likeliest_ones_so_near_to_those_before():
+    head = torch.nn.Linear(1, 1)
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+    x = torch.zeros(4, 1).double()
+    three = Recorded(x, torch.zeros(4).double(), torch.tensor([1.0, 1, 1, 0]).double(), torch.full((4,), 1e6).double())
+    assert _settle(head, three, three)
+    assert torch.sigmoid(head.bias).item() == pytest.approx(0.75, abs=1e-4)
