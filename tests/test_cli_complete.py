@@ -714,6 +714,14 @@ def test_a_model_of_other_things_is_refused(run, place):
     assert not Path("done.ttl").exists()
 
 
+def test_an_id_alone_makes_nothing_a_thing_that_a_model_knows(run, place):
+    Path("people.jsonl").write_text('{"id": "p1", "who": "Ann"}\n{"id": "p2", "who": "Bob"}\n')
+    status, _, err = run("people.jsonl", "--model", "phones.kbdisk", "--out", "done.jsonl")
+    assert status == 2
+    assert "people.jsonl: expected properties of the schema, such as " in err
+    assert not Path("done.jsonl").exists()
+
+
 def test_an_entity_with_nothing_but_places_for_values_is_completed(run, place):
     Path("blank.jsonl").write_text('{"id": "a", "weight": null}\n')
     assert run("blank.jsonl", "--model", "phones.kbdisk", "--out", "done.jsonl", "--fill", "asked")[0] == 0

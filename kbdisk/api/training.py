@@ -175,9 +175,10 @@ def _refuse_one(reading: Reading) -> None:
 
 
 def _has_place(schema: Schema, entity: Entity) -> bool:
-    """Whether an entity has, or has a place for, any property of its class."""
+    """Whether an entity has, or has a place for, any property of its class that is learnt."""
     of = schema.class_of(entity)
-    return of is not None and any(path[0] in entity.tree for path in of.properties)
+    learnt = () if of is None else (path for path, one in of.properties.items() if one.role != "ignore")
+    return any(path[0] in entity.tree for path in learnt)
 
 
 def facts(device: torch.device, schema: Schema | Inference | Folder | None) -> dict[str, Any]:
