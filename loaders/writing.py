@@ -31,7 +31,7 @@ class Plan:
 
     items: Iterable[Entity | Completion]
     target: str
-    origin: KB | None  # what the items were read from, where that is known
+    origins: tuple[KB, ...]  # what the items were read from, where that is known
     kb: KB | None  # whose bytes are kept, or all that it says; None: everything is written anew
     format: str
     only_new: bool
@@ -49,8 +49,8 @@ class Plan:
         mixed: bool = False,
     ) -> Plan:
         """Decide, and refuse what makes no sense. What is mixed is of several sources, none of which is written back."""
-        kb, completions, items = origin_of(items)
-        kb = None if mixed else kb
+        origins, completions, items = origins_of(items, mixed)
+        kb = origins[0] if len(origins) == 1 and not mixed else None
         name = format_of_target(kb, str(target), format)
         updates = name == "sparql-update" and kb is not None and kb.updates and completions and items is not kb
         only_new = only_new or name == "quickstatements" or updates  # what it goes to has the rest
@@ -61,12 +61,12 @@ class Plan:
             raise ConfigError("insert=True", f"{name} has no anonymous [ ... ]: it is for Turtle. Leave it out.")
         if items is kb and keeps:
             items = ()  # nothing is new
-        return cls(items, str(target), kb, kb if keeps else None, name, only_new, insert)
+        return cls(items, str(target), origins, kb if keeps else None, name, only_new, insert)
 
     def run(self, *, force: bool, in_place: bool, beside: Beside | None = None) -> Report:
         """Write, all or nothing, with what is to stand beside the target."""
         same = self._is_source()
-        if same and self.origin is not None and len(self.origin.parts) > 1:
+        if same and sum(len(one.parts) for one in self.origins) > 1:
             raise WriteError(self.target, "is one of several sources. Choose another target.")
         if same and not in_place:
             raise WriteError(self.target, "is the source itself. Say in_place=True to change it.")
@@ -85,7 +85,7 @@ class Plan:
         return report
 
     def _is_source(self) -> bool:
-        return self.origin is not None and any(_is_same(one, self.target) for one in self.origin.files)
+        return any(_is_same(file, self.target) for one in self.origins for file in one.files)
 
     def _write(self, file: BinaryIO) -> Report:
         refused: list[tuple[str, Path, str]] = []
@@ -108,7 +108,7 @@ class Plan:
             }  # which look at the gaps themselves
             items = self.items if own else _fillable(self.items, refused)
             report = module.write(items, stream, self.format, self.only_new)
-        if self.origin is not None and self.origin.names_graphs and self.format not in loaders.RDF:
+        if any(one.names_graphs for one in self.origins) and self.format not in loaders.RDF:
             warnings.warn(f"{self.target}: {NAMELESS}", KBDiskWarning, stacklevel=2)
         report.unwritable += refused
         return report
@@ -164,21 +164,50 @@ def _whole(entity: Entity) -> Entity:
     return replace(entity, tree=with_values(entity.tree, entity.made), made=None) if entity.made else entity
 
 
-def origin_of(
-    items: KB | Iterable[Entity | Completion],
-) -> tuple[KB | None, bool, Iterable[Entity | Completion]]:
-    """What the items were read from, whether they are that with something filled in, and the items."""
+def origins_of(
+    items: KB | Iterable[Entity | Completion], mixed: bool = False
+) -> tuple[tuple[KB, ...], bool, Iterable[Entity | Completion]]:
+    """What the items were read from, whether they are that with something filled in, and the items.
+
+    Of a list it is all that its items were read from; of what comes one by one it is what the first was, and the
+    others are to be of the same unless they are `mixed`.
+    """
     if isinstance(items, KB):
-        return items, True, items
-    if isinstance(items, list | tuple) and all(isinstance(item, Completion) for item in items):
-        items = sorted(items, key=_position)
-    rest = iter(items)
-    first = next(rest, None)
-    if first is None:
-        return None, False, ()
-    entity = first.entity if isinstance(first, Completion) else first
-    return entity.source, isinstance(first, Completion), itertools.chain([first], rest)
+        return (items,), True, items
+    if not isinstance(items, list | tuple):
+        rest = iter(items)
+        first = next(rest, None)
+        some = [] if first is None else [first]
+        return _sources(some), isinstance(first, Completion), _alike(itertools.chain(some, rest), mixed)
+    found, completions = _sources(items), bool(items) and all(isinstance(item, Completion) for item in items)
+    return found, completions, sorted(items, key=_position) if completions and len(found) == 1 else items
+
+
+def _sources(items: Iterable[Entity | Completion]) -> tuple[KB, ...]:
+    """What items were read from; none where some of them were read from nothing."""
+    found: dict[int, KB] = {}
+    for item in items:
+        source = _entity(item).source
+        if source is None:
+            return ()
+        found[id(source)] = source
+    return tuple(found.values())
+
+
+def _alike(items: Iterator[Entity | Completion], mixed: bool) -> Iterator[Entity | Completion]:
+    """The items; WriteError for one of another source than the first, of which there would be no trace."""
+    first: list[KB | None] = []
+    for item in items:
+        source = _entity(item).source
+        if not mixed and first and source is not first[0]:
+            raise WriteError("items", "expected entities of one source, got some of another. Pass them as a list.")
+        first = first or [source]
+        yield item
+
+
+def _entity(item: Entity | Completion) -> Entity:
+    return item.entity if isinstance(item, Completion) else item
 
 
 def _position(item: Entity | Completion) -> int:
-    return item.entity.position if isinstance(item, Completion) else item.position
+    return _entity(item).position

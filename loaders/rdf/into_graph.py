@@ -13,16 +13,20 @@ from kbdisk.errors import WriteError
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.rdf import fresh, graphs, writer
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.writing import origin_of
+from kbdisk.loaders.writing import origins_of
 
 NAME = "<graph>"
 
 
 def write(items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_new: bool, in_place: bool) -> Report:
     """Add all that the items say, and where they are completions of a source in RDF, all of that source."""
-    kb, completions, items = origin_of(items)
+    origins, completions, items = origins_of(items)
     report = Report()
-    is_source = isinstance(kb, graphs.RdfGraph) and kb.graph_in is graph
+    parts = [part for one in origins for part in one.parts]
+    is_source = any(isinstance(part, graphs.RdfGraph) and part.graph_in is graph for part in parts)
+    if is_source and len(parts) > 1:
+        raise WriteError(NAME, "is one of several sources. Choose another target.")
+    kb = origins[0] if len(origins) == 1 else None
     if is_source and not in_place:
         raise WriteError(NAME, "is the source itself. Say in_place=True to change it.")
     if isinstance(kb, RdfKB) and completions and (not only_new or is_source):

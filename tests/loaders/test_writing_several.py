@@ -1,0 +1,68 @@
+"""What is of several sources is written whole: none is taken for the others, and none is written over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import rdflib
+
+import kbdisk
+from kbdisk.api.reading import Reading
+from kbdisk.entity import Completion, Filled
+from kbdisk.errors import WriteError
+from kbdisk.loaders import together
+
+TURTLE = "@prefix : <http://ex.org/> . :a a :T ; :size 1 ; :part [ :k 2 ] ."
+LINE = {"@id": "http://ex.org/j", "size": 4}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.ttl").write_text(TURTLE)
+    Path("j.jsonl").write_text(json.dumps(LINE) + "\n")
+    Path("k.jsonl").write_text('{"@id": "http://ex.org/k", "size": 5}\n')
+
+
+def completed(*names: str) -> list[Completion]:
+    return [
+        Completion(one, {("new",): Filled(7, 0.5)} if one.id.endswith("j") else {})
+        for one in Reading.of(list(names)).entities
+    ]
+
+
+@pytest.mark.parametrize("names", [("a.ttl", "j.jsonl"), ("j.jsonl", "a.ttl"), ("k.jsonl", "j.jsonl")])
+@pytest.mark.parametrize("target", ["out.ttl", "out.jsonl"])
+def test_all_of_all_is_there(names, target):
+    report = kbdisk.write(completed(*names), target)
+    assert (report.written, report.unwritable) == (1, [])
+    known = {entity.id: entity.tree for entity in kbdisk.load(target)}
+    for name in names:
+        for entity in kbdisk.load(name):
+            assert entity.tree["size"] in known[entity.id].values()
+    assert 7 in known["http://ex.org/j"].values()
+
+
+@pytest.mark.parametrize("target", ["a.ttl", "j.jsonl"])
+def test_none_of_them_is_written_over(target):
+    before = Path(target).read_bytes()
+    with pytest.raises(WriteError, match="one of several sources"):
+        kbdisk.write(completed("a.ttl", "j.jsonl"), target, force=True, in_place=True)
+    assert Path(target).read_bytes() == before
+
+
+def test_what_comes_one_by_one_is_to_be_of_one_source():
+    with pytest.raises(WriteError, match=r"of one source, got some of another\. Pass them as a list"):
+        kbdisk.write(iter(completed("a.ttl", "j.jsonl")), "out.jsonl")
+    assert not Path("out.jsonl").exists()
+
+
+def test_a_graph_that_is_one_of_them_is_not_written_to():
+    graph = rdflib.Graph().parse(data=TURTLE, format="turtle")
+    [both] = together([kbdisk.load(graph), kbdisk.load("a.ttl")])
+    before = len(graph)
+    with pytest.raises(WriteError, match="one of several sources"):
+        kbdisk.write(both, graph, in_place=True)
+    assert len(graph) == before
