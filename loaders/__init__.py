@@ -143,13 +143,13 @@ def write(
 def together(kbs: Iterable[KB]) -> list[KB]:
     """The same sources, those of RDF as one in the place of the first."""
     found = list(kbs)
-    several = [kb for kb in found if kb.joins]
-    if len(several) < 2:
+    first, *others = [n for n, kb in enumerate(found) if kb.joins] or [0]
+    if not others:
         return found
     from kbdisk.loaders.rdf.union import Union
 
-    union = Union(several)
-    return [union if kb is several[0] else kb for kb in found if kb not in several[1:]]
+    union = Union([found[first], *(found[n] for n in others)])
+    return [union if n == first else kb for n, kb in enumerate(found) if n not in others]
 
 
 def module_of(format: str) -> FormatModule:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pyoxigraph import BlankNode, Quad, Triple
@@ -29,8 +30,8 @@ class Union(RdfKB):
         formats = {one.format for one in parts}
         name = ", ".join(one.name for one in parts)
         super().__init__(name, formats.pop() if len(formats) == 1 else MIXED, parts[0].options)
-        self._parts = tuple(parts)
-        self._own = [self._sharing(one) for one in parts if isinstance(one, RdfKB)]
+        self._parts = tuple(part for one in parts for part in one.parts)
+        self._own = [self._sharing(one) for one in self._parts if isinstance(one, RdfKB)]
 
     def _sharing(self, part: RdfKB) -> RdfKB:
         """The same source, which says here what is odd in it and what its predicates are called."""
@@ -54,33 +55,38 @@ class Union(RdfKB):
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         for number, one in enumerate(self._own, 1):
-            one.observe(_labelled(one.blanks(), number, take))
+            one.observe(self._labelled(one, number, take))
             self.prefixes = {**one.prefixes, **self.prefixes}
 
     def observe_all(self, take: Callable[[Iterable[Any]], None]) -> None:
         for number, one in enumerate(self._own, 1):
-            one.observe_all(_labelled(one.blanks(), number, take))
+            one.observe_all(self._labelled(one, number, take))
 
     def earlier(self) -> Iterator[Quad]:
         for number, one in enumerate(self._own, 1):
             yield from _Labelled(one.earlier(), one.blanks(), number)
 
-
-def _labelled(blanks: Blanks, number: int, take: Callable[[Iterable[Any]], None]) -> Callable[[Iterable[Any]], None]:
-    """Takes the quads of a part, and hands them on."""
-    return lambda quads: take(_Labelled(quads, blanks, number))
+    def _labelled(
+        self, part: RdfKB, number: int, take: Callable[[Iterable[Any]], None]
+    ) -> Callable[[Iterable[Any]], None]:
+        """Takes the quads of a part, and hands them on."""
+        blanks, before = part.blanks(), self.prefixes
+        return lambda quads: take(_Labelled(quads, blanks, number, before))
 
 
 class _Labelled(Iterable[Quad]):
     """The quads of a part with the labels that their blank nodes have in the whole."""
 
-    def __init__(self, quads: Iterable[Quad], blanks: Blanks, number: int) -> None:
+    def __init__(
+        self, quads: Iterable[Quad], blanks: Blanks, number: int, before: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.quads, self.blanks, self.number = quads, blanks, number
+        self.before = before  # prefixes of the parts before
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """Those of the source, as far as they are known by now."""
-        return getattr(self.quads, "prefixes", {})
+        """What the whole's mean, as far as they are known by now: who reads what is written has no others."""
+        return {**getattr(self.quads, "prefixes", {}), **self.before}
 
     def __iter__(self) -> Iterator[Quad]:
         for quad in self.quads:

@@ -171,3 +171,32 @@ def test_what_was_filled_in_is_no_evidence_and_is_told_of_the_target_too(names, 
     for name in ("one", "two"):
         assert "kind" not in again[E + name].tree
         assert again[E + name].made == {("kind",): "new"}
+
+
+@pytest.mark.parametrize("format", SUFFIX)
+def test_a_prefix_that_means_another_thing_in_each_means_in_all_keys_what_the_target_has(format):
+    one = "@prefix x: <http://one.org/> . x:e a x:T ; x:len 1 ; x:size 2 ."
+    two = "@prefix x: <http://two.org/> . x:f a x:T ; x:len 3 ; x:size 4 ; x:new 5 ."
+    both = union(one_ttl=one, two_ttl=two)
+    trees = {entity.id: entity.tree for entity in both}
+    assert trees["http://two.org/f"] == {"http://two.org/len": 3, "http://two.org/size": 4, "new": 5}
+    kbdisk.write(both, f"all.{SUFFIX[format]}")
+    assert {entity.id: entity.tree for entity in kbdisk.load(f"all.{SUFFIX[format]}")} == trees
+
+
+def test_the_same_source_twice_is_two():
+    Path("one.ttl").write_text(ONE)
+    one = kbdisk.load("one.ttl")
+    [both] = together([one, one])
+    assert [part is one for part in both.parts] == [True, True]
+    assert len({entity.id for entity in both}) == len(list(both))
+
+
+def test_a_whole_in_a_whole_has_all_files():
+    [two] = together([union(one_ttl=ONE, two_ttl=TWO)])
+    Path("three.ttl").write_text(TWO)
+    [three] = together([two, kbdisk.load("three.ttl")])
+    assert [file.name for file in three.files] == ["one.ttl", "two.ttl", "three.ttl"]
+    with pytest.raises(WriteError, match="one of several sources"):
+        kbdisk.write(three, "two.ttl", force=True)
+    assert Path("two.ttl").read_text() == TWO
