@@ -9,7 +9,7 @@ import re
 from collections.abc import Container, Mapping
 from typing import Any, BinaryIO
 
-from pyoxigraph import BlankNode, Literal, NamedNode
+from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from kbdisk.loaders.rdf import scan
 
@@ -104,6 +104,9 @@ class Terms:
             return self.literal(term)
         if type(term) is BlankNode and _LABEL.fullmatch(term.value):
             return f"_:{term.value}"
+        if type(term) is Triple:
+            inside = self.term(term.subject), self.predicate(term.predicate), self.term(term.object)
+            return f"<<( {' '.join(inside)} )>>"
         raise ValueError(f"expected an IRI, a blank node or a literal, got {term}")
 
     def predicate(self, predicate: NamedNode) -> str:

@@ -200,3 +200,12 @@ def test_a_whole_in_a_whole_has_all_files():
     with pytest.raises(WriteError, match="one of several sources"):
         kbdisk.write(three, "two.ttl", force=True)
     assert Path("two.ttl").read_text() == TWO
+
+
+@pytest.mark.parametrize("format", ["turtle", "trig", "ntriples", "nquads"])
+def test_what_is_said_of_a_statement_is_written(format):
+    said = "@prefix : <http://ex.org/> . :b :says <<( :a :size <<( _:n a :x )>> )>> ."
+    target = Path(f"all.{SUFFIX[format]}")
+    kbdisk.write(union(one_ttl=said, two_ttl="@prefix : <http://ex.org/> . :a :size 1 ."), target)
+    more = quads(b"<http://ex.org/a> <http://ex.org/size> 1 .")
+    assert canonical(quads(target.read_bytes(), format)) == canonical([*quads(said.encode()), *more])
