@@ -109,6 +109,10 @@ class KB(ABC):
         """The id here of what has this id in a part, the first being 0."""
         return id
 
+    def path_here(self, part: int, path: Path) -> Path:
+        """Where that stands here which stands at a path in an entity of a part that is read alone."""
+        return path
+
     def keeps_bytes(self, format: str) -> bool:
         """Whether writing to this format keeps the source's own bytes: `splice` does it."""
         return format == self.format

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from kbdisk.completion.standing import standing
-from kbdisk.entity import Entity, Path, Tree, read_path, walk, with_values, without_places
+from kbdisk.entity import Entity, Link, Path, Tree, read_path, walk, with_values, without_places
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
@@ -71,9 +71,26 @@ def rows_beside(kb: KB) -> Rows | None:
     found: dict[str, list[Row]] = {}
     for number, (part, file) in enumerate(zip(kb.parts, files, strict=True)):
         for id, rows in (_rows(file) if file is not None and file.is_file() else {}).items():
-            own = (row._replace(block=row.block and part.format in BLOCKS) for row in rows)
+            own = (_row_here(row, kb, number) if len(files) > 1 else row for row in rows)
+            own = (row._replace(block=row.block and part.format in BLOCKS) for row in own)
             found.setdefault(kb.id_here(number, id), []).extend(own)
     return found
+
+
+def _row_here(row: Row, kb: KB, part: int) -> Row:
+    """A row of a part of several sources, by what is called how in all of them."""
+    return row._replace(path=kb.path_here(part, row.path), value=_value_here(row.value, kb, part))
+
+
+def _value_here(value: Any, kb: KB, part: int) -> Any:
+    match value:
+        case Link():
+            return replace(value, id=kb.id_here(part, value.id))
+        case dict():
+            return {key: _value_here(one, kb, part) for key, one in value.items()}
+        case list():
+            return [_value_here(one, kb, part) for one in value]
+    return value
 
 
 def _rows(file: FilePath) -> Rows:

@@ -9,12 +9,15 @@ A blank node is that of one source alone. In the whole it has a label that tells
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pyoxigraph import BlankNode, Quad, Triple
 
+from kbdisk.entity import Path
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
@@ -31,6 +34,7 @@ class Union(RdfKB):
         name = ", ".join(one.name for one in parts)
         super().__init__(name, formats.pop() if len(formats) == 1 else MIXED, parts[0].options)
         self._parts = tuple(part for one in parts for part in one.parts)
+        self._alone: dict[int, Mapping[str, str]] = {}  # by part
         self._own = [self._sharing(one) for one in self._parts if isinstance(one, RdfKB)]
 
     def _sharing(self, part: RdfKB) -> RdfKB:
@@ -48,6 +52,26 @@ class Union(RdfKB):
 
     def id_here(self, part: int, id: str) -> str:
         return f"_:{_label(part + 1, id)}" if id.startswith("_:") else id
+
+    def path_here(self, part: int, path: Path) -> Path:
+        iris, known = self._iris(part), self._known
+        return tuple(known.get(iris.get(key, ""), key) if isinstance(key, str) else key for key in path)
+
+    def _iris(self, part: int) -> Mapping[str, str]:
+        """The predicate of each key of a part that is read alone: elsewhere others may have taken its word."""
+        if part not in self._alone:
+            alone = cast(RdfKB, self._parts[part])
+            with alone.again():
+                deque(alone, maxlen=0)
+            self._alone[part] = alone.names.iris
+        return self._alone[part]
+
+    @cached_property
+    def _known(self) -> Mapping[str, str]:
+        """What each predicate is called here."""
+        with self.again():
+            deque(self, maxlen=0)
+        return {iri: key for key, iri in self.names.iris.items()}
 
     @property
     def is_completed(self) -> bool:

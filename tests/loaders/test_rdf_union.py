@@ -14,7 +14,7 @@ import kbdisk
 from kbdisk.api.reading import Reading
 from kbdisk.completion.carried import Carried
 from kbdisk.completion.earlier import given
-from kbdisk.entity import Completion, Filled
+from kbdisk.entity import Completion, Filled, Link
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders import together
 
@@ -209,3 +209,34 @@ def test_what_is_said_of_a_statement_is_written(format):
     kbdisk.write(union(one_ttl=said, two_ttl="@prefix : <http://ex.org/> . :a :size 1 ."), target)
     more = quads(b"<http://ex.org/a> <http://ex.org/size> 1 .")
     assert canonical(quads(target.read_bytes(), format)) == canonical([*quads(said.encode()), *more])
+
+
+def beside(name: str, *rows: dict) -> None:
+    Path(f"{name}.provenance.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(("name", "block"), [("two.rdf", {}), ("two.ttl", {"block": False})])
+def test_what_a_sidecar_tells_is_found_by_the_predicate_and_not_by_what_that_is_called_elsewhere(name, block):
+    Path("one.ttl").write_text("@prefix o: <http://one.org/> . o:a o:size 1 . <http://two.org/b> o:size 3 .")
+    text = "@prefix t: <http://two.org/> . t:b t:size 2 ; t:k 1 ."
+    if name.endswith("rdf"):
+        text = rdflib.Graph().parse(data=text, format="turtle").serialize(format="xml")
+    Path(name).write_text(text)
+    row = {"id": "http://two.org/b", "path": "size", "value": 2, "confidence": 0.5, **block}
+    beside(name, row)
+    reading = Reading.of(["one.ttl", name])
+    [b] = [one for one in reading.entities if one.id == row["id"]]
+    assert (b.tree, b.made) == ({"size": 3, "k": 1}, {("t:size",): 2})
+    [line] = Carried(reading.sources, "rdfxml").of(b)
+    assert json.loads(line)["confidence"] == 0.5
+
+
+def test_a_link_to_a_blank_node_that_was_filled_in_is_found_again():
+    text = "@prefix : <http://ex.org/> . :a :size 1 ; :near _:n . :c :near _:n . _:n :size 2 ."
+    Path("one.ttl").write_text(text)
+    Path("two.ttl").write_text("@prefix : <http://ex.org/> . :b :size 1 .")
+    beside(
+        "one.ttl", {"id": "http://ex.org/a", "path": "near", "value": {"@id": "_:n"}, "confidence": 1, "block": False}
+    )
+    [a] = [one for one in Reading.of(["one.ttl", "two.ttl"]).entities if one.id.endswith("a")]
+    assert (a.tree, a.made) == ({"size": 1}, {("near",): Link("_:s1.n")})
