@@ -102,7 +102,7 @@ class Entity:
     """One thing: an id, its classes, and a tree of named values.
 
     `label` is its name in the wanted language, `graph` the named graph it stands in, `position` its
-    place in the source (a line, a row, a count), `source` what it was read from. `made` holds what an
+    place in the source (a line, a row, a count), `source` what it was read from, `besides` what else. `made` holds what an
     earlier completion wrote into the source: not given, so never evidence, and no gap either. One that is `nameless` has
     its place for an id, which says nothing in another source.
     """
@@ -116,6 +116,7 @@ class Entity:
     source: Any = field(default=None, compare=False, repr=False)
     made: Mapping[Path, Any] | None = field(default=None, compare=False, repr=False)
     nameless: bool = field(default=False, compare=False, repr=False)
+    besides: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
     def properties(self) -> Iterator[tuple[Path, Any]]:
         """Every (path, value) with a value, in the tree's order; lists and parts are walked into."""

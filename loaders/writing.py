@@ -186,11 +186,11 @@ def origins_of(
 def _sources(items: Iterable[Entity | Completion]) -> tuple[KB, ...]:
     """What items were read from; none where some of them were read from nothing."""
     found: dict[int, KB] = {}
-    for item in items:
-        source = _entity(item).source
-        if source is None:
+    for entity in map(_entity, items):
+        every = (entity.source, *entity.besides)
+        if None in every:
             return ()
-        found[id(source)] = source
+        found |= {id(source): source for source in every}
     return tuple(found.values())
 
 
@@ -199,7 +199,7 @@ def _alike(items: Iterator[Entity | Completion], mixed: bool) -> Iterator[Entity
     first: list[KB | None] = []
     for item in items:
         source = _entity(item).source
-        if not mixed and first and source is not first[0]:
+        if not mixed and ((first and source is not first[0]) or _entity(item).besides):
             raise WriteError("items", "expected entities of one source, got some of another. Pass them as a list.")
         first = first or [source]
         yield item

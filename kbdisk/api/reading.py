@@ -62,10 +62,9 @@ class Reading:
     def sha256(self) -> str:
         """The same for the same sources: of files their bytes, of what is in memory all that it says."""
         digest = hashlib.sha256()
-        for whole, part in ((kb, part) for kb in self.sources for part in kb.parts):
+        for part in (part for kb in self.sources for part in kb.parts):
             if part.source is None:
-                own = (entity for entity in self.entities if entity.source is whole)
-                for entity in own:
+                for entity in self.entities:
                     digest.update(repr((entity.id, entity.classes, entity.tree)).encode())
             else:
                 with part.source.stored() as stream:
@@ -106,13 +105,18 @@ def _merged(sources: Iterable[KB]) -> list[Entity]:
 
 
 def _joined(entity: Entity, other: Entity) -> Entity:
-    """An entity with what another of the same id says beside."""
+    """An entity with what another of the same id says beside, in the words of RDF where one of them has any."""
+    speaks = other if _is_of_rdf(other) and not _is_of_rdf(entity) else entity
     there = {path[0] for path, value in walk(entity.tree) if value is not None}
     new: dict[Path, Any] = {(key,): value for key, value in other.tree.items() if key not in there}
     made = {path: value for path, value in (entity.made or {}).items() if (path[0],) not in new}
     there |= {path[0] for path in made}
     made |= {path: value for path, value in (other.made or {}).items() if path[0] not in there}
     classes = tuple(dict.fromkeys((*entity.classes, *other.classes)))
-    return replace(
-        entity, tree=with_values(entity.tree, new), made=made, classes=classes, label=entity.label or other.label
-    )
+    label, tree = entity.label or other.label, with_values(entity.tree, new)
+    besides = (*entity.besides, entity.source if speaks is other else other.source)
+    return replace(speaks, tree=tree, made=made, classes=classes, label=label, besides=besides)
+
+
+def _is_of_rdf(entity: Entity) -> bool:
+    return entity.source is not None and entity.source.joins

@@ -66,3 +66,12 @@ def test_a_graph_that_is_one_of_them_is_not_written_to():
     with pytest.raises(WriteError, match="one of several sources"):
         kbdisk.write(both, graph, in_place=True)
     assert len(graph) == before
+
+
+@pytest.mark.parametrize("names", [("e.jsonl", "a.ttl"), ("a.ttl", "e.jsonl")])
+def test_what_is_in_rdf_and_elsewhere_is_said_in_the_words_of_rdf_whichever_comes_first(names):
+    Path("e.jsonl").write_text('{"@id": "http://ex.org/a", "colour": "red"}\n')
+    kbdisk.write(completed(*names), "out.ttl")
+    said = rdflib.Graph().parse("out.ttl")
+    assert rdflib.URIRef("http://ex.org/size") in set(said.predicates())
+    assert len(said) == len(rdflib.Graph().parse("a.ttl")) + 1
