@@ -64,8 +64,9 @@ def writing(
 def keep_before(target: str, several: contextlib.ExitStack) -> str:
     """Keep a file that `several` are about to change as it is, beside it; returns the name. What was kept earlier stays."""
     numbers = chain([""], map("-{}".format, count(2)))
-    names = (f"{target}{BEFORE}{number}" for number in numbers)
-    with _faults(f"{target}{BEFORE}"):
+    beside = f"{_real(target)}{BEFORE}"
+    names = (f"{beside}{number}" for number in numbers)
+    with _faults(beside):
         name = next(one for one in names if not os.path.lexists(one) or _alike(one, target))
         if not os.path.lexists(name):
             with Path(target).open("rb") as old, writing(name, replace=False, several=several, like=target) as new:
@@ -144,8 +145,21 @@ def temporary() -> Iterator[BinaryIO]:
 
 
 def sidecar_of(target: str | os.PathLike[str]) -> Path:
-    """The file that tells where a target's new values come from."""
-    return Path(f"{target}{SIDECAR}")
+    """The file that tells where a target's new values come from: whatever link names it, it has one alone."""
+    return Path(f"{_real(target)}{SIDECAR}")
+
+
+def sidecars_of(source: str | os.PathLike[str]) -> list[Path]:
+    """The files that tell of a source: one beside a link that it is named by, and its own."""
+    names = dict.fromkeys((Path(f"{source}{SIDECAR}"), sidecar_of(source)))
+    return [name for name in names if name.is_file()]
+
+
+def _real(target: str | os.PathLike[str]) -> str:
+    """The name of the file that a symbolic link points to, which is what is read and replaced; of no link its own."""
+    path = Path(target)
+    points = path.is_symlink() and (path.is_file() or not path.exists())  # not at standard output
+    return os.path.realpath(path) if points else str(target)
 
 
 def refuse_odd(sidecar: Path) -> None:

@@ -508,6 +508,21 @@ def test_in_place_the_sidecar_is_that_of_the_source_also_where_the_target_is_nam
     assert not Path("link.jsonl.provenance.jsonl").exists()
 
 
+@pytest.mark.parametrize("way", [("--in-place",), ("--out", "link.jsonl", "--force")])
+def test_what_is_written_through_a_link_is_told_beside_what_it_points_to(run, place, way):
+    Path("data").mkdir()
+    Path("link.jsonl").symlink_to("data/real.jsonl")
+    shutil.copy("phones.jsonl", "data/real.jsonl")
+    source = "link.jsonl" if len(way) == 1 else "phones.jsonl"
+    assert run(source, "--model", "phones.kbdisk", *way)[0] == 0
+    assert not [*place.glob("link.jsonl.*")]
+    assert rows("data/real.jsonl")
+    kept = ["real.jsonl.before"] if len(way) == 1 else []
+    assert [one.name for one in place.glob("data/*.before")] == kept
+    for name in ("link.jsonl", "data/real.jsonl"):
+        assert any(entity.made for entity in given(kbdisk.load(name)))
+
+
 def test_every_option_has_a_test():
     shared = {name for option in SOURCE_OPTIONS for name in option(lambda: None).__click_params__[0].opts}
     own = {max(one.opts, key=len) for one in command.params if one.param_type_name == "option"}

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbdisk.loaders.target import refuse_odd, set_aside, sidecar_of, writing
+from kbdisk.loaders.target import refuse_odd, set_aside, sidecar_of, sidecars_of, writing
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
@@ -25,8 +25,8 @@ class Marks:
     @classmethod
     def of(cls, kb: KB, target: str, format: str, classes: tuple[str, ...]) -> Marks:
         """Those of the entities that are wanted. A source without any is not read for it."""
-        file = sidecar_of(str(kb.path)) if kb.path is not None else None
-        if not (file is not None and file.is_file()) and not getattr(kb, "is_completed", False):
+        beside = sidecars_of(str(kb.path)) if kb.path is not None else []
+        if not beside and not getattr(kb, "is_completed", False):
             return cls([], target)
         from kbdisk.completion.carried import Carried
         from kbdisk.completion.earlier import given

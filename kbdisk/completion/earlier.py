@@ -18,7 +18,7 @@ from kbdisk.entity import Entity, Link, Path, Tree, read_path, walk, with_values
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
-from kbdisk.loaders.target import sidecar_of
+from kbdisk.loaders.target import sidecars_of
 from kbdisk.schemas.numerals import is_number
 
 BLOCKS = ("turtle", "trig", "ntriples", "nquads", "n3")  # formats that tell by themselves what was filled in
@@ -65,15 +65,19 @@ def given(kb: KB) -> Iterable[Entity]:
 
 def rows_beside(kb: KB) -> Rows | None:
     """What the sidecar of a source tells, or of each of its parts; None where there is none."""
-    files = [sidecar_of(str(one.path)) if one.path is not None else None for one in kb.parts]
-    if not any(file is not None and file.is_file() for file in files):
+    files = [sidecars_of(str(one.path)) if one.path is not None else [] for one in kb.parts]
+    if not any(files):
         return None
     found: dict[str, list[Row]] = {}
-    for number, (part, file) in enumerate(zip(kb.parts, files, strict=True)):
-        for id, rows in (_rows(file) if file is not None and file.is_file() else {}).items():
-            own = (_row_here(row, kb, number) if len(files) > 1 else row for row in rows)
-            own = (row._replace(block=row.block and part.format in BLOCKS) for row in own)
-            found.setdefault(kb.id_here(number, id), []).extend(own)
+    for number, (part, beside) in enumerate(zip(kb.parts, files, strict=True)):
+        met: set[bytes] = set()
+        for file in beside:
+            rows = [(id, row) for id, row in _rows(file) if row.line not in met]  # in place a link's go along
+            met |= {row.line for _, row in rows if len(beside) > 1}
+            for id, row in rows:
+                own = _row_here(row, kb, number) if len(files) > 1 else row
+                own = own._replace(block=row.block and part.format in BLOCKS)
+                found.setdefault(kb.id_here(number, id), []).append(own)
     return found
 
 
@@ -93,8 +97,8 @@ def _value_here(value: Any, kb: KB, part: int) -> Any:
     return value
 
 
-def _rows(file: FilePath) -> Rows:
-    found: dict[str, list[Row]] = {}
+def _rows(file: FilePath) -> Iterator[tuple[str, Row]]:
+    """The rows of a sidecar, each with the id that it is of."""
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -106,8 +110,7 @@ def _rows(file: FilePath) -> Rows:
             block = row.get("block", True)
         except (ValueError, TypeError, KeyError):
             raise LoadError(str(file), BROKEN, number) from None
-        found.setdefault(id, []).append(Row(path, value, line, block))
-    return found
+        yield id, Row(path, value, line, block)
 
 
 def _given(entity: Entity, rows: list[Row], *, cells: bool) -> Entity:

@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from kbdisk.api.reading import Reading
-from kbdisk.completion.earlier import given
+from kbdisk.completion.earlier import given, rows_beside
 from kbdisk.entity import Entity, Link, Quantity, with_values
 from kbdisk.errors import LoadError
 from kbdisk.loaders import load
@@ -56,6 +56,16 @@ def test_a_value_is_made_while_it_stands_as_it_was_filled_in(place, tree, rows, 
     assert {key: value for key, value in entity.tree.items() if key != "id"} == rest
     assert (entity.made or {}) == made
     assert with_values(entity.tree, entity.made or {}) == load("kb.jsonl")["a"].tree
+
+
+def test_what_is_told_beside_a_link_is_told_too_and_no_line_twice(place):
+    completed({"x": 1, "y": 2, "z": 3}, ("x", 1), ("y", 2))
+    told = [json.dumps({"id": "a", "path": path, "value": value}) for path, value in (("y", 2), ("z", 3))]
+    Path("link.jsonl").symlink_to("kb.jsonl")
+    Path("link.jsonl.provenance.jsonl").write_text("\n".join(told))
+    [entity] = given(load("link.jsonl"))
+    assert entity.made == {("x",): 1, ("y",): 2, ("z",): 3}
+    assert [len(rows) for rows in rows_beside(load("link.jsonl")).values()] == [3]
 
 
 def test_a_decimal_of_parquet_is_the_number_that_was_filled_in(place):
