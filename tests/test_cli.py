@@ -164,10 +164,22 @@ def test_a_reader_who_has_had_enough_is_no_fault():
     assert done.stdout in ("141\n", "0\n")
 
 
-def test_a_full_disk_is_one_line():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", [["inspect", PHONES], ["schema", "library"], [], ["--help"], ["show", "-h"], ["--version"]]
+)
+def test_a_full_disk_is_one_line(arguments, unbuffered):
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*KBDISK, "inspect", PHONES], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([*KBDISK, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
     assert (done.returncode, done.stderr) == (2, "error: <stdout>: cannot be written: no space left on device.\n")
+
+
+@pytest.mark.parametrize("arguments", [["schema", "library"], ["--help"]])
+def test_closed_standard_output_is_one_line(arguments):
+    code = "import sys; sys.stdout = None; from kbdisk.cli import main; main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "error: <stdout>: standard output is closed.\n")
 
 
 def test_an_interrupt_is_one_word_and_status_130(tmp_path):

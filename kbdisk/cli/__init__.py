@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import rich_click as click
@@ -25,6 +26,7 @@ from kbdisk.cli.show import show
 from kbdisk.cli.train import train
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning
+from kbdisk.loaders.target import standard_output
 from kbdisk.schemas.numerals import of_any_length
 
 # Threads that wait must sleep: where other programs use the cores, too, threads that spin make training ten times slower.
@@ -32,10 +34,28 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 SWITCH = re.compile(r"\b(force|in_place|insert|resume)=True\b")
 INTERRUPTED, BROKEN_PIPE = 130, 141  # what a shell says of SIGINT and SIGPIPE
+ANSWERS = {"-h", "--help", "--version"}  # what click itself answers, on standard output
 
 
 class Commands(click.RichGroup):
     """The group of all commands."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> Any:
+        """Run what is asked for; help, too, is told in one line where it cannot be written."""
+        asked = sys.argv[1:] if args is None else args
+        if asked and ANSWERS.isdisjoint(asked):
+            return super().main(args, *rest, **settings)
+        try:
+            with standard_output():
+                try:
+                    super().main(args, *rest, **settings)
+                except SystemExit as ended:
+                    status = ended.code
+        except KBDiskError as error:
+            status = _told(error)
+        except BrokenPipeError:
+            status = _unread()
+        sys.exit(status)
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command; its warnings and its errors are one line each on standard error."""
@@ -45,15 +65,12 @@ class Commands(click.RichGroup):
             try:
                 super().invoke(context)
             except KBDiskError as error:
-                _quieted()
-                click.echo(f"error: {as_options(str(error))}", err=True)
-                context.exit(2)
+                context.exit(_told(error))
             except KeyboardInterrupt:
                 click.echo("interrupted", err=True)
                 context.exit(INTERRUPTED)
             except BrokenPipeError:
-                _quieted()
-                context.exit(BROKEN_PIPE)
+                context.exit(_unread())
 
 
 def as_options(text: str) -> str:
@@ -61,8 +78,23 @@ def as_options(text: str) -> str:
     return SWITCH.sub(lambda match: f"--{match[1].replace('_', '-')}", text)
 
 
+def _told(error: KBDiskError) -> int:
+    """One line on standard error; the exit status."""
+    _quieted()
+    click.echo(f"error: {as_options(str(error))}", err=True)
+    return 2
+
+
+def _unread() -> int:
+    """The exit status where nobody reads standard output any more."""
+    _quieted()
+    return BROKEN_PIPE
+
+
 def _quieted() -> None:
     """Let the flush at the end of Python not fail again, where standard output already has."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except OSError:

@@ -11,6 +11,7 @@ from rich.text import Text
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.entity import Link
 from kbdisk.inspection import DISTINCT, last_word, shown_path
+from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,7 +31,7 @@ def rendered(found: Inspection, everything: bool) -> str:
 def printed(show: Callable[[Console], None]) -> str:
     """What is shown on a console as text, without blanks at the ends of lines."""
     console = Console(highlight=False)
-    with console.capture() as captured:
+    with standard_output(), console.capture() as captured:  # a capture writes nothing, and that can fail, too
         show(console)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
