@@ -145,6 +145,35 @@ def test_an_option_that_the_format_of_the_source_does_not_heed_is_refused(
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["inspect"], "--format"),
+        (["write", "--out", "o.csv"], "--from"),
+        (["complete", "--dry-run", "--model", "m"], "--from"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "text", "format"), [("a.jsonl", '{\n "id": 1\n}\n', "json"), ("a.json", '{"id": 1}\n{"id": 2}\n', "jsonl")]
+)
+def test_who_has_json_of_the_other_kind_is_told_the_option_of_the_source(
+    command, option, name, text, format, run, tmp_path, monkeypatch, tiny_folder
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    Path("m").symlink_to(tiny_folder)
+    status, _, err = run(command[0], name, *command[1:])
+    assert (status, err.count("\n")) == (2, 1)
+    assert err.endswith(f"say {option} {format}.\n")
+
+
+def test_what_is_skipped_names_the_option_of_the_source_too(run, tmp_path):
+    (tmp_path / "a.jsonl").write_text('[\n{"id": 2}\n')
+    status, _, err = run("write", tmp_path / "a.jsonl", "--out", tmp_path / "o.csv", "--skip-errors")
+    assert status == 1
+    assert "say --from json." in err
+
+
 def test_a_warning_is_one_line_on_standard_error(tmp_path, run):
     (tmp_path / "a.jsonl").write_text('{"a": 1, "a": 2}\n')
     status, out, err = run("write", tmp_path / "a.jsonl", "--out", "-", "--format", "json", "-q")

@@ -23,9 +23,10 @@ from kbdisk.cli.inspect import inspect
 from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
 from kbdisk.cli.show import show
+from kbdisk.cli.sources import named_from
 from kbdisk.cli.train import train
 from kbdisk.cli.write import write
-from kbdisk.errors import KBDiskError, KBDiskWarning
+from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
 from kbdisk.loaders.target import standard_output
 from kbdisk.schemas.numerals import of_any_length
 
@@ -65,7 +66,7 @@ class Commands(click.RichGroup):
             try:
                 super().invoke(context)
             except KBDiskError as error:
-                context.exit(_told(error))
+                context.exit(_told(error, self.commands.get(context.invoked_subcommand or "")))
             except KeyboardInterrupt:
                 click.echo("interrupted", err=True)
                 context.exit(INTERRUPTED)
@@ -78,10 +79,12 @@ def as_options(text: str) -> str:
     return SWITCH.sub(lambda match: f"--{match[1].replace('_', '-')}", text)
 
 
-def _told(error: KBDiskError) -> int:
-    """One line on standard error; the exit status."""
+def _told(error: KBDiskError, command: click.Command | None = None) -> int:
+    """One line on standard error, in the words of the command; the exit status."""
     _quieted()
-    click.echo(f"error: {as_options(str(error))}", err=True)
+    has_from = command is not None and any(one.name == "origin" for one in command.params)
+    text = named_from(error) if has_from and isinstance(error, LoadError) else str(error)
+    click.echo(f"error: {as_options(text)}", err=True)
     return 2
 
 

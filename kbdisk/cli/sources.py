@@ -117,13 +117,16 @@ def tell_made(count: int) -> None:
         click.echo(f"{filled}: no evidence, and left as {'it is' if count == 1 else 'they are'}", err=True)
 
 
+def named_from(error: LoadError) -> str:
+    """What is wrong with SOURCE, in the words of a command whose --format is that of TARGET."""
+    return str(error).replace("ay --format", "ay --from")
+
+
 @contextlib.contextmanager
 def _naming(option: str) -> Iterator[None]:
-    """Let a complaint about the format of SOURCE name the option that this command has for it."""
+    """Let a complaint about the format that is told of SOURCE name the option that this command has for it."""
     try:
         yield
-    except LoadError as error:
-        raise LoadError(error.where, error.problem.replace("Say --format", f"Say {option}")) from None
     except ConfigError as error:
         raise ConfigError(option if error.where == "--format" else error.where, error.problem) from None
 

@@ -10,7 +10,7 @@ import rich_click as click
 
 from kbdisk.cli import placeless
 from kbdisk.cli.marks import Marks, is_wanted
-from kbdisk.cli.sources import open_source, source_options, watching
+from kbdisk.cli.sources import named_from, open_source, source_options, watching
 from kbdisk.errors import ConfigError
 from kbdisk.loaders.target import set_aside, sidecar_of, standard_output
 
@@ -150,6 +150,6 @@ def _print(kb: KB, target: str, report: Report) -> None:
     for text in placeless.lines(report.unwritable):
         click.echo(text, err=True)
     for error in kb.skipped[:SHOWN]:
-        click.echo(f"skipped {error}", err=True)
+        click.echo(f"skipped {named_from(error)}", err=True)
     if len(kb.skipped) > SHOWN:
         click.echo(f"and {len(kb.skipped) - SHOWN:,} more", err=True)
