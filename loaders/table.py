@@ -191,7 +191,8 @@ class Splicer:
             if i in new:
                 column = self.columns[i]
                 always = cell[:1] == b'"' or column.quoted * 2 > column.filled
-                cell = quoted(new[i], delimiter, always).encode(self.kb.rows.encoding)
+                before = cell if column.kind == "number" and not cell.strip(b" \t") else b""  # given, and no part of it
+                cell = before + quoted(new[i], delimiter, always and not before).encode(self.kb.rows.encoding)
             raw += record.raw[at:start] + cell
             spans.append((len(raw) - len(cell), len(raw)))
             at = end

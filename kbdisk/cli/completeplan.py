@@ -108,6 +108,8 @@ class Plan:
         refuse_odd(self.sidecar)
         place = FilePath(target)
         if any(place.exists() and path.samefile(place) for kb in self.kbs for path in kb.files):
+            if len(self.kbs) > 1 or len(one.parts) > 1:
+                raise WriteError(target, "is one of several sources. Choose another target.")
             if not options["in_place"]:
                 raise WriteError(target, "is the source itself. Say --in-place to change it.")
             return

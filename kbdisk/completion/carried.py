@@ -25,10 +25,11 @@ class Carried:
     """What the sidecars of some sources tell, as the sidecar of a target of another name or format is to tell it."""
 
     def __init__(self, kbs: Sequence[KB], format: str, *, in_place: bool = False, anew: bool = False) -> None:
-        alone = len(kbs) == 1 and len(kbs[0].parts) == 1
-        blocks = not anew and alone and kbs[0].format in BLOCKS and format in BLOCKS
-        self.whole = in_place or blocks
+        told = not anew and len(kbs) == 1 and any(part.format in BLOCKS for part in kbs[0].parts)
+        blocks = told and format in BLOCKS  # which stay blocks
+        self.whole = in_place or (blocks and len(kbs[0].parts) == 1)
         self.plain = UNTOLD if format in BLOCKS and not self.whole else {}
+        self.blocked: dict[str, Any] = {} if blocks else self.plain
         self.cells = any(kb.format in CELLS for kb in kbs)
         self.rows: dict[str, list[Row]] = {}
         self.met: set[str] = set()
@@ -53,17 +54,17 @@ class Carried:
     def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
         rest = dict(entity.made or {})
         tree = with_values(entity.tree, rest)
-        told: list[tuple[dict[str, Any], Path, Any]] = []
+        told: list[tuple[dict[str, Any], bool, Path, Any]] = []
         for row in reversed(rows):  # of one place the last row tells
             for path, value in standing(tree, row.path, row.value, self.cells).items():
                 leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
                 if all(leaf in rest for leaf in leaves):
                     rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}
-                    told.append((orjson.loads(row.line), path, value))
-        told = [*reversed(told), *(({}, path, value) for path, value in rest.items())]
+                    told.append((orjson.loads(row.line), row.block, path, value))
+        told = [*reversed(told), *(({}, True, path, value) for path, value in rest.items())]
         return [self._line(entity.id, *each) for each in told]
 
-    def _line(self, id: str, row: dict[str, Any], path: Path, value: Any) -> bytes:
+    def _line(self, id: str, row: dict[str, Any], block: bool, path: Path, value: Any) -> bytes:
         row = {**row, "id": id, "path": show(path), "value": encode(value)}
         row.pop("block", None)
-        return orjson.dumps(row | self.plain, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(row | (self.blocked if block else self.plain), option=orjson.OPT_APPEND_NEWLINE)

@@ -62,7 +62,7 @@ def gathered(kb: RdfKB, new: New) -> tuple[list[Quad], list[Quad]]:
         kb.observe(given.extend)
     labelled = _Labelled(kb.blanks(), given)
     ours = [*_earlier(kb, labelled, given), *map(labelled.quad, new(given))]
-    return [labelled.quad(quad) for quad in given], ours
+    return list(dict.fromkeys(map(labelled.quad, given))), ours  # several sources may say the same
 
 
 def _earlier(kb: RdfKB, labelled: _Labelled, given: list[Quad]) -> list[Quad]:

@@ -240,3 +240,23 @@ def test_a_link_to_a_blank_node_that_was_filled_in_is_found_again():
     )
     [a] = [one for one in Reading.of(["one.ttl", "two.ttl"]).entities if one.id.endswith("a")]
     assert (a.tree, a.made) == ({"size": 1}, {("near",): Link("_:s1.n")})
+
+
+def test_only_what_stands_outside_of_blocks_is_told_to():
+    begin = "# kbdisk: begin - values filled in by kbdisk, not given: to make one yours, move it out of here"
+    Path("one.ttl").write_text(f"@prefix : <http://ex.org/> .\n:a :size 1 .\n{begin}\n:a :kind 2 .\n# kbdisk: end\n")
+    beside("one.ttl", {"id": "http://ex.org/a", "path": "kind", "value": 2, "confidence": 0.5})
+    Path("two.ttl").write_text("@prefix : <http://ex.org/> . :b :size 1 ; :kind 3 .")
+    beside("two.ttl", {"id": "http://ex.org/b", "path": "kind", "value": 3, "confidence": 0.5, "block": False})
+    reading = Reading.of(["one.ttl", "two.ttl"])
+    carried = Carried(reading.sources, "turtle")
+    rows = {row["id"][-1]: row for one in reading.entities for row in map(json.loads, carried.of(one))}
+    assert ("block" in rows["a"], rows["b"]["block"]) == (False, False)
+    kbdisk.write([Completion(one) for one in reading.entities], "all.ttl")
+    assert kbdisk.load("all.ttl").is_completed
+
+
+def test_what_two_say_is_written_once():
+    text = "@prefix : <http://ex.org/> . :a :size 1 ."
+    kbdisk.write(union(one_ttl=text, two_ttl=text), "all.ttl")
+    assert Path("all.ttl").read_text().count(":size 1") == 1

@@ -68,6 +68,11 @@ def spliced(kb, fills):
     return stream.getvalue(), report
 
 
+def test_blanks_of_a_cell_that_is_filled_stay_where_they_are_no_part_of_a_value():
+    data, _ = spliced(load('id,x,"k"\na, 3,"m"\nb, ,\t\nc,"  ",\n'), {1: {"x": 5, "k": "n"}, 2: {"x": 6}})
+    assert data.decode().splitlines()[2:] == ['b, 5,"n"', 'c,"6",']
+
+
 def refusal(text, path, value, row=0, **options):
     """Why a value is not written; the file stays as it is."""
     kb = load(text, **options)
@@ -213,6 +218,7 @@ def test_quotes_line_ends_bom_and_blank_lines_are_read(end):
 def test_the_delimiter_is_told_by_the_header():
     assert trees("a;b\n1,5;2\n") == [{"a": "1,5", "b": 2}]
     assert trees("a\tb\n1;5\t2\n") == [{"a": "1;5", "b": 2}]
+    assert trees("a|b\n1;5|2\n") == [{"a": "1;5", "b": 2}]
     assert trees('"a;c",b\n1,2\n') == [{"a;c": 1, "b": 2}]
     assert trees("a,c\tb\n1,5\t2\n", format="tsv") == [{"a,c": "1,5", "b": 2}]
 
