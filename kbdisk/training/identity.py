@@ -11,6 +11,8 @@ from typing import Any
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
 
+SECONDS = ("train", "seconds")
+
 
 def identity(data: Data, run: Run, source: Mapping[str, Any]) -> dict[str, Any]:
     """What a run is of, as plain data."""
@@ -40,7 +42,14 @@ def _changes(then: Any, now: Any, at: tuple[str, ...]) -> Iterator[str]:
         for key in {**then, **now}:
             yield from _changes(then.get(key), now.get(key), (*at, key))
     elif then != now:
-        yield f"{'.'.join(at)} was {then!r} and is {now!r}"
+        yield _budget(then, now) if at == SECONDS else f"{'.'.join(at)} was {then!r} and is {now!r}"
+
+
+def _budget(then: float | None, now: float | None) -> str:
+    """How a time budget has changed: a network has a share of it, so its own seconds are none that anybody has said."""
+    if then is None or now is None:
+        return "there was no time budget, and is one" if then is None else "there was a time budget, and is none"
+    return f"the time budget is {now / then:.2g} times what it was"
 
 
 def _fingerprint(data: Data) -> str:

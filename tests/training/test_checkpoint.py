@@ -314,6 +314,21 @@ def test_other_entities_are_refused_where_no_source_tells(stopped):
     assert "the entities are not the same. " in refused(stopped, resume=True, given=(schema, entities[1:]))
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (26.4, 10.56, "the time budget is 0.4 times what it was"),
+        (None, 9.0, "there was no time budget, and is one"),
+        (9.0, None, "there was a time budget, and is none"),
+    ],
+)
+def test_another_budget_is_told_in_no_seconds_that_nobody_has_said(then, now, told):
+    one, other = (
+        {"source": {}, "schema": "", "kbdisk": "1", "run": {"train": {"seconds": each}}} for each in (then, now)
+    )
+    assert differences(one, other) == [told]
+
+
 @pytest.mark.parametrize("name", ["state.json", "last", "best"])
 @pytest.mark.parametrize("damage", ["gone", "empty", "half", "other"])
 def test_damaged_files_are_told(name, damage, stopped):
