@@ -23,6 +23,7 @@ from kbdisk.errors import CheckpointError, KBDiskWarning, TrainingError
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
+from kbdisk.training.identity import differences
 from kbdisk.training.looking import Look
 from kbdisk.training.loop import Trainer
 from kbdisk.training.signals import Interrupted
