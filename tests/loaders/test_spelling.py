@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kbdisk.loaders.rdf import spelling
 from kbdisk.loaders.rdf.spelling import SHORTHAND, Terms
@@ -136,10 +136,15 @@ def test_blank_nodes_keep_their_labels():
     assert Terms().term(BlankNode("b.1-x")) == "_:b.1-x"
 
 
-def test_a_triple_as_a_value_is_refused():
-    triple = Triple(NamedNode("urn:s"), NamedNode("urn:p"), Literal("o"))
-    with pytest.raises(ValueError, match="expected an IRI, a blank node or a literal"):
-        Terms().term(triple)
+def test_a_triple_is_a_value_and_holds_others():
+    inside = Triple(NamedNode("http://e/é"), NamedNode("urn:p"), Literal("o"))
+    triple = Triple(BlankNode("n"), NamedNode("urn:q"), inside)
+    assert Terms(PREFIXES).term(triple) == '<<( _:n <urn:q> <<( ex:é <urn:p> "o" )>> )>>'
+
+
+def test_what_is_no_value_is_refused():
+    with pytest.raises(ValueError, match="expected an IRI, a blank node or a literal, got DEFAULT"):
+        Terms().term(DefaultGraph())
 
 
 def test_a_pair_is_what_goes_into_a_bracket():
