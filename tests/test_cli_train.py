@@ -334,11 +334,11 @@ def on_terminal(*arguments) -> tuple[int, str]:
 
 @pytest.mark.slow
 def test_on_a_terminal_a_bar_tells_how_far_it_is_and_how_wrong_beside_the_constant(place):
-    (place / "run.toml").write_text(run_file(60, 30))
+    (place / "run.toml").write_text(run_file(600, 300))
     status, told = on_terminal(*SHORT, "--schema", "kb.yaml")
     assert status == 0
     assert re.match(rf"reading {SHORT[0]} \.\.\.\r +\r", told), "while torch is imported"
-    assert re.search(r"training .*\d+/60.*held out .*nats", told)
+    assert re.search(r"training .*\d+/600.*held out .*nats", told)
     assert re.search(r"property +metric +constant +by now +better", told)
     assert re.search(r"colour.*error rate", told)
     assert "\x1b[?25h" in told, "the cursor is shown again"
