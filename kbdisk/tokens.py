@@ -32,6 +32,7 @@ class Layout:
     offsets: Tensor  # (C + 1,) where those of each class begin
     order: Tensor  # (S,) the place of each in the schema, what stands in lists after all else, texts last
     lists: Tensor  # (S, L) the lengths of the lists that each stands in, by their slots; -1 where there is none
+    blocks: Tensor  # (S,) the first slot of the class that has the same first key
 
     def places(self, batch: Batch, lengths: Tensor) -> Tensor:
         """(T,) what stands in the lists whose lengths are among some tokens (T,): it would tell them."""

@@ -126,6 +126,7 @@ class Index:
             offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),
             order=torch.tensor(self._order, dtype=torch.long),
             lists=self._lists,
+            blocks=torch.tensor(self._blocks, dtype=torch.long),
         )
 
     @property
@@ -136,6 +137,12 @@ class Index:
         most = max(map(len, found), default=0)
         padded = [[*own, *[-1] * (most - len(own))] for own in found]
         return torch.tensor(padded, dtype=torch.long).reshape(len(found), most)
+
+    @property
+    def _blocks(self) -> list[int]:
+        """(S,) the first slot of the class that has the same first key."""
+        first: dict[tuple[str, str | int], int] = {}
+        return [first.setdefault((slot.of, slot.path[0]), place) for place, slot in enumerate(self.slots)]
 
     @property
     def _order(self) -> list[int]:

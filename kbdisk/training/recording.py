@@ -3,10 +3,13 @@
 In the loss values count for twenty times as much, and they decide when a run has been at its best. With few entities
 that is early, and whether something is recorded is then hardly told from how often it is: cars were given legs. So the
 weights that tell it, of which there are few, are learnt to their end: a logistic regression on what the finished network
-makes of training entities, each of their values hidden alone, and of what they lack with nothing hidden, as is asked in
+makes of training entities, their values hidden one by one, and of what they lack with nothing hidden, as is asked in
 completing. How far it may go from what the network had learnt is told by what is held out; nothing else changes.
 
-T tokens   q of them that are asked for   D width
+What lacks along with all else beneath its first key, as a height does with a whole size, is hidden along with that, as
+often as it lacks so: else a width that is there tells of no height but of one that is, and its absence of a gap.
+
+T tokens   q of them that are asked for   D width   S slots
 """
 
 from __future__ import annotations
@@ -51,13 +54,13 @@ def relearn(
 ) -> bool:
     """Have the network tell better what is recorded; whether it does, as what is held out has it, or all is as it was."""
     generator = Generator(tokens.slot.device).manual_seed(seed)
-    sides = some(tokens, MOST, generator), some(held_out, JUDGED, generator)
+    sides, together = (some(tokens, MOST, generator), some(held_out, JUDGED, generator)), lacking_together(tokens)
     done, total = 0, sum(map(len, sides))
     found: list[Recorded] = []
     for side, chosen in zip((tokens, held_out), sides, strict=True):
         several = []
         for part in parts(side, chosen) if len(chosen) else ():
-            several.append(_recorded(network, side, part, generator))
+            several.append(_recorded(network, side, part, together, generator))
             done += len(part)
             if told is not None:
                 told(done, total)
@@ -67,18 +70,36 @@ def relearn(
     return _settle(network.presence, *found)
 
 
+def lacking_together(tokens: Tokens) -> Tensor:
+    """(S,) of the entities that lack a property, the share that lacks all beneath its first key, too; 0 of evidence."""
+    layout, count = tokens.layout, len(tokens.layout.fixed)
+    sizes, known = tokens.classes.bincount(minlength=len(layout.offsets) - 1), tokens.known  # (C,)
+    entity = torch.arange(len(tokens), device=known.device).repeat_interleave(tokens.sizes)
+    having = tokens.slot[known].bincount(minlength=count)
+    own = known & ~layout.fixed[tokens.slot]
+    blocks = (entity[own] * count + layout.blocks[tokens.slot[own]]).unique() % count
+    any_of = blocks.bincount(minlength=count)[layout.blocks]
+    members = sizes.repeat_interleave(layout.offsets.diff())  # of the class of each own slot
+    share = torch.zeros(count, device=known.device)
+    share[layout.own] = (members - any_of[layout.own]) / (members - having[layout.own]).clamp(min=1)
+    return share
+
+
 @torch.no_grad()
-def _recorded(network: DiSK, tokens: Tokens, chosen: Tensor, generator: Generator) -> Recorded:
-    """What some entities have, each hidden alone, and what they lack."""
+def _recorded(network: DiSK, tokens: Tokens, chosen: Tensor, together: Tensor, generator: Generator) -> Recorded:
+    """What some entities have, hidden one by one, and what they lack; `together` (S,) tells how often with its block."""
     batch = tokens.batch(chosen, LACKING, generator)
     free = batch.known & ~batch.fixed
     place, size = shuffled(batch, free, generator)
+    along = torch.rand(len(batch), generator=generator, device=free.device) < together[batch.slot]
+    block = batch.entity * len(together) + tokens.layout.blocks[batch.slot]
     asked = size.clamp(max=TURNS)  # (B,)
     several = []
     for turn in range(-1, int(asked.max())):
         hidden = free & (place == turn)
         one = batch if turn < 0 else replace(batch, absent=torch.zeros_like(free))
-        visible = one.seen(one.known & ~hidden & ~tokens.layout.places(one, hidden))
+        gone = hidden | free & torch.isin(block, block[hidden & along])
+        visible = one.seen(one.known & ~gone & ~tokens.layout.places(one, gone))
         queries, vectors = network.queried(one, visible, hidden)
         absent, owner = one.absent[queries], one.entity[queries]
         weight = one.rarity[queries].where(absent, (size / asked.clamp(min=1))[owner])

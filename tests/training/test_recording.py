@@ -15,7 +15,7 @@ from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training import loop
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer
-from kbdisk.training.recording import Recorded, _settle, relearn
+from kbdisk.training.recording import Recorded, _settle, lacking_together, relearn
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -71,6 +71,37 @@ def test_without_it_they_are(monkeypatch):
         row["better"] = 1.0
     filled = {(one.entity.tree["kind"], path) for one in complete(model, MOVING, fill="likely") for path in one.filled}
     assert ("car", ("legs",)) in filled
+
+
+def crate(i: int) -> Entity:
+    """A thing whose size is there as a whole or not at all, whatever it is like; its depth may be lacking by itself."""
+    rng = random.Random(i)
+    width = round(rng.gauss(50, 10), 1)
+    size = {"width": width, "height": round(2 * width + rng.gauss(0, 1), 1)} | ({"depth": width} if i % 4 else {})
+    return Entity(f"c{i}", {"weight": round(width + rng.gauss(0, 1), 1)} | ({"size": size} if i % 5 else {}))
+
+
+def of_crates() -> Schema:
+    paths = ("weight",), ("size", "width"), ("size", "height"), ("size", "depth")
+    return of_one_class({path: Property(Number()) for path in paths})
+
+
+def test_what_lacks_as_a_whole_is_filled_as_a_whole():
+    crates = [crate(i) for i in range(200)]
+    model = train(of_crates(), crates, tiny_run(steps=40, validation=0.2), CPU, lambda progress: None)
+    for row in model.record.quality:
+        row["better"] = 1.0
+    filled = {one.entity.id: set(one.filled) for one in complete(model, crates, fill="likely") if one.filled}
+    lacking = {one.id for one in crates if "size" not in one.tree}
+    assert len(lacking) == 40
+    assert sum({("size", "width"), ("size", "height")} <= filled.get(id, set()) for id in lacking) >= 38
+
+
+def test_how_often_a_property_lacks_along_with_its_block_is_counted():
+    data = Data.prepare(of_crates(), [crate(i) for i in range(200)], tiny_run(validation=0.0))
+    share = dict(zip((slot.path for slot in data.codec.slots), lacking_together(data.training).tolist(), strict=True))
+    assert share[("size", "width")] == share[("size", "height")] == 1
+    assert share[("size", "depth")] == pytest.approx(40 / 80)
 
 
 @pytest.mark.parametrize("choices", [{"absent": 0}, {"presence": 0.0}])
