@@ -32,12 +32,12 @@ class Record(NamedTuple):
 
 
 def delimiter_of(start: bytes) -> bytes:
-    """Comma; or, where the header has none outside quotes, a semicolon, a tab or a bar."""
+    """Comma; or, where the header has none outside quotes, a semicolon or a tab; or, where it has neither, a bar."""
     header = _QUOTED.sub(b"", start.removeprefix(BOM)).lstrip(b"\r\n")
     header = re.split(rb"[\r\n]", header, maxsplit=1)[0]
-    return (
-        b"," if b"," in header else max(b";", b"\t", b"|", key=header.count) if re.search(rb"[;\t|]", header) else b","
-    )
+    if b"," in header:
+        return b","
+    return max(b";", b"\t", key=header.count) if re.search(rb"[;\t]", header) else b"|" if b"|" in header else b","
 
 
 class Records:

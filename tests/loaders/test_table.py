@@ -219,6 +219,8 @@ def test_the_delimiter_is_told_by_the_header():
     assert trees("a;b\n1,5;2\n") == [{"a": "1,5", "b": 2}]
     assert trees("a\tb\n1;5\t2\n") == [{"a": "1;5", "b": 2}]
     assert trees("a|b\n1;5|2\n") == [{"a": "1;5", "b": 2}]
+    assert trees("a;size|S|M\n1;2\n") == [{"a": 1, "size|S|M": 2}]
+    assert trees("a\tb|c|d\n1\t2\n") == [{"a": 1, "b|c|d": 2}]
     assert trees('"a;c",b\n1,2\n') == [{"a;c": 1, "b": 2}]
     assert trees("a,c\tb\n1,5\t2\n", format="tsv") == [{"a,c": "1,5", "b": 2}]
 
