@@ -730,3 +730,10 @@ def test_a_link_that_is_no_iri_is_refused_among_iris(tmp_path, run):
     status, _, err = run("write", tmp_path / "kb.ttl", "--values", tmp_path / "v.jsonl", "--out", tmp_path / "o.ttl")
     assert status == 1
     assert "expected the IRI of an entity, got 'http://e/q r'" in err
+
+
+def test_help_can_be_asked_for_from_python(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"], standalone_mode=False)
+    assert ended.value.code == 0
+    assert "complete" in capsys.readouterr().out

@@ -46,10 +46,11 @@ class Commands(click.RichGroup):
         asked = sys.argv[1:] if args is None else args
         if asked and ANSWERS.isdisjoint(asked):
             return super().main(args, *rest, **settings)
+        status: Any = None
         try:
             with standard_output():
                 try:
-                    super().main(args, *rest, **settings)
+                    status = super().main(args, *rest, **settings)
                 except SystemExit as ended:
                     status = ended.code
         except KBDiskError as error:
