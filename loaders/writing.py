@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from kbdisk import loaders
-from kbdisk.entity import Completion, Entity, Path, is_fillable, with_values
+from kbdisk.entity import Completion, Entity, Link, Path, is_fillable, with_values
 from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 from kbdisk.loaders.kb import GIVEN, KB, Report
 from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
@@ -22,6 +22,7 @@ from kbdisk.loaders.units import Units
 Beside: TypeAlias = Callable[[Report, contextlib.ExitStack], None]  # writes a file that belongs to the target
 NAMELESS = "the names of graphs are left out, as only TriG, N-Quads and JSON-LD have any; what one entity has is merged"
 
+ONE = "kbdisk.loaders.together([kbdisk.load(a), kbdisk.load(b)])"
 BRACKETS = ("turtle", "trig", "n3")  # formats with anonymous ones, into which a value can go
 
 
@@ -170,7 +171,7 @@ def origins_of(
     """What the items were read from, whether they are that with something filled in, and the items.
 
     Of a list it is all that its items were read from; of what comes one by one it is what the first was, and the
-    others are to be of the same unless they are `mixed`.
+    others are to be of the same unless they are `mixed`. With an item that was read from nothing it is something new.
     """
     if isinstance(items, KB):
         return (items,), True, items
@@ -179,19 +180,42 @@ def origins_of(
         first = next(rest, None)
         some = [] if first is None else [first]
         return _sources(some), isinstance(first, Completion), _alike(itertools.chain(some, rest), mixed)
-    found, completions = _sources(items), bool(items) and all(isinstance(item, Completion) for item in items)
+    found = _sources(items)
+    completions = bool(items) and all(isinstance(item, Completion) and _entity(item).source for item in items)
+    if sum(one.joins for one in found) > 1:
+        _refuse_alike(items)
     return found, completions, sorted(items, key=_position) if completions and len(found) == 1 else items
 
 
 def _sources(items: Iterable[Entity | Completion]) -> tuple[KB, ...]:
-    """What items were read from; none where some of them were read from nothing."""
-    found: dict[int, KB] = {}
+    """What items were read from, each once."""
+    every = (source for entity in map(_entity, items) for source in (entity.source, *entity.besides))
+    return tuple({id(source): source for source in every if source is not None}.values())
+
+
+def _refuse_alike(items: Iterable[Entity | Completion]) -> None:
+    """WriteError where blank nodes of two sources are called alike: they are not the same."""
+    whose: dict[str, KB | None] = {}
     for entity in map(_entity, items):
-        every = (entity.source, *entity.besides)
-        if None in every:
-            return ()
-        found |= {id(source): source for source in every}
-    return tuple(found.values())
+        for label in (entity.id, *_named(entity)):
+            if label.startswith("_:") and whose.setdefault(label, entity.source) is not entity.source:
+                raise WriteError(
+                    "items", f"blank nodes of several sources are called {label}. Read these as one: {ONE}."
+                )
+
+
+def _named(entity: Entity) -> Iterator[str]:
+    """What an entity's tree calls nodes."""
+    rest: list[Any] = [entity.tree]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, Link):
+            yield part.id
+        elif isinstance(part, dict):
+            yield str(part.get("@id", ""))
+            rest.extend(part.values())
+        elif isinstance(part, list):
+            rest.extend(part)
 
 
 def _alike(items: Iterator[Entity | Completion], mixed: bool) -> Iterator[Entity | Completion]:

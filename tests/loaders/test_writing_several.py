@@ -10,7 +10,7 @@ import rdflib
 
 import kbdisk
 from kbdisk.api.reading import Reading
-from kbdisk.entity import Completion, Filled
+from kbdisk.entity import Completion, Entity, Filled
 from kbdisk.errors import WriteError
 from kbdisk.loaders import together
 
@@ -75,3 +75,23 @@ def test_what_is_in_rdf_and_elsewhere_is_said_in_the_words_of_rdf_whichever_come
     said = rdflib.Graph().parse("out.ttl")
     assert rdflib.URIRef("http://ex.org/size") in set(said.predicates())
     assert len(said) == len(rdflib.Graph().parse("a.ttl")) + 1
+
+
+def test_blank_nodes_of_sources_that_were_read_apart_are_not_taken_for_one():
+    Path("b.ttl").write_text(TURTLE.replace(":a", ":b").replace("2", "3"))
+    apart = [kbdisk.load("a.ttl"), kbdisk.load("b.ttl")]
+    for items in ([*apart[0], *apart[1]], [Completion(entity, {}) for kb in apart for entity in kb]):
+        with pytest.raises(WriteError, match=r"blank nodes of several sources are called _:\[0\]"):
+            kbdisk.write(items, "out.jsonl")
+    assert not Path("out.jsonl").exists()
+    [whole] = together(apart)
+    kbdisk.write([Completion(entity, {}) for entity in whole], "out.ttl")
+    assert sorted(entity.tree["part"]["k"] for entity in kbdisk.load("out.ttl")) == [2, 3]
+
+
+def test_a_source_is_not_written_over_for_something_new_beside_its_entities():
+    with pytest.raises(WriteError, match="is the source itself"):
+        kbdisk.write([*kbdisk.load("a.ttl"), Entity("http://ex.org/z", {"size": 3})], "a.ttl", force=True)
+    assert Path("a.ttl").read_text() == TURTLE
+    assert kbdisk.write([*kbdisk.load("a.ttl"), Entity("http://ex.org/z", {"size": 3})], "z.ttl").unwritable == []
+    assert {entity.id for entity in kbdisk.load("z.ttl")} == {"http://ex.org/a", "http://ex.org/z"}
