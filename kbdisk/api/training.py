@@ -18,6 +18,7 @@ import torch
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.codec import Codec
+from kbdisk.completion.earlier import is_told_by_blocks
 from kbdisk.entity import Entity, show
 from kbdisk.errors import LoadError, SchemaError
 from kbdisk.evaluation import evaluate
@@ -139,7 +140,7 @@ def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> S
         return schema.schema
     if schema is not None:
         return Schema.read(schema)
-    if len(reading.sources) == 1 and (not reading.made or getattr(reading.sources[0], "is_completed", False)):
+    if len(reading.sources) == 1 and (not reading.made or is_told_by_blocks(reading.sources[0])):
         return infer(reading.sources[0]).schema
     return infer(reading.entities).schema
 

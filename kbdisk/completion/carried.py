@@ -31,6 +31,7 @@ class Carried:
         self.plain = UNTOLD if format in BLOCKS and not self.whole else {}
         self.blocked: dict[str, Any] = {} if blocks else self.plain
         self.cells = any(kb.format in CELLS for kb in kbs)
+        self.beside = any(len(kb.parts) > 1 for kb in kbs)
         self.rows: dict[str, list[Row]] = {}
         self.met: set[str] = set()
         for kb in kbs:
@@ -56,7 +57,7 @@ class Carried:
         tree = with_values(entity.tree, rest)
         told: list[tuple[dict[str, Any], bool, Path, Any]] = []
         for row in reversed(rows):  # of one place the last row tells
-            for path, value in standing(tree, row.path, row.value, self.cells).items():
+            for path, value in standing(tree, row.path, row.value, cells=self.cells, beside=self.beside).items():
                 leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
                 if all(leaf in rest for leaf in leaves):
                     rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from kbdisk.completion.standing import standing
-from kbdisk.entity import Entity, Link, Path, Tree, read_path, walk, with_values, without_places
+from kbdisk.entity import Entity, Link, Path, Tree, at, read_path, walk, with_values, without_places
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
@@ -52,9 +52,15 @@ class Given(Iterable[Entity]):
         return (self._apart(entity, self.rows.get(entity.id, [])) for entity in self.kb)
 
     def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
+        beside = len(self.kb.parts) > 1
         if self.kb.format not in BLOCKS:
-            return _given(entity, rows, cells=self.kb.format in CELLS)
-        return _given(_corrected(entity, rows), [row for row in rows if not row.block], cells=False)
+            return _given(entity, rows, cells=self.kb.format in CELLS, beside=beside)
+        return _given(_corrected(entity, rows), [row for row in rows if not row.block], cells=False, beside=beside)
+
+
+def is_told_by_blocks(kb: KB) -> bool:
+    """Whether no value in a source was filled in but what its blocks tell of."""
+    return all(row.block for rows in (rows_beside(kb) or {}).values() for row in rows)
 
 
 def given(kb: KB) -> Iterable[Entity]:
@@ -113,16 +119,35 @@ def _rows(file: FilePath) -> Iterator[tuple[str, Row]]:
         yield id, Row(path, value, line, block)
 
 
-def _given(entity: Entity, rows: list[Row], *, cells: bool) -> Entity:
+def _given(entity: Entity, rows: list[Row], *, cells: bool, beside: bool) -> Entity:
     """An entity without the values that stand in it as they were filled in."""
-    found = {path: value for row in rows for path, value in standing(entity.tree, row.path, row.value, cells).items()}
+    several = (standing(entity.tree, row.path, row.value, cells=cells, beside=beside) for row in rows)
+    found = {path: value for one in several for path, value in one.items()}
     made = {path: one for path, one in found.items() if not any(path[:length] in found for length in range(len(path)))}
     if not made:
         return entity
     tree = with_values(entity.tree, {})
     for path in reversed(made):
         _remove(tree, path)
+    if beside:
+        made = _closed(tree, made)
     return replace(entity, tree=tree, made={**(entity.made or {}), **leaf_by_leaf(made)})
+
+
+def _closed(tree: Tree, made: Mapping[Path, Any]) -> dict[Path, Any]:
+    """What was taken out, after all others of its list, which loses its gaps: of sets of values none has a place."""
+    listed: dict[Path, list[Any]] = {}
+    for path, value in made.items():
+        if isinstance(path[-1], int):
+            listed.setdefault(path[:-1], []).append(value)
+    found = {path: value for path, value in made.items() if path[:-1] not in listed}
+    for path, values in listed.items():
+        holder = at(tree, path[:-1])
+        rest = [one for one in holder.get(path[-1], ()) if one is not None]
+        if rest:
+            holder[path[-1]] = rest[0] if len(rest) == 1 else rest
+        found |= {(*path, place): value for place, value in enumerate(values, len(rest))}
+    return found
 
 
 def leaf_by_leaf(values: Mapping[Path, Any]) -> dict[Path, Any]:

@@ -9,17 +9,20 @@ from kbdisk.loaders import flat
 from kbdisk.schemas.numerals import is_number
 
 
-def standing(tree: Tree, path: Path, value: Any, cells: bool) -> dict[Path, Any]:
+def standing(tree: Tree, path: Path, value: Any, *, cells: bool, beside: bool = False) -> dict[Path, Any]:
     """What of a tree a value is, and where; nothing where something else, or more, is there.
 
     A table has places for more than there is. With `cells` the value may be in columns: a quantity in two, a link as
-    its id, what is one value as the first of a list.
+    its id, what is one value as the first of a list. With `beside` other sources may have put values beside it.
     """
     try:
-        if _leaves(at(tree, path)) == _leaves(value):
-            return {path: value}
+        there = at(tree, path)
     except KeyError:
-        pass
+        there = None
+    if there is not None and _leaves(there) == _leaves(value):
+        return {path: value}
+    if beside and isinstance(there, list) and not isinstance(value, list):
+        return next(({(*path, i): value} for i, one in enumerate(there) if _leaves(one) == _leaves(value)), {})
     return _in_cells(tree, path, value) if cells else {}
 
 

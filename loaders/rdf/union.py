@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, cast
@@ -18,7 +19,9 @@ from typing import Any, cast
 from pyoxigraph import BlankNode, Quad, Triple
 
 from kbdisk.entity import Path
+from kbdisk.errors import ConfigError
 from kbdisk.loaders.kb import KB
+from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
 
@@ -32,7 +35,7 @@ class Union(RdfKB):
     def __init__(self, parts: Sequence[KB]) -> None:
         formats = {one.format for one in parts}
         name = ", ".join(one.name for one in parts)
-        super().__init__(name, formats.pop() if len(formats) == 1 else MIXED, parts[0].options)
+        super().__init__(name, formats.pop() if len(formats) == 1 else MIXED, _agreed(parts))
         self._parts = tuple(part for one in parts for part in one.parts)
         self._alone: dict[int, Mapping[str, str]] = {}  # by part
         self._own = [self._sharing(one) for one in self._parts if isinstance(one, RdfKB)]
@@ -128,6 +131,19 @@ class _Labelled(Iterable[Quad]):
         if type(term) is Triple:
             return Triple(self._term(term.subject), term.predicate, self._term(term.object))
         return term
+
+
+def _agreed(parts: Sequence[KB]) -> Options:
+    """How to read them, as those say that say something; ConfigError where two say otherwise."""
+    said: dict[str, tuple[Any, str]] = {}
+    for one in parts:
+        for name in ("language", "classes", "units"):
+            value = getattr(one.options, name)
+            first, by = said.setdefault(name, (value, one.name)) if value != getattr(Options(), name) else (value, "")
+            if value != first:
+                what = f"expected {name} as for {by}, {first!r}, with which it is read as one; got {value!r}."
+                raise ConfigError(one.name, f"{what} Load both alike.")
+    return replace(parts[0].options, **{name: value for name, (value, _) in said.items()})
 
 
 def _label(number: int, id: str) -> str:

@@ -12,10 +12,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 import kbdisk
 from kbdisk.api.reading import Reading
+from kbdisk.api.training import schema_of
 from kbdisk.completion.carried import Carried
 from kbdisk.completion.earlier import given
 from kbdisk.entity import Completion, Filled, Link
-from kbdisk.errors import LoadError, WriteError
+from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.loaders import together
 
 E = "http://ex.org/"
@@ -260,3 +261,46 @@ def test_what_two_say_is_written_once():
     text = "@prefix : <http://ex.org/> . :a :size 1 ."
     kbdisk.write(union(one_ttl=text, two_ttl=text), "all.ttl")
     assert Path("all.ttl").read_text().count(":size 1") == 1
+
+
+def rdfxml(text):
+    return rdflib.Graph().parse(data=f"@prefix : <{E}> . {text}", format="turtle").serialize(format="xml")
+
+
+@pytest.mark.parametrize("names", [("new.ttl", "old.rdf"), ("old.rdf", "new.ttl")])
+def test_what_was_filled_in_stays_so_beside_what_another_source_says(names):
+    Path("old.rdf").write_text(rdfxml(":x :size 5 ; :kind 'a' ."))
+    row = {"id": E + "x", "path": "size", "value": 5, "confidence": 0.5}
+    Path("old.rdf.provenance.jsonl").write_text(json.dumps(row) + "\n")
+    Path("new.ttl").write_text(f"@prefix : <{E}> . :x :size 6 .")
+    reading = Reading.of(list(names))
+    [entity] = reading.entities
+    assert entity.tree == {"size": 6, "kind": "a"}
+    assert entity.made == {("size", 1): 5}
+    [line] = Carried(reading.sources, "rdfxml").of(entity)
+    assert json.loads(line)["value"] == 5
+    assert json.loads(line)["confidence"] == 0.5
+
+
+def test_a_schema_is_inferred_without_what_a_sidecar_alone_tells_to_be_filled_in():
+    Path("old.rdf").write_text(rdfxml(" ".join(f":o{n} :size {n} ; :guess {n % 2} ." for n in range(40))))
+    rows = [{"id": f"{E}o{n}", "path": "guess", "value": n % 2} for n in range(40)]
+    Path("old.rdf.provenance.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    filled = "# kbdisk: begin - values filled in by kbdisk, not given: to make one yours, move it out of here\n"
+    new = " ".join(f":n{n} :size {n} ." for n in range(40))
+    Path("new.ttl").write_text(f"@prefix : <{E}> . {new}\n{filled}:n0 :other 5 .\n# kbdisk: end\n")
+    reading = Reading.of(["old.rdf", "new.ttl"])
+    assert reading.made == 41
+    [of] = schema_of(None, reading).classes.values()
+    assert set(of.properties) == {("size",)}
+
+
+def test_sources_that_are_read_otherwise_are_not_read_as_one():
+    Path("one.ttl").write_text(ONE)
+    Path("two.ttl").write_text(TWO)
+    some = {"size": "kg"}
+    assert together([kbdisk.load("one.ttl"), kbdisk.load("two.ttl", units=some)])[0].options.units == {("size",): "kg"}
+    with pytest.raises(
+        ConfigError, match=r"^two.ttl: expected language as for one.ttl, 'de', with which it is read as"
+    ):
+        together([kbdisk.load("one.ttl", language="de"), kbdisk.load("two.ttl", language="fr")])
