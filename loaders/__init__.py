@@ -5,6 +5,7 @@ To add a format: one module with its reader (a `KB`) and its writer, and one row
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 from collections.abc import Iterable, Mapping
@@ -141,15 +142,24 @@ def write(
 
 
 def together(kbs: Iterable[KB]) -> list[KB]:
-    """The same sources, those of RDF as one in the place of the first."""
+    """The same sources, those of RDF as one in the place of the first; others are said in its words where RDF is written."""
     found = list(kbs)
-    first, *others = [n for n, kb in enumerate(found) if kb.joins] or [0]
-    if not others:
+    joining = [n for n, kb in enumerate(found) if kb.joins]
+    if not joining:
         return found
-    from kbdisk.loaders.rdf.union import Union
+    first, *others = joining
+    whole = found[first]
+    if others:
+        from kbdisk.loaders.rdf.union import Union
 
-    union = Union([found[first], *(found[n] for n in others)])
-    return [union if n == first else kb for n, kb in enumerate(found) if n not in others]
+        whole = Union([whole, *(found[n] for n in others)])
+    return [whole if n == first else _in_words_of(whole, kb) for n, kb in enumerate(found) if n not in others]
+
+
+def _in_words_of(words: KB, kb: KB) -> KB:
+    own = copy.copy(kb)
+    own.words = words
+    return own
 
 
 def module_of(format: str) -> FormatModule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
@@ -76,6 +76,7 @@ class KB(ABC):
     appends = False  # whether `splice` is the source's bytes and then `append`
     updates = False  # whether a SPARQL update can add to it
     joins = False  # whether it is RDF of which all can be had, to be put together with others
+    words: KB | None = None  # RDF that it is read together with, in whose words it is said in RDF
     names_graphs = False  # whether what was read of it stands in named graphs
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:
@@ -112,6 +113,14 @@ class KB(ABC):
     def path_here(self, part: int, path: Path) -> Path:
         """Where that stands here which stands at a path in an entity of a part that is read alone."""
         return path
+
+    def path_named(self, path: Path) -> Path:
+        """A path in which whole predicates may stand for their keys, by these."""
+        return path
+
+    def contested(self) -> Mapping[str, str]:
+        """key -> its predicate, of keys that need not be called alike where the same is read from another file."""
+        return {}
 
     def keeps_bytes(self, format: str) -> bool:
         """Whether writing to this format keeps the source's own bytes: `splice` does it."""

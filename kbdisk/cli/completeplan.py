@@ -185,6 +185,7 @@ class Plan:
     def write(self, completing: Completing, model: Model, kept: IO[bytes]) -> Report:
         """Write the target with its sidecar, and keep a row for each value; a dry run writes to nowhere."""
         from kbdisk.completion.provenance import write_sidecar
+        from kbdisk.completion.wording import words_of
         from kbdisk.loaders.writing import Plan as Writing
 
         options = self.options
@@ -195,7 +196,7 @@ class Plan:
         writing = Writing.of(items, target, format=format, only_new=False, insert=options["insert"], mixed=mixed)
 
         def beside(report: Report, several: ExitStack) -> None:
-            write_sidecar(self.sidecar, self.earlier, kept, report, several)
+            write_sidecar(self.sidecar, self.earlier, kept, report, several, words_of(self.kbs, self.format))
 
         alone = self.dry or target == "-"
         return writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)

@@ -30,10 +30,12 @@ class Marks:
             return cls([], target)
         from kbdisk.completion.carried import Carried
         from kbdisk.completion.earlier import given
+        from kbdisk.completion.wording import in_words, words_of
 
         carried = Carried([kb], format, anew=bool(classes))
         wanted = (entity for entity in given(kb) if is_wanted(entity, classes))
-        return cls([line for entity in wanted for line in carried.of(entity)], target)
+        lines = [line for entity in wanted for line in carried.of(entity)]
+        return cls(list(in_words(lines, words_of([kb], format, anew=bool(classes)))), target)
 
     def write(self, report: Report, several: ExitStack) -> None:
         """Write the sidecar; one that told of another file is set aside."""

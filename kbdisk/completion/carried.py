@@ -6,7 +6,7 @@ value alone. Where the target has blocks, and these values are written outside o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -54,10 +54,11 @@ class Carried:
 
     def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
         rest = dict(entity.made or {})
+        named: Callable[[Path], Path] = entity.source.path_named if entity.source is not None else tuple
         tree = with_values(entity.tree, rest)
         told: list[tuple[dict[str, Any], bool, Path, Any]] = []
         for row in reversed(rows):  # of one place the last row tells
-            for path, value in standing(tree, row.path, row.value, cells=self.cells, beside=self.beside).items():
+            for path, value in standing(tree, named(row.path), row.value, cells=self.cells, beside=self.beside).items():
                 leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
                 if all(leaf in rest for leaf in leaves):
                     rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}

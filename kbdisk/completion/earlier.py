@@ -52,6 +52,7 @@ class Given(Iterable[Entity]):
         return (self._apart(entity, self.rows.get(entity.id, [])) for entity in self.kb)
 
     def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
+        rows = [row._replace(path=self.kb.path_named(row.path)) for row in rows]
         beside = len(self.kb.parts) > 1
         if self.kb.format not in BLOCKS:
             return _given(entity, rows, cells=self.kb.format in CELLS, beside=beside)

@@ -1,7 +1,7 @@
 """Where filled values come from: a row of plain data for each, and the file beside a target that has them, a row a line.
 
 id, class   of the entity
-path, value what was put where, as it stands in the target
+path, value what was put where, as it stands in the target; a key that another file may have for another predicate is an IRI
 property    what of the schema that is, or is a part of; `gap` is what was filled as one, where that is more
 confidence  how likely it is right; of a number, that the truth is no further off than `within`
 interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
@@ -18,9 +18,11 @@ Of what an earlier completion filled in, and only a block of RDF told, a row has
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path as FilePath
+from types import MappingProxyType
 from typing import IO, Any
 
 import orjson
@@ -28,6 +30,7 @@ import torch
 
 from kbdisk.completion.placing import Told
 from kbdisk.completion.summary import Summary
+from kbdisk.completion.wording import in_words
 from kbdisk.entity import Completion, show
 from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.tagged import encode
@@ -113,12 +116,11 @@ def write_sidecar(
     kept: IO[bytes],
     report: Report,
     several: ExitStack,
+    words: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write the lines of earlier completions, then the rows that were kept, as the target has them."""
+    """Write the lines of earlier completions, then the rows that were kept, as the target has them, in its words."""
     with writing(file, several=several) as stream:
-        stream.writelines(earlier)
-        for row in read_rows(kept, report):
-            stream.write(line(row))
+        stream.writelines(in_words(itertools.chain(earlier, map(line, read_rows(kept, report))), words))
 
 
 def _short(told: Any) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kbdisk.entity import Completion, Entity, Link
+from kbdisk.entity import Completion, Entity, Link, Path
 from kbdisk.loaders.kb import KB, Oddities, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import fold, made, syntax, wikibase
@@ -72,6 +72,13 @@ class RdfKB(KB):
         before = list(self.skipped)
         yield
         self.skipped[:] = before or self.skipped
+
+    def path_named(self, path: Path) -> Path:
+        iris, known = self.names.iris, self.names.known
+        return tuple((known(key) or key) if isinstance(key, str) and key not in iris else key for key in path)
+
+    def contested(self) -> Mapping[str, str]:
+        return self.names.contested
 
     def keeps(self, format: str) -> bool:
         return format in syntax.FORMATS or format == "sparql-update"

@@ -1,17 +1,18 @@
 """Entities of any source as a new RDF document, from their trees; or only what was filled in them.
 
-Those of an RDF source are said in its words (subset.py), all others plainly (plain.py).
+Those of an RDF source, or read beside one, are said in its words (subset.py), all others plainly (plain.py).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from pyoxigraph import Quad
 
-from kbdisk.entity import Completion, Entity, Path
+from kbdisk.entity import Completion, Entity, Path, with_values
 from kbdisk.errors import WriteError
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.naming import NO_PROPERTY, no_properties
@@ -50,9 +51,10 @@ def fresh(items: Iterable[Item], stream_out: BinaryIO, format: str, only_new: bo
 
 
 def _prefixes(first: Entity) -> dict[str, str]:
-    """Those of an RDF source; of another, one for its keys, where the first entity has any that are no IRIs."""
-    if isinstance(first.source, RdfKB):
-        return first.source.prefixes
+    """Those of an RDF source, or of what it is read beside; of another, one for its keys, where the first entity has any that are no IRIs."""
+    words = _words(first)
+    if words is not None:
+        return words.prefixes
     return {KEYS: KEY} if any(iri_of_key(key).startswith(KEY) for key in first.tree if key[:1] != "@") else {}
 
 
@@ -86,28 +88,21 @@ def _entity(item: Item) -> Entity:
 
 def whole_of(items: Iterable[Item], report: Report) -> Iterator[Made]:
     """All that each item says."""
-    plain = Plain()
-    subsets: dict[int, Subset] = {}
+    speakers = Speakers()
     for item in items:
         entity = _entity(item)
         tree, paths = (item.tree(), list(item.filled)) if isinstance(item, Completion) else (entity.tree, [])
-        kb = entity.source
-        speaker: Plain | Subset = plain
-        if isinstance(kb, RdfKB):
-            if id(kb) not in subsets:
-                subsets[id(kb)] = Subset(kb, *writer.observe(kb))
-            speaker = subsets[id(kb)]
-        else:
+        if not isinstance(entity.source, RdfKB):
             report.unwritable += ((entity.id, path, NO_PROPERTY) for path in no_properties(entity.tree))
         try:
-            yield Made(entity.id, list(speaker.entity(entity, tree)), paths)
+            yield Made(entity.id, list(speakers.of(entity).entity(entity, tree)), paths)
         except ValueError as error:
             report.unwritable.append((entity.id, (), str(error)))
 
 
 def new_of(items: Iterable[Item], report: Report) -> Iterator[Made]:
     """What was filled in each item, and nothing else."""
-    plain = Plain()
+    others = Speakers()
     speakers: dict[int, Statements] = {}
     for item in items:
         if not isinstance(item, Completion) or not item.filled:
@@ -118,12 +113,36 @@ def new_of(items: Iterable[Item], report: Report) -> Iterator[Made]:
                 speakers[id(kb)] = Statements(kb, *writer.observe(kb), Reach.NONE)
             yield speakers[id(kb)].of(item, report)
         else:
-            yield from _plainly(plain, item, report)
+            yield from _plainly(others.of(item.entity), item, report)
 
 
-def _plainly(plain: Plain, item: Completion, report: Report) -> Iterator[Made]:
+class Speakers:
+    """Who says in RDF what an entity is: in the words of the RDF that it was read from or beside, else plainly."""
+
+    def __init__(self) -> None:
+        self.plain = Plain()
+        self.subsets: dict[int, Subset] = {}
+
+    def of(self, entity: Entity) -> Plain | Subset:
+        """Who speaks for an entity."""
+        words = _words(entity)
+        if words is None:
+            return self.plain
+        if id(words) not in self.subsets:
+            self.subsets[id(words)] = Subset(words, *writer.observe(words))
+        return self.subsets[id(words)]
+
+
+def _words(entity: Entity) -> RdfKB | None:
+    kb = entity.source
+    kb = kb if kb is None or isinstance(kb, RdfKB) else kb.words
+    return kb if isinstance(kb, RdfKB) else None
+
+
+def _plainly(speaker: Plain | Subset, item: Completion, report: Report) -> Iterator[Made]:
     paths: list[Path] = list(item.filled)
+    new = with_values({}, {path: one.value for path, one in item.filled.items()})
     try:
-        yield Made(item.entity.id, list(plain.new(item)), paths)
+        yield Made(item.entity.id, list(speaker.entity(replace(item.entity, classes=()), new)), paths)
     except ValueError as error:
         report.unwritable += [(item.entity.id, path, str(error)) for path in paths]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
@@ -39,21 +40,34 @@ class Names:
         """The key of a predicate that was met."""
         return self.keys.get(iri) or self._special.get(iri)
 
+    @property
+    def contested(self) -> dict[str, str]:
+        """key -> predicate, of those whose last word another has, too: another reader may give it to that one."""
+        counts = Counter(map(_word, self.iris.values()))
+        return {key: iri for key, iri in self.iris.items() if counts[_word(iri)] > 1 and key[:1] != "@"}
+
     def _named(self, iri: str) -> str:
         key = next(name for name in self._candidates(iri) if name not in self.iris)
         self.iris[key] = iri
         return key
 
     def _candidates(self, iri: str) -> tuple[str, ...]:
+        word = _word(iri)
         if iri.startswith(KEY):
-            return (unquote(iri[len(KEY) :]), iri)
-        word = iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :]
+            return (word, iri)
         if not word or word.startswith("@"):
             return (iri,)
         space = iri[: -len(word)]
         prefix = next((prefix for prefix, name in self.prefixes.items() if name == space and prefix), None)
         prefix = prefix or WELL_KNOWN.get(space)
         return (word, f"{prefix}:{word}", iri) if prefix else (word, iri)
+
+
+def _word(iri: str) -> str:
+    """The last word of an IRI."""
+    if iri.startswith(KEY):
+        return unquote(iri[len(KEY) :])
+    return iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :]
 
 
 def iri_of_key(key: str) -> str:

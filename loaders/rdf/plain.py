@@ -13,7 +13,7 @@ from typing import Any
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 
-from kbdisk.entity import Completion, Entity, Link, Tree, with_values
+from kbdisk.entity import Entity, Link, Tree
 from kbdisk.loaders.rdf.names import iri_of_id, iri_of_key
 from kbdisk.loaders.rdf.shapes import natural
 from kbdisk.loaders.rdf.vocabulary import FIRST, NIL, PART, REST, THING, TYPE
@@ -27,17 +27,9 @@ class Plain:
 
     def entity(self, entity: Entity, tree: Tree) -> Iterator[Quad]:
         """An entity with this tree."""
-        classes = entity.classes or (() if tree else (THING,))
-        yield from self._quads(entity, classes, tree)
-
-    def new(self, completion: Completion) -> Iterator[Quad]:
-        """What was filled in an entity, and nothing else."""
-        values = {path: one.value for path, one in completion.filled.items()}
-        yield from self._quads(completion.entity, (), with_values({}, values))
-
-    def _quads(self, entity: Entity, classes: tuple[str, ...], tree: Tree) -> Iterator[Quad]:
         node = NamedNode(iri_of_id(entity.id))
         graph = NamedNode(entity.graph) if entity.graph and not entity.graph.startswith("_:") else DefaultGraph()
+        classes = entity.classes or (() if tree else (THING,))
         for triple in itertools.chain(self._types(node, classes), self._properties(node, tree)):
             yield Quad(triple.subject, triple.predicate, triple.object, graph)
 

@@ -58,7 +58,7 @@ class Union(RdfKB):
 
     def path_here(self, part: int, path: Path) -> Path:
         iris, known = self._iris(part), self._known
-        return tuple(known.get(iris.get(key, ""), key) if isinstance(key, str) else key for key in path)
+        return tuple(known.get(iris.get(key, key), key) if isinstance(key, str) else key for key in path)
 
     def _iris(self, part: int) -> Mapping[str, str]:
         """The predicate of each key of a part that is read alone: elsewhere others may have taken its word."""

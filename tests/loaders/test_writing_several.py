@@ -95,3 +95,19 @@ def test_a_source_is_not_written_over_for_something_new_beside_its_entities():
     assert Path("a.ttl").read_text() == TURTLE
     assert kbdisk.write([*kbdisk.load("a.ttl"), Entity("http://ex.org/z", {"size": 3})], "z.ttl").unwritable == []
     assert {entity.id for entity in kbdisk.load("z.ttl")} == {"http://ex.org/a", "http://ex.org/z"}
+
+
+@pytest.mark.parametrize("names", [("tags.ttl", "more.jsonl"), ("more.jsonl", "tags.ttl")])
+@pytest.mark.parametrize("only_new", [False, True])
+def test_what_is_beside_rdf_is_said_in_its_words(names, only_new):
+    Path("tags.ttl").write_text("@prefix : <http://ex.org/> . :a :size 1 ; :tag 'x', 'y' ; :part [ :k 2 ] ; :new 1 .")
+    Path("more.jsonl").write_text('{"@id": "j", "size": 4, "tag": ["x", "z"], "part": {"k": 3}, "own": 5}\n')
+    entities = Reading.of(list(names)).entities
+    items = [Completion(one, {("new",): Filled(7, 0.5)} if one.id == "j" else {}) for one in entities]
+    assert kbdisk.write(items, "out.ttl", only_new=only_new).unwritable == []
+    said = {str(one) for one in rdflib.Graph().parse("out.ttl").predicates()} - {str(rdflib.RDF.type)}
+    words = ("new",) if only_new else ("size", "tag", "part", "k", "new")
+    assert said == {f"http://ex.org/{word}" for word in words} | (set() if only_new else {"urn:kbdisk:key:own"})
+    tree = {entity.id: entity.tree for entity in kbdisk.load("out.ttl")}["j"]
+    more = {} if only_new else {"size": 4, "tag": ["x", "z"], "own": 5}
+    assert {key: one for key, one in tree.items() if key != "part"} == {"new": 7} | more
