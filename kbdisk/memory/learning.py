@@ -29,7 +29,8 @@ KINDS = ("number", "category", "link", "text")  # whose beliefs can recall
 JUDGED = 1 << 14  # values of what is held out that tell what neighbours are worth, at most
 PART, LEAST = 8, 2000  # or a part of as many as are remembered, where time lets few be: but no fewer than so many
 USUAL = 0.1  # of the entities of a class have less to be seen than is usual
-BESIDES = 4.0  # times what the network takes for the values
+PASSES = 2.0  # for each value, as many are hidden alone and with others
+WEIGHING, FITTING = 1.5e-3, 0.1  # seconds of a slow core for each value that judges, and for each property
 
 Told = Callable[[int, int], None]  # how many entities were looked at, of how many
 Question = tuple[Batch, Hidden, Tensor]  # what is hidden in some entities, and (B,) which shelf each belongs to
@@ -45,8 +46,7 @@ def remember(
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)
     enough, most = usual(tokens), config.values
-    judged = min(most, JUDGED, max(most // PART, LEAST))  # each takes longer than what it is judged by
-    sides = some(tokens, most, generator), some(held_out, judged, generator)
+    sides = some(tokens, most, generator), some(held_out, _judged(most), generator)
     done, total = 0, sum(map(len, sides))
 
     def looked(count: int) -> None:
@@ -72,15 +72,26 @@ def remember(
 
 
 @torch.no_grad()
-def seconds(network: DiSK, tokens: Tokens) -> float:
-    """How long it takes to look one value up, about, with all that remembering it takes besides."""
+def glance(network: DiSK, tokens: Tokens) -> float:
+    """The seconds that a pass takes for each entity in which a value is hidden, about."""
     network.eval()
     batch = tokens.batch(next(parts(tokens, torch.arange(len(tokens), device=tokens.slot.device))))
     free = batch.known & ~batch.fixed
     asked = free & (shuffled(batch, free)[0] == 0)
     begun = time.monotonic()
     network.vectors(batch, batch.known & ~asked, asked)
-    return BESIDES * (time.monotonic() - begun) / batch.size
+    return (time.monotonic() - begun) / batch.size
+
+
+def seconds(pass_of_one: float, tokens: Tokens, held_out: Tokens, most: int) -> float:
+    """How long it takes to remember so many values, where a pass takes so long for an entity, about."""
+    asked, judged = min(most, len(tokens.slot)), min(_judged(most), len(held_out.slot))
+    return PASSES * pass_of_one * (asked + judged) + WEIGHING * judged + FITTING * len(tokens.layout.fixed)
+
+
+def _judged(most: int) -> int:
+    """How many held-out values tell what so many are worth: each takes longer than what it is judged by."""
+    return min(most, JUDGED, max(most // PART, LEAST))
 
 
 # ---------------------------------------------------------------- what is asked

@@ -19,10 +19,10 @@ from kbdisk.codec import Codec
 from kbdisk.diffusion import Loss, score
 from kbdisk.hiding import Hidden, hide
 from kbdisk.memory import Memory, remember
-from kbdisk.memory.learning import seconds as remembering
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.randomness import drawing_from, mixed
+from kbdisk.training.afterwards import planned
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
 from kbdisk.training.looking import Look
@@ -31,12 +31,11 @@ from kbdisk.training.pace import Pace
 from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.proportions import even
-from kbdisk.training.recording import relearn
+from kbdisk.training.recording import MOST, relearn
 from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
 
-REMEMBERING = 0.2  # of a time budget, at most: what it takes to remember
 EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
 
 
@@ -178,17 +177,9 @@ class Trainer:
         self.watching.look(state.step)
         taken = time.monotonic() - begun
         spent = state.seconds + seconds + taken
-        state.spare = self._reserved(budget)
+        after = planned(self.network, self.tokens, self.held_out, budget, self.run.memory, records=self._records)
+        state.values, state.recorded, state.spare = after
         self.pace.buy(budget, spent, taken)
-
-    def _reserved(self, budget: float) -> float:
-        """The seconds that remembering takes of the budget; of what would take too many less is remembered."""
-        memory = self.run.memory
-        if not memory.nearest or not len(self.held_out):
-            return 0.0
-        each = remembering(self.network, self.tokens)
-        self.state.values = min(memory.values, int(REMEMBERING * budget / max(each, 1e-9)))
-        return each * min(self.state.values, len(self.tokens.slot))
 
     def _seen(self) -> Look | None:
         """What the held-out part costs, where it is to be looked at after this step."""
@@ -242,9 +233,15 @@ class Trainer:
 
     def settle(self, watch: Watch) -> None:
         """Have the finished network learn what is recorded to the end, where it learnt that at all."""
-        if self.config.absent and self.config.presence and len(self.held_out):
+        if self._records and len(self.held_out):
+            most = MOST if self.state.recorded is None else self.state.recorded
             with self._after("learning what is recorded", watch) as told:
-                relearn(self.network, self.tokens, self.held_out, self.run.seed, told)
+                relearn(self.network, self.tokens, self.held_out, self.run.seed, told, most)
+
+    @property
+    def _records(self) -> bool:
+        """Whether the network learns what is recorded at all."""
+        return bool(self.config.absent and self.config.presence)
 
     def remembered(self, watch: Watch) -> Memory | None:
         """What the finished network remembers of what it has learnt from."""

@@ -23,16 +23,19 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
+from kbdisk.batch import Batch
 from kbdisk.hiding import shuffled
 from kbdisk.memory.learning import parts, some
 from kbdisk.network.disk import DiSK
-from kbdisk.tokens import Tokens
+from kbdisk.tokens import Layout, Tokens
 
-MOST, JUDGED = 1 << 15, 1 << 13  # values of the entities that it is learnt by, and of those that judge it
+MOST = 1 << 15  # values of the entities that it is learnt by
+JUDGED = 0.25  # times as many judge it
 TURNS = 8  # values of an entity that are hidden, each alone
-LACKING = 16  # properties of an entity's class that it lacks
+LACKING = 16  # properties of an entity's class that it lacks: fewer, where entities are so many that these are most
 NEAR = (100.0, 10.0, 1.0, 0.1, 0.01)  # what it costs to go from what the network had learnt, in nats of half a square
 STEPS = 50  # of L-BFGS, from the nearest on
+FITTING = 4e-5  # seconds of a slow core for each answer that it is learnt by
 
 
 class Recorded(NamedTuple):
@@ -50,17 +53,26 @@ class Recorded(NamedTuple):
 
 
 def relearn(
-    network: DiSK, tokens: Tokens, held_out: Tokens, seed: int, told: Callable[[int, int], None] | None = None
+    network: DiSK,
+    tokens: Tokens,
+    held_out: Tokens,
+    seed: int,
+    told: Callable[[int, int], None] | None = None,
+    most: int = MOST,
 ) -> bool:
-    """Have the network tell better what is recorded; whether it does, as what is held out has it, or all is as it was."""
+    """Have the network tell better what is recorded; whether it does, as what is held out has it, or all is as it was.
+
+    It is learnt by so many values at most.
+    """
     generator = Generator(tokens.slot.device).manual_seed(seed)
-    sides, together = (some(tokens, MOST, generator), some(held_out, JUDGED, generator)), lacking_together(tokens)
+    sides = some(tokens, most, generator), some(held_out, int(JUDGED * most), generator)
+    lacking, together = _lacking(most, len(sides[0])), lacking_together(tokens)
     done, total = 0, sum(map(len, sides))
     found: list[Recorded] = []
     for side, chosen in zip((tokens, held_out), sides, strict=True):
         several = []
         for part in parts(side, chosen) if len(chosen) else ():
-            several.append(_recorded(network, side, part, together, generator))
+            several.append(_recorded(network, side.batch(part, lacking, generator), side.layout, together, generator))
             done += len(part)
             if told is not None:
                 told(done, total)
@@ -68,6 +80,20 @@ def relearn(
     if len(found) < len(sides) or not bool((found[0].there == 0).any()):  # all that there is is recorded
         return False
     return _settle(network.presence, *found)
+
+
+def seconds(pass_of_one: float, tokens: Tokens, most: int) -> float:
+    """How long it takes by so many values, where a pass takes so long for an entity, about."""
+    size = max(len(tokens.slot) / max(len(tokens), 1), 1.0)
+    entities = min(most / size, len(tokens))
+    turns = min(size, TURNS)
+    answers = turns + _lacking(most, int(entities))
+    return (1 + JUDGED) * entities * ((1 + turns) * pass_of_one + answers * FITTING)
+
+
+def _lacking(most: int, entities: int) -> int:
+    """How many properties that each of so many entities lacks are asked for."""
+    return max(1, min(LACKING, most // max(entities, 1)))
 
 
 def lacking_together(tokens: Tokens) -> Tensor:
@@ -86,20 +112,19 @@ def lacking_together(tokens: Tokens) -> Tensor:
 
 
 @torch.no_grad()
-def _recorded(network: DiSK, tokens: Tokens, chosen: Tensor, together: Tensor, generator: Generator) -> Recorded:
+def _recorded(network: DiSK, batch: Batch, layout: Layout, together: Tensor, generator: Generator) -> Recorded:
     """What some entities have, hidden one by one, and what they lack; `together` (S,) tells how often with its block."""
-    batch = tokens.batch(chosen, LACKING, generator)
     free = batch.known & ~batch.fixed
     place, size = shuffled(batch, free, generator)
     along = torch.rand(len(batch), generator=generator, device=free.device) < together[batch.slot]
-    block = batch.entity * len(together) + tokens.layout.blocks[batch.slot]
+    block = batch.entity * len(together) + layout.blocks[batch.slot]
     asked = size.clamp(max=TURNS)  # (B,)
     several = []
     for turn in range(-1, int(asked.max())):
         hidden = free & (place == turn)
         one = batch if turn < 0 else replace(batch, absent=torch.zeros_like(free))
         gone = hidden | free & torch.isin(block, block[hidden & along])
-        visible = one.seen(one.known & ~gone & ~tokens.layout.places(one, gone))
+        visible = one.seen(one.known & ~gone & ~layout.places(one, gone))
         queries, vectors = network.queried(one, visible, hidden)
         absent, owner = one.absent[queries], one.entity[queries]
         weight = one.rarity[queries].where(absent, (size / asked.clamp(min=1))[owner])

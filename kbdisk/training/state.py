@@ -21,6 +21,7 @@ class State:
     falls: int = 0  # the step from which the rate falls, where that was earlier than planned
     spare: float = 0.0  # seconds of a budget that are not for steps
     values: int | None = None  # that are remembered at most; None until a budget has told how many
+    recorded: int | None = None  # by which what is recorded is learnt at most, likewise
     best: float = math.inf  # the least that the held-out part cost, as Look has it
     best_step: int = 0
     worse: int = 0  # looks since then

@@ -197,7 +197,7 @@ def test_where_nobody_sees_it_getting_worse_it_ends_all_the_same(unwatched, monk
 )
 def test_a_budget_ends_near_its_time(data, monkeypatch, step, look, first):
     clock = Clock(monkeypatch, step, look, first)
-    it = trainer(data, steps=None, seconds=100.0, evaluations=20)
+    it = trainer(data, steps=None, seconds=100.0, evaluations=20, absent=0)  # nothing comes after the steps
     totals = {one.total for one in it.steps()}
     assert 75 <= clock.now <= 105 + look
     assert len(totals - {None}) == 1, "it becomes a number of steps once"

@@ -1,0 +1,51 @@
+"""What a run does after its last step, and what that takes of a time budget.
+
+How long it takes is told by a pass that is timed. Of what would take too much of the budget less is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kbdisk.memory.config import MemoryConfig
+from kbdisk.memory.learning import glance
+from kbdisk.memory.learning import seconds as remembering
+from kbdisk.network.disk import DiSK
+from kbdisk.tokens import Tokens
+from kbdisk.training.recording import MOST
+from kbdisk.training.recording import seconds as recording
+
+REMEMBERED, RECORDED = 0.2, 0.1  # of a budget, at most: for what is remembered, and for what is recorded
+FEWEST = 500  # values for which it is done however long it takes
+HALF = 0.5  # of a budget, at most, for all of it
+
+
+class Afterwards(NamedTuple):
+    """By how many values each is done, and the seconds that are kept for it."""
+
+    remembered: int
+    recorded: int
+    seconds: float
+
+
+def planned(
+    network: DiSK, tokens: Tokens, held_out: Tokens, budget: float, memory: MemoryConfig, *, records: bool
+) -> Afterwards:
+    """What a budget is good for, where something is held out; `records` tells whether the network learns what is recorded."""
+    if not len(held_out) or not (memory.nearest or records):
+        return Afterwards(memory.values, MOST, 0.0)
+    once = glance(network, tokens)
+    values, spent = _affordable(
+        memory.values, REMEMBERED * budget, lambda most: remembering(once, tokens, held_out, most)
+    )
+    recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once, tokens, most))
+    taken = spent * bool(memory.nearest) + more * records
+    return Afterwards(values, recorded, min(taken, HALF * budget))
+
+
+def _affordable(most: int, budget: float, seconds: Callable[[int], float]) -> tuple[int, float]:
+    """How many values can be had for a budget, by halves of the most there are, and what they take."""
+    while most > FEWEST and seconds(most) > budget:
+        most //= 2
+    return most, seconds(most)

@@ -1,0 +1,92 @@
+"""What comes after the last step is planned by what a budget is good for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from models import phones, tiny_run
+
+from kbdisk.memory.config import MemoryConfig
+from kbdisk.training import afterwards, loop, recording
+from kbdisk.training.afterwards import FEWEST, HALF, RECORDED, REMEMBERED, planned
+from kbdisk.training.data import Data
+from kbdisk.training.loop import Trainer
+from kbdisk.training.recording import LACKING, MOST
+
+MEMORY = MemoryConfig()
+
+
+@pytest.fixture(scope="module")
+def one() -> Trainer:
+    run = tiny_run(nearest=8)
+    return Trainer(Data.prepare(*phones(), run), run, torch.device("cpu"))
+
+
+def at(monkeypatch, one: Trainer, budget: float, pass_of_one: float = 1e-3, *, memory=MEMORY, records=True):
+    """What is planned where a pass takes so long for an entity, and there are as many values as can be asked for."""
+    monkeypatch.setattr(afterwards, "glance", lambda network, tokens: pass_of_one)
+    monkeypatch.setattr(afterwards, "remembering", lambda once, tokens, held_out, most: once * most)
+    monkeypatch.setattr(afterwards, "recording", lambda once, tokens, most: once * most)
+    return planned(one.network, one.tokens, one.held_out, budget, memory, records=records)
+
+
+def test_a_long_budget_leaves_all_of_it_as_it_is(monkeypatch, one):
+    plan = at(monkeypatch, one, 1e6)
+    assert (plan.remembered, plan.recorded) == (MEMORY.values, MOST)
+    assert plan.seconds == pytest.approx((MEMORY.values + MOST) * 1e-3)
+
+
+@pytest.mark.parametrize("budget", [5.0, 20.0, 60.0])
+def test_a_short_one_has_less_done_within_its_share(monkeypatch, one, budget):
+    plan = at(monkeypatch, one, budget)
+    assert plan.remembered < MEMORY.values
+    assert plan.recorded < MOST
+    for values, share in ((plan.remembered, REMEMBERED), (plan.recorded, RECORDED)):
+        assert values <= max(FEWEST, share * budget / 1e-3)
+        assert 2 * values * 1e-3 > share * budget, "no less than there is time for"
+
+
+def test_it_is_done_by_a_few_values_where_all_is_slow_and_never_takes_more_than_half(monkeypatch, one):
+    plan = at(monkeypatch, one, 1.0, pass_of_one=1.0)
+    assert FEWEST // 2 < plan.remembered <= FEWEST
+    assert FEWEST // 2 < plan.recorded <= FEWEST
+    assert plan.seconds == HALF
+
+
+def test_nothing_is_kept_for_what_is_not_done(monkeypatch, one):
+    none = MemoryConfig(nearest=0)
+    assert at(monkeypatch, one, 1e6, memory=none, records=False).seconds == 0
+    assert at(monkeypatch, one, 1e6, memory=none).seconds == pytest.approx(MOST * 1e-3)
+    assert at(monkeypatch, one, 1e6, records=False).seconds == pytest.approx(MEMORY.values * 1e-3)
+
+
+def test_nothing_is_kept_where_nothing_is_held_out(monkeypatch):
+    schema, entities = phones()
+    unwatched = Trainer(Data.prepare(schema, entities[:6], tiny_run()), tiny_run(), torch.device("cpu"))
+    assert not len(unwatched.held_out)
+    assert at(monkeypatch, unwatched, 1e6).seconds == 0
+
+
+def test_the_steps_of_a_budget_leave_it_time_and_both_are_done_by_so_many(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(loop, "planned", lambda *args, **options: afterwards.Afterwards(600, 700, 40.0))
+    monkeypatch.setattr(loop, "relearn", lambda *args: seen.update(recorded=args[-1]))
+    monkeypatch.setattr(
+        loop, "remember", lambda network, tokens, held_out, config, *rest: seen.update(remembered=config.values)
+    )
+    run = tiny_run(nearest=8, steps=None, seconds=60.0, timed=1)
+    one = Trainer(Data.prepare(*phones(), run), run, torch.device("cpu"))
+    steps = one.steps()
+    while one.state.total is None:
+        next(steps)
+    assert one.state.spare == 40.0
+    one.settle(lambda *args: None)
+    one.remembered(lambda *args: None)
+    assert seen == {"recorded": 700, "remembered": 600}
+
+
+@pytest.mark.parametrize(
+    ("most", "entities", "asked"), [(MOST, 100, LACKING), (MOST, MOST, 1), (1000, 250, 4), (1000, 0, 16)]
+)
+def test_fewer_lacking_properties_are_asked_for_where_entities_are_many(most, entities, asked):
+    assert recording._lacking(most, entities) == asked
