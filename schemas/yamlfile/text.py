@@ -18,6 +18,7 @@ from kbdisk.errors import SchemaError
 Place: TypeAlias = tuple[str | int, ...]  # keys and indices from the root of a file
 
 DEEPEST = 50  # levels; a schema needs about ten
+TOO_DEEP = "exceeded maximum nesting depth"  # what libyaml says of a thousand levels, from 0.2.6 on
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -57,7 +58,10 @@ def parsed(data: bytes, name: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise SchemaError(f"{name}:{line}", f"expected YAML, {error.problem or error.context}.") from None
+        problem = error.problem or error.context
+        if problem == TOO_DEEP:  # it reads ahead, and so is there before we are
+            raise SchemaError(f"{name}:{line}", f"expected at most {DEEPEST} levels, got more.") from None
+        raise SchemaError(f"{name}:{line}", f"expected YAML, {problem}.") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise SchemaError(name, f"expected YAML, {str(error).splitlines()[0]}.") from None
 
