@@ -32,6 +32,7 @@ from kbdisk.training.parts import Parts
 from kbdisk.training.precision import computing
 from kbdisk.training.proportions import even
 from kbdisk.training.recording import MOST, relearn
+from kbdisk.training.room import check_room
 from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
@@ -56,6 +57,7 @@ class Trainer:
         self.config, self.run, self.device = run.train, run, device
         self.codec = data.codec
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
+        check_room(data.codec, run.model, device)
         network, grown = build(data.codec, run)
         self.network = network.to(device)
         self.optimizer = optimizer(self.network, data.codec, run, grown)
