@@ -34,7 +34,7 @@ def phones() -> tuple[Schema, list[Entity]]:
 def tiny_run(*, seed: int = 0, nearest: int = 0, **train_choices: Any) -> Run:
     """A run of 5 steps of a network of width 16. It remembers nothing, which would take most of its time, unless asked to."""
     model, memory = ModelConfig(width=16, layers=1, heads=2, base=16), MemoryConfig(nearest=nearest, rounds=1)
-    choices = {"steps": 5, "batch": 16, "evaluations": 2, **train_choices}
+    choices = {"steps": 5, "batch": 16, "evaluations": 2, "validation": 0.1, **train_choices}
     codec = CodecConfig(kinds={"text": TextConfig(most=12)})  # who has learnt nothing writes to the end
     return Run("fast", seed, codec, model=model, memory=memory, train=TrainConfig(**choices))
 

@@ -28,6 +28,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["likelihood", "estimates", "marginals", "trust"],
     ["guides"],
     ["likeness", "forest"],
+    ["smooth"],
     ["metrics"],
     ["constants"],
     ["scoring"],

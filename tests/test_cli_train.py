@@ -63,7 +63,7 @@ def test_a_source_becomes_a_model_beside_it(place, run):
     assert "no schema was given: inferred one, 4 properties; it will be kb.jsonl.kbdisk/schema.yaml\n" in err
     assert err.endswith("\nwrote kb.jsonl.kbdisk\n")
     assert "4 steps" in err
-    assert "36 trained on, 4 held out" in err
+    assert "32 trained on, 8 held out" in err
     assert {one.name for one in place.iterdir()} == {
         "kb.jsonl", "kb.yaml", "run.toml", "long.toml", "kb.jsonl.kbdisk"
     }  # fmt: skip
@@ -84,7 +84,7 @@ def test_as_json_it_tells_all_on_standard_output(place, run):
     status, out, err = run(*SHORT, "--json", "--quiet", "--out", "m")
     told = json.loads(out)
     assert (status, err) == (0, "")
-    assert (told["model"], told["trained_on"], told["held_out"], told["skipped"]) == ("m", 36, 4, 0)
+    assert (told["model"], told["trained_on"], told["held_out"], told["skipped"]) == ("m", 32, 8, 0)
     assert told["quality"] == kbdisk.open(place / "m").record.quality
     assert told["source"]["name"] == "kb.jsonl"
     assert told["facts"]["steps"] == 4

@@ -36,7 +36,7 @@ from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.training import forests, likenesses, opinions, remembered
+from kbdisk.training import forests, functions, likenesses, opinions, remembered
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
@@ -51,6 +51,8 @@ def fingerprint(trained: Trained) -> str:
             digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         if member.memory is not None:
             digest.update(remembered.to_bytes(member.memory))
+    if trained.smooth is not None:
+        digest.update(functions.to_bytes(trained.smooth))
     if trained.likeness is not None:
         digest.update(likenesses.to_bytes(trained.likeness))
     if trained.forest is not None:

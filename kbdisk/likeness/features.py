@@ -12,6 +12,7 @@ B entities   T tokens   n of them of one kind   S slots   F columns   G blocks
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,6 +92,15 @@ class Features:
                 place = batch.entity[start + own, None] * self.width + column
                 table.view(-1).scatter_reduce_(0, place.flatten(), told.flatten(), "mean", include_self=False)
         return table
+
+
+def fullest(codec: Codec, most: int) -> Tensor:
+    """The slots of each class that most entities have, ascending."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, slot in enumerate(codec.slots):
+        if slot.kind in BLOCKS and slot.count:
+            found[slot.of].append((-slot.count, number))
+    return torch.tensor(sorted(number for own in found.values() for _, number in sorted(own)[:most]), dtype=torch.long)
 
 
 def named(batch: Batch, kind: str, among: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.guides import Guide, Guiding, Seen, judged
 from kbdisk.likeness.config import LikenessConfig
-from kbdisk.likeness.features import BLOCKS, Features, named
+from kbdisk.likeness.features import Features, fullest, named
 from kbdisk.likeness.kin import STEEP, TOLD, WAYS, Kin, Known, counts
 from kbdisk.likeness.metric import learnt
 from kbdisk.memory.learning import parts, questions, some, usual
@@ -101,15 +101,6 @@ def learn(
 
 def _left(seconds: float, begun: float) -> float:
     return seconds - (time.monotonic() - begun)
-
-
-def fullest(codec: Codec, most: int) -> Tensor:
-    """The slots of each class that most entities have, ascending."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for number, slot in enumerate(codec.slots):
-        if slot.kind in BLOCKS and slot.count:
-            found[slot.of].append((-slot.count, number))
-    return torch.tensor(sorted(number for own in found.values() for _, number in sorted(own)[:most]), dtype=torch.long)
 
 
 # ---------------------------------------------------------------- who is known, and who is asked for

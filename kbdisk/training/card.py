@@ -60,6 +60,7 @@ def trained_how(config: Told) -> dict[str, str]:
         stopped=facts.get("stopped"),
         parameters=number(counts.get("parameters")),
         remembered=number(counts.get("remembered") or None),
+        functions=f"for {number(counts['smooth'])} properties" if counts.get("smooth") else None,
         likeness=f"for {number(counts['likeness'])} properties" if counts.get("likeness") else None,
         trees=f"for {number(counts['forests'])} properties" if counts.get("forests") else None,
         opinions=f"about {number(counts['opinions'])} properties" if counts.get("opinions") else None,

@@ -34,7 +34,7 @@ from kbdisk.training.identity import differences
 from kbdisk.training.loop import Trainer
 from kbdisk.training.state import Progress, State, finite
 
-FORMAT = 4
+FORMAT = 5
 STATE, METRICS = "state.json", "metrics.jsonl"
 SPAN = 30.0  # seconds between two times that a run is kept, at most
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum")  # of AdamW, of Muon

@@ -37,7 +37,7 @@ class TrainConfig:
     tired: int = 3  # looks without getting better, after which it falls
     evaluations: int = 20  # how often the held-out part is looked at, but for early looks
     patience: int = 6  # looks without getting better before it stops
-    validation: float = 0.1  # share of the entities that are held out
+    validation: float | None = None  # share of the entities that are held out; None: as fits how many there are
     absent: int = 2  # absent properties drawn of each entity, to learn presence by
     presence: float = 0.05  # what the belief in presence weighs in the loss
     objective: str = "bound"  # a row of OBJECTIVES
@@ -67,7 +67,7 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name}: expected more than 0, got {value!r}")
-        if not 0 <= self.validation < 1:
+        if self.validation is not None and not 0 <= self.validation < 1:
             raise ValueError(f"validation: expected 0 to below 1, got {self.validation!r}")
         if not 0 <= self.smoothing < 1:
             raise ValueError(f"smoothing: expected 0 to below 1, got {self.smoothing!r}")

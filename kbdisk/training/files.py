@@ -8,6 +8,7 @@
     habits.json         how their values are written, where that is known
     memory.safetensors  what is remembered of their values, where that is worth it
     model-2.safetensors, memory-2.safetensors, ...  the same of other networks, where there are several
+    smooth.safetensors    functions of what is visible that tell properties, where it is worth it
     likeness.safetensors  who is alike, and what that counts, where it is worth it
     forest.safetensors  the trees that have a say beside them, likewise
     opinions.safetensors  what it counts that all of these say by what is given alone, likewise
@@ -32,14 +33,19 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
-FORMAT = 6
+FORMAT = 7
 MEMBERS = tuple(  # each network's weights, and what it remembers
     (f"model{number}.safetensors", f"memory{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
 )
 WEIGHTS, MEMORY = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
-LIKENESS, FOREST, OPINIONS = "likeness.safetensors", "forest.safetensors", "opinions.safetensors"
+SMOOTH, LIKENESS, FOREST, OPINIONS = (
+    "smooth.safetensors",
+    "likeness.safetensors",
+    "forest.safetensors",
+    "opinions.safetensors",
+)
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 # Up to format 5 these counted in another way how much is visible, and only training can tell what is usual in this one.
 EXPERTS, COUNTED = frozenset({LIKENESS, FOREST, OPINIONS, *(memory for _, memory in MEMBERS)}), 6
@@ -47,6 +53,7 @@ NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
 OPTIONAL = (
     WORDS,
     HABITS,
+    SMOOTH,
     LIKENESS,
     FOREST,
     OPINIONS,
@@ -73,11 +80,18 @@ def _without_experts(told: dict[str, Told]) -> dict[str, Told]:
     return told
 
 
+def _without_functions(told: dict[str, Told]) -> dict[str, Told]:
+    """Format 6 knew nothing of smooth functions."""
+    told[CONFIG]["run"].setdefault("smooth", {})
+    return told
+
+
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
 MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {
     3: _without_opinions,
     4: _without_usual,
     5: _without_experts,
+    6: _without_functions,
 }
 
 LARGEST_JSON = 1 << 30  # bytes

@@ -23,7 +23,7 @@ from kbdisk.memory import Memory
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
-from kbdisk.training import forests, likenesses, opinions, remembered, swapping, weights
+from kbdisk.training import forests, functions, likenesses, opinions, remembered, swapping, weights
 from kbdisk.training.card import markdown
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum
 from kbdisk.training.files import (
@@ -37,6 +37,7 @@ from kbdisk.training.files import (
     METRICS,
     OPINIONS,
     SCHEMA,
+    SMOOTH,
     SPLIT,
     WORDS,
     Files,
@@ -46,6 +47,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 
 GUIDES: Mapping[str, tuple[str, Any]] = {  # the field that each file has, and the module that writes and reads it
+    SMOOTH: ("smooth", functions),
     LIKENESS: ("likeness", likenesses),
     FOREST: ("forest", forests),
     OPINIONS: ("opinions", opinions),
@@ -148,6 +150,7 @@ def _config(trained: Trained) -> Told:
         "validation": len(record.validation),
         "networks": len(trained.members),
         "remembered": sum(len(one.memory or ()) for one in trained.members),
+        "smooth": len(trained.smooth or ()),
         "likeness": len(trained.likeness or ()),
         "forests": len(trained.forest or ()),
         "opinions": len(trained.opinions or ()),

@@ -35,6 +35,7 @@ from kbdisk.likeness.config import LikenessConfig
 from kbdisk.memory.config import MemoryConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.smooth.config import SmoothConfig
 from kbdisk.training.config import TrainConfig
 
 
@@ -49,6 +50,7 @@ class Run:
     hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", everything=0.1, nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
+    smooth: SmoothConfig = field(default_factory=SmoothConfig)
     likeness: LikenessConfig = field(default_factory=LikenessConfig)
     forest: ForestConfig = field(default_factory=ForestConfig)
     given: GivenConfig = field(default_factory=GivenConfig)
@@ -58,13 +60,13 @@ class Run:
             raise ConfigError("seed", f"expected a whole number from 0 to 2 ** 63 - 1, got {self.seed!r}.")
         if self.guiding >= 1:
             raise ConfigError(
-                "likeness.share, forest.share, given.share", f"expected less than 1 in all, got {self.guiding:g}."
+                ", ".join(f"{name}.share" for name in GUIDES), f"expected less than 1 in all, got {self.guiding:g}."
             )
 
     @property
     def guiding(self) -> float:
         """The share of a time budget that is for what has a say beside networks."""
-        return self.likeness.share + self.forest.share + self.given.share
+        return float(sum(getattr(self, name).share for name in GUIDES))
 
     @classmethod
     def of(cls, preset: str) -> Self:
@@ -106,10 +108,12 @@ TABLES: dict[str, Any] = {
     "hiding": Hiding,
     "train": TrainConfig,
     "memory": MemoryConfig,
+    "smooth": SmoothConfig,
     "likeness": LikenessConfig,
     "forest": ForestConfig,
     "given": GivenConfig,
 }
+GUIDES = ("smooth", "likeness", "forest", "given")  # the tables of what has a say beside networks, in turn
 
 
 def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
@@ -157,18 +161,21 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": ModelConfig(width=64, dropout=0.05),
         "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
         "memory": MemoryConfig(values=1 << 15),
+        "smooth": SmoothConfig(share=0.06),
         "likeness": LikenessConfig(share=0.12),
         "given": GivenConfig(share=0.03),
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
+        "smooth": SmoothConfig(share=0.06),
         "likeness": LikenessConfig(share=0.12),
         "given": GivenConfig(share=0.03),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=3600),
+        "smooth": SmoothConfig(share=0.06),
         "likeness": LikenessConfig(share=0.12),
         "given": GivenConfig(share=0.03),
         "forest": ForestConfig(share=0.15),
@@ -178,7 +185,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": ModelConfig(width=0, dropout=0.05),
         "hiding": Hiding(rate="few", ordered=None),
         "memory": MemoryConfig(nearest=0),
-        "train": TrainConfig(members=4, more=4, batch=0, rate=3e-3, course="plateau", seconds=1200),
+        "train": TrainConfig(members=4, more=4, batch=0, rate=3e-3, course="plateau", seconds=1200, validation=0.1),
     },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
     # 50 components, untied. The loss, the masks and the blocks as in its code; nothing that it does not have.
@@ -209,6 +216,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             steps=180_000,
             smoothing=0.0,
             patience=1000,
+            validation=0.1,
             absent=0,
             presence=0.0,
             balance=False,

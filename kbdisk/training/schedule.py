@@ -90,11 +90,14 @@ def is_early(step: int, total: int, evaluations: int) -> bool:
 
 
 def still_for(share: float, budget: float, spent: float, later: float) -> float:
-    """The seconds of what has a share of a budget: fewer where what came before took longer than was meant for it.
+    """The seconds of what has a share of a budget: fewer where what came before took longer than was meant for it; where
+    that ended early, a half of what it left besides.
 
     What comes later keeps its own shares, so many in all.
     """
-    return max(min(share * budget, (1 - later) * budget - spent), 0.0)
+    left = (1 - later) * budget - spent
+    spared = max(left - share * budget, 0.0)
+    return max(min(share * budget + spared / 2, left), 0.0)
 
 
 def affordable(seconds: float, look: float, evaluations: int) -> int:

@@ -20,6 +20,11 @@ from kbdisk.schemas.schema import Property, Schema
 
 FEWEST = 10  # entities of a class that some are held out of
 ENOUGH = 3  # properties that entities must have alike to be copies
+TENTH, FIFTH, HELD = (
+    0.1,
+    0.2,
+    50,
+)  # of a class: held out where nobody says how many; of few more, so that they tell enough
 SHARED = 0.02  # of all entities: how many may stand together because of their links, at most
 
 
@@ -31,8 +36,11 @@ class Split:
     validation: tuple[int, ...]
 
 
-def split(schema: Schema, entities: Sequence[Entity], share: float, seed: int) -> Split:
-    """Hold out a share of the entities of each class, group by group; none where a class has fewer than `FEWEST`."""
+def split(schema: Schema, entities: Sequence[Entity], share: float | None, seed: int) -> Split:
+    """Hold out a share of the entities of each class, group by group; none where a class has fewer than `FEWEST`.
+
+    None: what fits the size of the class.
+    """
     readings = [read(schema, entity) for entity in entities]
     group = _groups(schema, entities, readings)
     members: dict[int, list[int]] = {}
@@ -43,18 +51,25 @@ def split(schema: Schema, entities: Sequence[Entity], share: float, seed: int) -
     for reading in readings:
         if reading is not None:
             sizes[reading.of] = sizes.get(reading.of, 0) + 1
-    left = {of: round(share * size) if size >= FEWEST else 0 for of, size in sizes.items()}
+    left = {
+        of: round((fitting(size) if share is None else share) * size) for of, size in sizes.items() if size >= FEWEST
+    }
     order = list(members.values())
     random.Random(seed).shuffle(order)
     training: list[int] = []
     validation: list[int] = []
     for together in order:
         classes = [one.of for place in together if (one := readings[place]) is not None]
-        out = all(left[of] >= classes.count(of) for of in set(classes))
+        out = all(left.get(of, 0) >= classes.count(of) for of in set(classes))
         for of in classes if out else ():
             left[of] -= 1
         (validation if out else training).extend(together)
     return Split(tuple(sorted(training)), tuple(sorted(validation)))
+
+
+def fitting(size: int) -> float:
+    """The share of so many entities that is held out where nobody says: a tenth, and of few as many as tell something."""
+    return min(max(TENTH, HELD / size), FIFTH)
 
 
 def _groups(schema: Schema, entities: Sequence[Entity], readings: Sequence[Reading | None]) -> list[int]:

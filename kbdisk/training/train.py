@@ -20,6 +20,7 @@ from kbdisk.guides import Guide, Opinions, weigh
 from kbdisk.likeness import learn
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
+from kbdisk.smooth import fit
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.identity import identity
@@ -33,6 +34,7 @@ from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
 GUIDES: Sequence[tuple[str, str, Callable[..., Any], str]] = (  # a run's table, what is done, by what; the field for it
+    ("smooth", "fitting functions", fit, "smooth"),
     ("likeness", "comparing", learn, "likeness"),
     ("forest", "growing trees", grow, "forest"),
     ("given", "asking again", weigh, "opinions"),

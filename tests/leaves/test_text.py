@@ -227,7 +227,7 @@ def test_reader_and_writer_learn_a_few_texts_by_heart(words):
     encoder, decoder = (make([codec], setting(words, groups=(0,))) for make in (TextEncoder, TextDecoder))
     codes, whose = codec.encode(texts), rows([len(texts)])
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 5e-3)
-    for _ in range(150):
+    for _ in range(250):  # after 150 it is a matter of the processor's rounding how many are known
         loss = -decoder(encoder(codes, whose), whose).log_prob(codes).mean()
         optimizer.zero_grad()
         loss.backward()

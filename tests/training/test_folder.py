@@ -471,18 +471,30 @@ def test_an_older_format_is_refused_with_the_reason_or_migrated(folder, monkeypa
 
 def test_what_was_learnt_by_another_count_of_what_is_visible_is_not_read(folder):
     changed_config(folder, format=5)
-    assert "expected format 6, got 5, that of kbdisk 0.1.0, which is no longer read. Train again" in refusal(folder)
+    assert f"expected format {FORMAT}, got 5, that of kbdisk 0.1.0, which is no longer read. Train again" in refusal(
+        folder
+    )
     changed_config(folder, format=5, files=without_memory(folder))
     assert open_folder(folder, CPU).memory is None
 
 
 def test_what_format_3_knew_nothing_of_is_as_it_was_then(saved, folder):
     run = json.loads((folder / "config.json").read_bytes())["run"]
-    del run["given"], run["hiding"]["ordered"]
+    del run["given"], run["smooth"], run["hiding"]["ordered"]
     changed_config(folder, format=3, run=run, files=without_memory(folder))
     old, new = open_folder(folder, CPU).run, open_folder(saved, CPU).run
     assert (old.given.share, old.hiding.ordered, old.model.usual) == (0, 0, False)
     assert replace(old, given=new.given, model=new.model) == new
+
+
+def test_what_format_6_knew_nothing_of_is_as_it_was_then(saved, folder):
+    run = json.loads((folder / "config.json").read_bytes())["run"]
+    del run["smooth"]
+    changed_config(folder, format=6, run=run)
+    old, new = open_folder(folder, CPU), open_folder(saved, CPU)
+    assert old.smooth is None
+    assert old.run.smooth.share == 0
+    assert replace(old.run, smooth=new.run.smooth) == new.run
 
 
 # ---------------------------------------------------------------- somebody who means harm

@@ -11,7 +11,7 @@ import pytest
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.leaf import Category, Number, Set, Text
 from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training.splits import split
 
 THING = {
@@ -138,3 +138,10 @@ def test_the_split_is_the_same_in_every_process():
     }
     assert len(found) == 1
     assert found != {"()\n"}
+
+
+@pytest.mark.parametrize(("size", "held"), [(9, 0), (10, 2), (60, 12), (250, 50), (400, 50), (500, 50), (3000, 300)])
+def test_of_few_entities_more_are_held_out_where_nobody_says_how_many(size, held):
+    schema = of_one_class({("x",): Property(Number())})
+    entities = [Entity(str(number), {"x": number}) for number in range(size)]
+    assert len(split(schema, entities, None, 0).validation) == held
