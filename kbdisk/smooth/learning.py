@@ -26,6 +26,7 @@ from kbdisk.smooth.teaching import Teacher, Values
 from kbdisk.tokens import Tokens
 
 FEW = 20  # known values of a slot: of fewer there is no function
+ASKING = 0.2  # of the time, at most: for hiding known values
 JUDGING = 0.3  # of the time: for telling what functions are worth
 STEEP = torch.logspace(-1, 1.5, 26, dtype=torch.float64)  # how sure of labels a function may be
 SLIGHT = 1e-9  # of a chance, whose log is taken
@@ -53,7 +54,8 @@ def fit(
         return None
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     teacher = Teacher(codec, tokens, config, generator)
-    known = {slot: own for slot, own in teacher.known(tokens).items() if own.count >= FEW}
+    asking = None if seconds is None else ASKING * seconds
+    known = {slot: own for slot, own in teacher.known(tokens, asking).items() if own.count >= FEW}
     found: dict[Place, Guiding] = {}
     values: dict[int, Values] = {}
     for done, (slot, own) in enumerate(sorted(known.items())):
@@ -78,20 +80,21 @@ def _function(teacher: Teacher, slot: int, values: Values, labels: Tensor, secon
     """What tells a property; None where there is nothing to tell or to tell it by, or no time."""
     if len(values.y) < FEW or len(labels) > teacher.config.labels or (seconds is not None and seconds <= 0):
         return None
-    block = teacher.block(slot, values)
-    if bool((values.y.std(0) == 0).any()) or bool((block < 0).all()):
-        return None
     values = values.first(teacher.config.points)
+    block = teacher.block(slot, values)
     ways = [values.y.new_zeros(2, 0), *([] if len(labels) else teacher.knots(slot))]
-    told = [along(knots, values.y) if knots.shape[1] else values.y for knots in ways]
-    every = torch.cat(told, 1)
-    standard = (every - every.mean(0)) / every.std(0)
-    kernel = learnt(block, values.columns.nan_to_num().double(), standard, teacher.generator, seconds)
+    told = [(knots, along(knots, values.y) if knots.shape[1] else values.y) for knots in ways]
+    told = [(knots, one) for knots, one in told if 0 < one.std() < torch.inf]
+    if not told or bool((block < 0).all()):
+        return None
+    every = torch.cat([one for _, one in told], 1)
+    mean, scale = every.mean(0), torch.where(every.std(0) > 0, every.std(0), 1)  # a label may be nobody's by now
+    kernel = learnt(block, values.columns.nan_to_num().double(), (every - mean) / scale, teacher.generator, seconds)
     span = torch.stack([values.y.min(), values.y.max()])
-    nobody = Points(values.columns[:0], values.whose[:0]), torch.arange(0, device=block.device), standard[:0]
+    nobody = Points(values.columns[:0], values.whose[:0]), torch.arange(0, device=block.device), every[:0]
     found, wrong = [], []
-    for knots, one in zip(ways, told, strict=True):
-        empty = Function(*nobody, kernel, one.mean(0), one.std(0), span, knots, labels, torch.ones_like(span[0]))
+    for (knots, _), *moments in zip(told, mean.chunk(len(told)), scale.chunk(len(told)), strict=True):
+        empty = Function(*nobody, kernel, *moments, span, knots, labels, torch.ones_like(span[0]))
         function, apart = _by(empty, values)
         found.append(function)
         wrong.append((function.numbers(apart) - values.y).flatten())

@@ -65,7 +65,7 @@ def learnt(block: Tensor, x: Tensor, y: Tensor, generator: torch.Generator, seco
     first = torch.full((2 * count + 2,), -math.log(count), dtype=x.dtype, device=x.device)
     first[-2:] = torch.tensor([0.5, NOISE], dtype=x.dtype).log()
     logs = first.clone().requires_grad_()
-    optimizer = torch.optim.Adam([logs], lr=RATE)
+    optimizer, good = torch.optim.Adam([logs], lr=RATE), first
     with torch.enable_grad():
         for step in range(STEPS):
             spent = 0.0 if seconds is None else (time.monotonic() - begun) / max(seconds, 1e-9)
@@ -77,10 +77,13 @@ def learnt(block: Tensor, x: Tensor, y: Tensor, generator: torch.Generator, seco
             some = torch.randperm(len(x), generator=generator, device=x.device)[:SOME]
             odd = ((logs - first) / WIDE).square().sum() / 2
             cost = (_unlikely(_kernel(logs, block), x[some], y[some]) + odd) / len(some)
+            if not cost.isfinite():  # what was learnt before it is good
+                break
+            good = logs.detach().clone()
             optimizer.zero_grad()
             cost.backward()
             optimizer.step()
-    return _kernel(logs.detach(), block)
+    return _kernel(good, block)
 
 
 def _kernel(logs: Tensor, block: Tensor) -> Kernel:
@@ -97,7 +100,9 @@ def _known(kernel: Kernel, x: Tensor) -> Tensor:
 
 def _unlikely(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
     """-log p of the values, but for what is the same of any kernel."""
-    root = torch.linalg.cholesky(_known(kernel, x))
+    root, failed = torch.linalg.cholesky_ex(_known(kernel, x))
+    if failed:
+        return torch.full_like(kernel.noise, math.nan)
     half = torch.linalg.solve_triangular(root, y, upper=False)
     found: Tensor = half.square().sum() / 2 + y.shape[1] * root.diagonal().log().sum()
     return found

@@ -5,6 +5,7 @@ n known values of one slot   F columns   P knots   t numbers that are told: 1, o
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -77,11 +78,12 @@ class Teacher:
         self.features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
         self.enough = usual(tokens)
 
-    def known(self, tokens: Tokens) -> Mapping[int, Known]:
-        """Values that functions can tell, by their slots, each hidden alone where enough is visible then."""
+    def known(self, tokens: Tokens, seconds: float | None = None) -> Mapping[int, Known]:
+        """Values that functions can tell, by their slots, each hidden alone where enough is visible then; as time permits."""
         chosen = some(tokens, self.config.values, self.generator)
         chosen = chosen[torch.randperm(len(chosen), generator=self.generator, device=chosen.device)]
         found: dict[int, Known] = defaultdict(Known)
+        begun = time.monotonic()
         for batch, hidden, level in asked(tokens, chosen, self.enough, 0, self.generator):
             table = self.features.table(batch, hidden.visible)
             for kind in batch.spans.keys() & KINDS:
@@ -91,6 +93,8 @@ class Teacher:
                 for (slot, at), rows in by_place(batch.slot[start + own], level[entity]):
                     if at == ENOUGH and found[slot].count < TWICE * self.config.points:
                         found[slot].take(table[entity[rows]], codes[rows], batch.who[entity[rows]])
+            if seconds is not None and time.monotonic() - begun > seconds:
+                break
         return found
 
     def labels(self, slot: int, known: Known) -> Tensor:

@@ -66,6 +66,18 @@ def test_noise_is_taken_for_noise():
     assert fitted(kernel, x, y).apart.square().mean() < 1.2 * y.square().mean()
 
 
+def test_what_cannot_be_learnt_leaves_what_was(monkeypatch):
+    def broken(kernel: Kernel, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        calls.append(kernel)
+        return kernel.noise * (1 if len(calls) < 3 else math.nan)
+
+    calls: list[Kernel] = []
+    monkeypatch.setattr("kbdisk.smooth.process._unlikely", broken)
+    kernel = learnt(torch.tensor([0, 1]), drawn(20, 2), drawn(20, 1, 1), torch.Generator().manual_seed(0))
+    assert len(calls) == 3
+    assert all(torch.equal(one, other) for one, other in zip(kernel, calls[1], strict=True))
+
+
 def test_points_that_are_the_same_are_no_fault(kernel):
     x, y = drawn(4, 2).repeat(20, 1), drawn(80, 1, 1)
     silent = kernel._replace(noise=numbers(0.0)[0])

@@ -19,8 +19,9 @@ from kbdisk.guides import Labels, Seen
 from kbdisk.memory.memory import ENOUGH
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
-from kbdisk.smooth import SmoothConfig
+from kbdisk.smooth import SmoothConfig, learning
 from kbdisk.smooth.function import Function, along
+from kbdisk.smooth.teaching import Teacher
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
 from kbdisk.training.run import Run
@@ -227,6 +228,33 @@ def test_none_is_fitted_where_none_is_wanted_or_nothing_is_held_out():
     assert train(own, known, replace(run(), smooth=SmoothConfig()), CPU, lambda progress: None).smooth is None
     alone = replace(run(), train=replace(run().train, validation=0.0))
     assert train(own, known, alone, CPU, lambda progress: None).smooth is None
+
+
+def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
+    tokens = model.encode(things()[1])
+    teacher = Teacher(model.codec, tokens, SmoothConfig(points=30), torch.Generator().manual_seed(0))
+    slot = slot_of(model, "side")
+    known = teacher.known(tokens)[slot]
+    values = teacher.values(slot, known, teacher.labels(slot, known))
+    more = replace(values, y=torch.nn.functional.pad(values.y, (0, 1)))
+    function = learning._function(teacher, slot, more, torch.tensor([0, 1, 2]), None)
+    said = function.tell(Seen(values.columns, values.whose))
+    assert len(function.rows) == 30
+    assert said.mass.isfinite().all()
+    assert said.mass[:, 2].mean() < 0.1
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200, 1.7e9])
+def test_numbers_of_any_size_have_functions_or_none(size):
+    rng, known = random.Random(0), []
+    for number in range(120):
+        x = rng.gauss(0, 1)
+        known.append(Entity(f"t{number}", {"x": x, "y": size * (1 + x / 10)}))
+    schema = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
+    found = train(schema, known, run(), CPU, lambda progress: None)
+    batch, hidden = held_out(found, known, "y")
+    told = beliefs(found.believer, batch, hidden, batch.known & ~hidden).kinds["number"].belief.expected()
+    assert told.isfinite().all()
 
 
 def test_what_has_only_itself_has_no_function():
