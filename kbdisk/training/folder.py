@@ -47,8 +47,8 @@ from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 
 GUIDES: Mapping[str, tuple[str, Any]] = {  # the field that each file has, and the module that writes and reads it
-    SMOOTH: ("smooth", functions),
     LIKENESS: ("likeness", likenesses),
+    SMOOTH: ("smooth", functions),
     FOREST: ("forest", forests),
     OPINIONS: ("opinions", opinions),
 }
@@ -150,8 +150,8 @@ def _config(trained: Trained) -> Told:
         "validation": len(record.validation),
         "networks": len(trained.members),
         "remembered": sum(len(one.memory or ()) for one in trained.members),
-        "smooth": len(trained.smooth or ()),
         "likeness": len(trained.likeness or ()),
+        "smooth": len(trained.smooth or ()),
         "forests": len(trained.forest or ()),
         "opinions": len(trained.opinions or ()),
     }

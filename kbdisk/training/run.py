@@ -113,7 +113,7 @@ TABLES: dict[str, Any] = {
     "forest": ForestConfig,
     "given": GivenConfig,
 }
-GUIDES = ("smooth", "likeness", "forest", "given")  # the tables of what has a say beside networks, in turn
+GUIDES = ("likeness", "smooth", "forest", "given")  # the tables of what has a say beside networks, in turn
 
 
 def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:

@@ -34,8 +34,8 @@ from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
 GUIDES: Sequence[tuple[str, str, Callable[..., Any], str]] = (  # a run's table, what is done, by what; the field for it
-    ("smooth", "fitting functions", fit, "smooth"),
     ("likeness", "comparing", learn, "likeness"),
+    ("smooth", "fitting functions", fit, "smooth"),
     ("forest", "growing trees", grow, "forest"),
     ("given", "asking again", weigh, "opinions"),
 )

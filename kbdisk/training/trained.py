@@ -61,8 +61,8 @@ class Trained:
     shapes: Shapes | None = None  # how the values that it was trained on are written
     memory: Memory | None = None  # what the network remembers of what it was trained on
     others: tuple[Member, ...] = ()  # networks that were trained as well, from other beginnings
-    smooth: Guide | None = None  # functions of what is visible that have a say beside the networks
-    likeness: Guide | None = None  # known entities that have a say beside these
+    likeness: Guide | None = None  # known entities that have a say beside the networks
+    smooth: Guide | None = None  # functions of what is visible that have a say beside these
     forest: Guide | None = None  # trees that have a say beside all of these
     opinions: Opinions | None = None  # what all of these say by what is given alone has a say beside what they say
 
@@ -84,7 +84,7 @@ class Trained:
     def believer(self) -> Model:
         """What is asked for beliefs about entities that there are: all networks, what they remember, and all guides."""
         believer = _together([one.model for one in self.members])
-        for guide in (self.smooth, self.likeness, self.forest):
+        for guide in (self.likeness, self.smooth, self.forest):
             believer = believer if guide is None else Guided(believer, guide)
         return believer if self.opinions is None else self.opinions.beside(believer)
 
