@@ -13,6 +13,7 @@ class SmoothConfig:
 
     share: float = 0.0  # of a time budget that is for it; 0: there are none
     values: int = 1 << 17  # of known entities that are looked at, at most
+    rounds: int = 3  # in how many ways, with much hidden, held-out entities are asked for
     points: int = 1024  # of a property, that a function goes by, at most
     labels: int = 16  # of a property that is told, at most
     properties: int = 64  # of a class that are looked at, at most: the fullest
@@ -23,5 +24,7 @@ class SmoothConfig:
         for name in ("values", "points", "labels", "properties"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
+        if self.rounds < 0:
+            raise ValueError(f"rounds: expected at least 0, got {self.rounds!r}")
         if self.points > MOST:
             raise ValueError(f"points: expected at most {MOST:,}, got {self.points!r}")

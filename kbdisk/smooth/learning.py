@@ -1,6 +1,7 @@
 """How smooth functions are learnt: of known entities as columns, a property each; held-out values tell what they are worth.
 
-Values are hidden alone, as trees have it: so functions are asked, and judged, where as much is visible as is usual.
+Functions are learnt where a value is hidden alone, and as much is visible as is usual. Where less is, what is hidden counts
+as usual, and what they are worth then is learnt apart.
 
 n known values of one slot   t numbers that are told: 1, or one for each label
 """
@@ -17,7 +18,7 @@ from torch import Generator, Tensor
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.guides import Guide, Guiding, judged
-from kbdisk.memory.memory import ENOUGH, Place
+from kbdisk.memory.memory import ENOUGH, LESS, Place
 from kbdisk.memory.weighing import limited
 from kbdisk.smooth.config import SmoothConfig
 from kbdisk.smooth.function import Function, Points, along
@@ -64,11 +65,11 @@ def fit(
         values[slot] = teacher.values(slot, own, labels)
         one = _function(teacher, slot, values[slot], labels, left)
         if one is not None:
-            found[slot, ENOUGH] = Guiding.unweighed(one)
+            found |= {(slot, level): Guiding.unweighed(one) for level in (ENOUGH, LESS)}
         if told is not None:
             told(done + 1, len(known))
     left = None if seconds is None else max(seconds - _since(begun), 0.0)
-    guide = judged(Guide(teacher.features, teacher.enough, found), model, held_out, 0, generator, left)
+    guide = judged(Guide(teacher.features, teacher.enough, found), model, held_out, config.rounds, generator, left)
     return None if guide is None else _together(_with_held_out(guide, teacher, values, held_out))
 
 
@@ -121,15 +122,16 @@ def _steep(told: Tensor, truth: Tensor) -> Tensor:
 
 def _with_held_out(guide: Guide, teacher: Teacher, values: Mapping[int, Values], held_out: Tokens) -> Guide:
     """What is held out is gone by, too."""
-    known, places = teacher.known(held_out), {}
-    for (slot, level), one in guide.places.items():
+    known, by = teacher.known(held_out), {}
+    for (slot, _), one in guide.places.items():
         function = one.expert
         assert isinstance(function, Function)
-        every = values[slot]
-        if slot in known:
-            every = every.and_others(teacher.values(slot, known[slot], function.labels), teacher.config.points)
-        places[slot, level] = replace(one, expert=_by(function, every)[0])
-    return replace(guide, places=places)
+        if slot not in by:
+            every = values[slot]
+            if slot in known:
+                every = every.and_others(teacher.values(slot, known[slot], function.labels), teacher.config.points)
+            by[slot] = _by(function, every)[0]
+    return replace(guide, places={place: replace(one, expert=by[place[0]]) for place, one in guide.places.items()})
 
 
 def _together(guide: Guide) -> Guide:

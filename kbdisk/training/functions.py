@@ -13,7 +13,7 @@ from kbdisk.codec.slots import Slot
 from kbdisk.guides import Guide, Guiding
 from kbdisk.leaves.number.around import are_masses
 from kbdisk.likeness.features import BLOCKS, Features
-from kbdisk.memory.memory import ENOUGH
+from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.smooth.config import MOST
 from kbdisk.smooth.function import Function, Points
 from kbdisk.smooth.process import Kernel
@@ -37,7 +37,7 @@ def to_bytes(smooth: Guide) -> bytes:
         tensors |= {name: getattr(one.expert.points, name) for name in POINTS}  # the same of all
         for part, names in ((one.expert, FUNCTION), (one.expert.kernel, KERNEL), (one, WORTH)):
             tensors |= {f"{slot}.{level}.{name}": getattr(part, name) for name in names}
-    return save({name: one.cpu().contiguous() for name, one in tensors.items()})
+    return save({name: one.cpu().contiguous().clone() for name, one in tensors.items()})  # levels share a function
 
 
 def read(file: Path, codec: Codec, device: torch.device) -> Guide:
@@ -55,7 +55,7 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
     if not (_is(points.columns, torch.float32, N, features.width) and _is(points.who, torch.int64, N)):
         raise ValueError("entities of another model")
     if not _is(enough, torch.int64, len(codec.classes)) or not all(
-        0 <= slot < len(codec.slots) and level == ENOUGH for slot, level in parts
+        0 <= slot < len(codec.slots) and level in (ENOUGH, LESS) for slot, level in parts
     ):
         raise ValueError("properties of another model")
     return Guide(

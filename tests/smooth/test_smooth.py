@@ -1,4 +1,4 @@
-"""Smooth functions beside networks: they tell what is one of all else, by few known values, where as much is visible as usual."""
+"""Smooth functions beside networks: they tell what is one of all else, by few known values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.guides import Labels, Seen
-from kbdisk.memory.memory import ENOUGH
+from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.smooth import SmoothConfig, learning
@@ -125,10 +125,14 @@ def test_values_are_told_along_their_knots_and_on_beyond_them():
     torch.testing.assert_close(along(knots.flip(0), along(knots, values)), values)
 
 
-def test_where_less_is_visible_the_networks_are_asked_alone(model):
-    batch, _ = asked(model, "y")
-    nothing = torch.zeros_like(batch.known)
-    assert off(model, model.believer, nothing) == off(model, model.network, nothing)
+def test_what_it_is_worth_where_less_is_visible_is_learnt_apart(model):
+    places = model.smooth.places
+    both = [slot for slot, level in places if level == LESS and (slot, ENOUGH) in places]
+    assert both
+    for slot in both:
+        usual, little = places[slot, ENOUGH], places[slot, LESS]
+        assert torch.equal(usual.expert.counts, little.expert.counts)
+        assert usual.share != little.share
 
 
 def test_what_was_held_out_is_gone_by_and_nobody_s_own_value_is_told_him(model):
@@ -290,6 +294,7 @@ def test_a_time_budget_is_shared_and_kept():
         {"points": 10**5},
         {"labels": 0},
         {"properties": 0},
+        {"rounds": -1},
     ],
 )
 def test_a_config_that_makes_no_sense_is_refused(wrong):
