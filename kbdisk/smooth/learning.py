@@ -94,8 +94,8 @@ def _function(teacher: Teacher, slot: int, values: Values, labels: Tensor, secon
     span = torch.stack([values.y.min(), values.y.max()])
     nobody = Points(values.columns[:0], values.whose[:0]), torch.arange(0, device=block.device), every[:0]
     found, wrong = [], []
-    for (knots, _), *moments in zip(told, mean.chunk(len(told)), scale.chunk(len(told)), strict=True):
-        empty = Function(*nobody, kernel, *moments, span, knots, labels, torch.ones_like(span[0]))
+    for (knots, _), at, by in zip(told, mean.chunk(len(told)), scale.chunk(len(told)), strict=True):
+        empty = Function(*nobody, kernel, at, by, span, knots, labels, torch.ones_like(span[0]))
         function, apart = _by(empty, values)
         found.append(function)
         wrong.append((function.numbers(apart) - values.y).flatten())
