@@ -36,11 +36,12 @@ def fitted(run: Run, data: Data) -> Run:
     dropout = DROPPED if not run.model.width and entities < FEW else run.model.dropout
     is_asked = len(data.validation) and Given.of(data.codec).told  # or time would go to nobody
     given = run.given if is_asked else replace(run.given, share=0.0)
+    smooth = run.smooth if entities <= run.smooth.most else replace(run.smooth, share=0.0)
     hiding = run.hiding
     if hiding.ordered is None:
         hiding = replace(hiding, ordered=1.0 if entities >= ENOUGH else PART)
     model, train = replace(run.model, width=width, dropout=dropout), replace(run.train, batch=batch)
-    return replace(run, model=model, train=train, hiding=hiding, given=given)
+    return replace(run, model=model, train=train, hiding=hiding, given=given, smooth=smooth)
 
 
 def left_open(run: Run) -> list[tuple[str, str]]:
@@ -48,4 +49,5 @@ def left_open(run: Run) -> list[tuple[str, str]]:
     model = [("model", "width"), ("model", "dropout")] if not run.model.width else []
     hiding = [("hiding", "ordered")] if run.hiding.ordered is None else []
     given = [("given", "share")] if run.given.share else []
-    return model + hiding + given + ([("train", "batch")] if not run.train.batch else [])
+    smooth = [("smooth", "share")] if run.smooth.share else []
+    return model + hiding + given + smooth + ([("train", "batch")] if not run.train.batch else [])

@@ -274,6 +274,11 @@ def test_of_more_labels_or_points_than_are_wanted_there_are_fewer():
     assert len(function_of(few, "y").rows) == 50
 
 
+def test_of_more_entities_than_are_wanted_there_are_none_and_networks_have_the_time():
+    made = train(*things(), run(most=100), CPU, lambda progress: None)
+    assert (made.smooth, made.run.guiding) == (None, 0)
+
+
 def test_a_time_budget_is_shared_and_kept():
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert several(timed)[0].train.seconds == 5.0
@@ -291,6 +296,7 @@ def test_a_time_budget_is_shared_and_kept():
         {"share": -0.1},
         {"values": 0},
         {"points": 0},
+        {"most": 0},
         {"points": 10**5},
         {"labels": 0},
         {"properties": 0},

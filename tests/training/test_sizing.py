@@ -29,7 +29,8 @@ def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width,
     data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
     sized = fitted(run, data)
     assert (sized.model.width, sized.train.batch) == (width, batch)
-    assert replace(sized, model=run.model, train=run.train, given=run.given) == run
+    assert replace(sized, model=run.model, train=run.train, given=run.given, smooth=run.smooth) == run
+    assert bool(sized.smooth.share) == (entities < 2000)
     assert sized.given.share == 0  # nothing is
     assert sized.model.dropout == (0.3 if entities < 1000 else run.model.dropout)
 
@@ -49,7 +50,7 @@ def test_what_is_asked_again_only_where_something_is_given_is_left_open():
     """Or a model of properties that all can be told would never be taken for the one that is wanted."""
     run = Run.of("default")
     assert run.given.share
-    assert ("given", "share") in left_open(run)
+    assert {("given", "share"), ("smooth", "share")} <= set(left_open(run))
     assert ("given", "share") not in left_open(replace(run, given=replace(run.given, share=0.0)))
 
 
