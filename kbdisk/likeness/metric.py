@@ -8,10 +8,10 @@ n queries   M keys   F columns   G blocks   t targets
 
 from __future__ import annotations
 
-import time
-
 import torch
 from torch import Tensor
+
+from kbdisk.guides.falling import falling
 
 STEPS, RATE = 80, 0.15  # of Adam
 QUERIES, KEYS = 256, 2048  # of a step
@@ -40,17 +40,11 @@ def learnt(
 
     The rate falls with the steps, or with the time where that is the shorter.
     """
-    device, count, begun = keys.device, int(block.max()) + 1, time.monotonic()
+    device, count = keys.device, int(block.max()) + 1
     logs = torch.full((count,), FAR / count, device=device).log().requires_grad_()
     optimizer = torch.optim.Adam([logs], lr=RATE)
     with torch.enable_grad():
-        for step in range(STEPS):
-            spent = 0.0 if seconds is None else (time.monotonic() - begun) / max(seconds, 1e-9)
-            done = max(step / STEPS, spent)
-            if done >= 1:
-                break
-            for group in optimizer.param_groups:
-                group["lr"] = RATE * (1 - done)
+        for _ in falling(optimizer, RATE, STEPS, seconds):
             some = torch.randint(len(queries), (QUERIES,), generator=generator, device=device)
             others = torch.randperm(len(keys), generator=generator, device=device)[:KEYS]
             weights = _weights(logs, block)

@@ -9,11 +9,12 @@ n points   F columns   G blocks   t functions of the same points
 from __future__ import annotations
 
 import math
-import time
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from kbdisk.guides.falling import falling
 
 STEPS, RATE = 60, 0.15  # of Adam
 SOME = 160  # points of a step
@@ -61,19 +62,13 @@ def learnt(block: Tensor, x: Tensor, y: Tensor, generator: torch.Generator, seco
 
     The rate falls with the steps, or with the time where that is the shorter.
     """
-    count, begun = int(block.max()) + 1, time.monotonic()
+    count = int(block.max()) + 1
     first = torch.full((2 * count + 2,), -math.log(count), dtype=x.dtype, device=x.device)
     first[-2:] = torch.tensor([0.5, NOISE], dtype=x.dtype).log()
     logs = first.clone().requires_grad_()
     optimizer, good = torch.optim.Adam([logs], lr=RATE), first
     with torch.enable_grad():
-        for step in range(STEPS):
-            spent = 0.0 if seconds is None else (time.monotonic() - begun) / max(seconds, 1e-9)
-            done = max(step / STEPS, spent)
-            if done >= 1:
-                break
-            for group in optimizer.param_groups:
-                group["lr"] = RATE * (1 - done)
+        for _ in falling(optimizer, RATE, STEPS, seconds):
             some = torch.randperm(len(x), generator=generator, device=x.device)[:SOME]
             odd = ((logs - first) / WIDE).square().sum() / 2
             cost = (_unlikely(_kernel(logs, block), x[some], y[some]) + odd) / len(some)

@@ -52,9 +52,11 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
         raise ValueError("properties of another model")
     features = Features.of(codec, slots.cpu()).to(device)
     N = len(points.who)
-    if not (_is(points.columns, torch.float32, N, features.width) and _is(points.who, torch.int64, N)):
+    if not (
+        weights.is_of(points.columns, torch.float32, N, features.width) and weights.is_of(points.who, torch.int64, N)
+    ):
         raise ValueError("entities of another model")
-    if not _is(enough, torch.int64, len(codec.classes)) or not all(
+    if not weights.is_of(enough, torch.int64, len(codec.classes)) or not all(
         0 <= slot < len(codec.slots) and level in (ENOUGH, LESS) for slot, level in parts
     ):
         raise ValueError("properties of another model")
@@ -78,32 +80,25 @@ def _guiding(own: dict[str, Tensor], points: Points, slot: Slot) -> Guiding:
     shaped = (
         0 < n <= MOST
         and all(
-            _is(own[name], torch.float64, *shape) and bool(own[name].isfinite().all()) for name, shape in floats.items()
+            weights.is_of(own[name], torch.float64, *shape) and bool(own[name].isfinite().all())
+            for name, shape in floats.items()
         )
-        and _is(function.rows, torch.int64, n)
-        and _is(function.labels, torch.int64, many)
-        and _is(one.share, torch.float64)
-        and _is(one.around, torch.float64, len(one.around))
+        and weights.is_of(function.rows, torch.int64, n)
+        and weights.is_of(function.labels, torch.int64, many)
+        and weights.is_of(one.share, torch.float64)
+        and weights.is_of(one.around, torch.float64, len(one.around))
     )
     if not shaped or slot.kind not in ("number", "category") or (slot.kind == "number") != (t == 1 and not many):
         raise ValueError("functions that make no sense")
-    if not _is(function.knots, torch.float64, 2, function.knots.shape[-1]) or not bool(
+    if not weights.is_of(function.knots, torch.float64, 2, function.knots.shape[-1]) or not bool(
         (function.knots.diff() > 0).all()
     ):
         raise ValueError("functions that make no sense")
-    inside = _between(function.rows, 0, len(points.who) - 1) and bool(
+    inside = weights.between(function.rows, 0, len(points.who) - 1) and bool(
         (torch.stack([*map(torch.min, kernel)]) >= 0).all()
     )
     if many:
-        inside = inside and _between(function.labels, 0, len(slot.codec.labels) - 1)
-    if not inside or not _between(one.share, 0, 1) or not are_masses(one.around):
+        inside = inside and weights.between(function.labels, 0, len(slot.codec.labels) - 1)
+    if not inside or not weights.between(one.share, 0, 1) or not are_masses(one.around):
         raise ValueError("functions that make no sense")
     return one
-
-
-def _is(tensor: Tensor, dtype: torch.dtype, *shape: int) -> bool:
-    return tensor.dtype == dtype and tensor.shape == shape
-
-
-def _between(tensor: Tensor, low: float, high: float) -> bool:
-    return bool(((tensor >= low) & (tensor <= high)).all())

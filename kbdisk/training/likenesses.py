@@ -48,8 +48,12 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
         raise ValueError("properties of another model")
     features = Features.of(codec, slots.cpu()).to(device)
     N, F = len(known.who), features.width
-    fits = _is(known.columns, torch.float16, N, F) and _is(known.who, torch.int64, N) and _is(known.held, torch.bool, N)
-    if not fits or not _is(enough, torch.int64, len(enough)):
+    fits = (
+        weights.is_of(known.columns, torch.float16, N, F)
+        and weights.is_of(known.who, torch.int64, N)
+        and weights.is_of(known.held, torch.bool, N)
+    )
+    if not fits or not weights.is_of(enough, torch.int64, len(enough)):
         raise ValueError("entities of another model")
     guiding = {
         place: _guiding(own, known, codec.slots[place[0]], int(nearest))
@@ -68,31 +72,23 @@ def _guiding(own: dict[str, Tensor], known: Known, slot: Slot, nearest: int) -> 
     M, F = len(kin.rows), known.columns.shape[1]
     ways, told = (WAYS, torch.float64) if slot.kind == "number" else (len(STEEP), torch.int64)
     shaped = (
-        _is(kin.rows, torch.int64, M)
-        and _is(kin.values, told, M)
-        and _is(kin.weights, torch.float32, F)
-        and _is(kin.ways, torch.float64, ways)
-        and _is(one.share, torch.float64)
-        and _is(one.around, torch.float64, len(one.around))
+        weights.is_of(kin.rows, torch.int64, M)
+        and weights.is_of(kin.values, told, M)
+        and weights.is_of(kin.weights, torch.float32, F)
+        and weights.is_of(kin.ways, torch.float64, ways)
+        and weights.is_of(one.share, torch.float64)
+        and weights.is_of(one.around, torch.float64, len(one.around))
     )
     if slot.kind not in TOLD or not shaped or M == 0 or not 0 < nearest <= MOST:
         raise ValueError("likeness that makes no sense")
-    inside = _between(kin.rows, 0, len(known.who) - 1)
+    inside = weights.between(kin.rows, 0, len(known.who) - 1)
     if kin.is_number:
         inside = inside and bool(kin.values.isfinite().all())
     else:
         labels = slot.codec.labels if slot.kind == "category" else slot.codec.targets
-        inside = inside and _between(kin.values, 0, len(labels) - 1)
-    shares = _between(kin.ways, 0, 1) and float(kin.ways.sum()) < 1 + SLIGHT and _between(one.share, 0, 1)
+        inside = inside and weights.between(kin.values, 0, len(labels) - 1)
+    shares = weights.between(kin.ways, 0, 1) and float(kin.ways.sum()) < 1 + SLIGHT and weights.between(one.share, 0, 1)
     positive = bool((kin.weights >= 0).all() and kin.weights.isfinite().all())
     if not (inside and shares and positive and are_masses(one.around)):
         raise ValueError("likeness that makes no sense")
     return one
-
-
-def _is(tensor: Tensor, dtype: torch.dtype, *shape: int) -> bool:
-    return tensor.dtype == dtype and tensor.shape == shape
-
-
-def _between(tensor: Tensor, low: float, high: float) -> bool:
-    return bool(((tensor >= low) & (tensor <= high)).all())

@@ -77,6 +77,16 @@ def by_place(tensors: Mapping[str, Tensor]) -> dict[Place, dict[str, Tensor]]:
     return dict(sorted(found.items()))
 
 
+def is_of(tensor: Tensor, dtype: torch.dtype, *shape: int) -> bool:
+    """Whether a tensor is of a type and a shape."""
+    return tensor.dtype == dtype and tensor.shape == shape
+
+
+def between(tensor: Tensor, low: float, high: float) -> bool:
+    """Whether all of a tensor is; NaN is not."""
+    return bool(((tensor >= low) & (tensor <= high)).all())
+
+
 @contextmanager
 def opened(file: Path) -> Iterator[Any]:
     """A file's tensors, read when they are asked for; CheckpointError where there are none."""
