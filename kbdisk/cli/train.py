@@ -67,9 +67,9 @@ def train(
 ) -> None:
     """Train a model on the entities of SOURCE, or of several together.
 
-    A tenth of the entities is held out, of fewer than 500 up to a fifth: it tells when to stop, and at the end how wrong each property is told from
-    the others, beside the one constant that is best for all. Ctrl-C stops and keeps the run: --resume goes on
-    exactly there. Exits with status 1 where --skip-errors skipped something.
+    A tenth of the entities is held out, of fewer than 500 up to a fifth: it tells when to stop, and at the end how
+    wrong each property is told from the others, beside the one constant that is best for all. Ctrl-C stops and keeps
+    the run: --resume goes on exactly there. Exits with status 1 where --skip-errors skipped something.
 
     \b
     kbdisk train phones.jsonl --schema phone

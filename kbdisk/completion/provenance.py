@@ -36,7 +36,8 @@ from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.training import forests, functions, likenesses, opinions, remembered
+from kbdisk.training import remembered
+from kbdisk.training.folder import GUIDES
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
@@ -51,14 +52,9 @@ def fingerprint(trained: Trained) -> str:
             digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         if member.memory is not None:
             digest.update(remembered.to_bytes(member.memory))
-    if trained.smooth is not None:
-        digest.update(functions.to_bytes(trained.smooth))
-    if trained.likeness is not None:
-        digest.update(likenesses.to_bytes(trained.likeness))
-    if trained.forest is not None:
-        digest.update(forests.to_bytes(trained.forest))
-    if trained.opinions is not None:
-        digest.update(opinions.to_bytes(trained.opinions))
+    for field, module in GUIDES.values():
+        if (guide := getattr(trained, field)) is not None:
+            digest.update(module.to_bytes(guide))
     return digest.hexdigest()[:SHORT]
 
 

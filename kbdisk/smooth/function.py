@@ -56,11 +56,7 @@ class Function:
 
     def numbers(self, told: Tensor) -> Tensor:
         """What is told, as numbers."""
-        return along(self.knots.flip(0), told) if self.knots.shape[1] else told
-
-    def told_of(self, values: Tensor) -> Tensor:
-        """What is to be told of numbers, or of which label it is (n, t)."""
-        return along(self.knots, values) if self.knots.shape[1] else values
+        return along(self.knots.flip(0), told)
 
     def _tell(self, seen: Seen) -> Tensor:
         """(m, t)"""
@@ -85,7 +81,9 @@ class Function:
 
 
 def along(knots: Tensor, values: Tensor) -> Tensor:
-    """Values on the lines between knots (2, P), and on beyond them."""
+    """Values on the lines between knots (2, P), and on beyond them; without knots as they are."""
+    if not knots.shape[1]:
+        return values
     start, end = knots
     right = torch.searchsorted(start, values.contiguous()).clamp(1, len(start) - 1)
     part = (values - start[right - 1]) / (start[right] - start[right - 1])

@@ -84,7 +84,7 @@ def _function(teacher: Teacher, slot: int, values: Values, labels: Tensor, secon
     values = values.first(teacher.config.points)
     block = teacher.block(slot, values)
     ways = [values.y.new_zeros(2, 0), *([] if len(labels) else teacher.knots(slot))]
-    told = [(knots, along(knots, values.y) if knots.shape[1] else values.y) for knots in ways]
+    told = [(knots, along(knots, values.y)) for knots in ways]
     told = [(knots, one) for knots, one in told if 0 < one.std() < torch.inf]
     if not told or bool((block < 0).all()):
         return None
@@ -104,7 +104,7 @@ def _function(teacher: Teacher, slot: int, values: Values, labels: Tensor, secon
 
 def _by(function: Function, values: Values) -> tuple[Function, Tensor]:
     """The same function by these values, and (n, t) what it would tell of each if that were not known."""
-    told = function.told_of(values.y)
+    told = along(function.knots, values.y)
     standard = (told - function.mean) / function.scale
     counts, apart = fitted(function.kernel, values.columns.nan_to_num().double(), standard)
     apart = apart * function.scale + function.mean

@@ -68,8 +68,7 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
 def _guiding(own: dict[str, Tensor], points: Points, slot: Slot) -> Guiding:
     """A function that tells what there is to tell."""
     kernel = Kernel(*(own[name] for name in KERNEL))
-    rows, *rest = (own[name] for name in FUNCTION)
-    counts, *others = rest
+    rows, counts, *others = (own[name] for name in FUNCTION)
     function = Function(points, rows, counts, kernel, *others)
     one = Guiding(function, *(own[name] for name in WORTH))
     (n, t), F = function.counts.shape, points.columns.shape[1]
