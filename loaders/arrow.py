@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kbdisk.entity import Date, Entity, Quantity, show
 from kbdisk.errors import LoadError
-from kbdisk.loaders.columns import Layout, paths_of
+from kbdisk.loaders.columns import INDEX, Layout, paths_of
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
@@ -46,7 +46,7 @@ class ArrowKB(KB):
         names = _names(schema)
         try:
             paths = paths_of([names[i] for i in self.shown])
-            self.layout = Layout.of(paths, options.id, lambda i: self.complete(self.shown[i]))
+            self.layout = Layout.of(paths, options.id, self._complete, self._unique)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         self.paths = paths
@@ -59,6 +59,16 @@ class ArrowKB(KB):
     @abstractmethod
     def complete(self, column: int) -> bool:
         """Whether a column has a value in every row."""
+
+    def _complete(self, shown: int) -> bool:
+        return self.complete(self.shown[shown])
+
+    def _unique(self, shown: int) -> bool:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        rows = [batch.column(self.shown[shown]) for batch in self.batches()]
+        return bool(sum(map(len, rows)) == pc.count_distinct(pa.chunked_array(rows)).as_py())
 
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""
@@ -102,9 +112,9 @@ class ArrowKB(KB):
 
 
 def _names(schema: pyarrow.Schema) -> list[str]:
-    """The columns' names; the one in which pandas stored a nameless index holds the ids."""
+    """The columns' names; that in which pandas stored a nameless index is one."""
     index = [name for name in schema.names if name.startswith("__index_level_")]
-    return ["@id" if index == [name] and "@id" not in schema.names else name for name in schema.names]
+    return [show(INDEX) if index == [name] else name for name in schema.names]
 
 
 # ---------------------------------------------------------------- reading

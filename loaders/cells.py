@@ -3,7 +3,8 @@
 A column is read as numbers, or as truths, only if all of its cells are (but for missing ones): `12` is text
 where `A3` stands below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a
 column, and a word in one of words. A number is -?digits, maybe a
-decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are text. A truth is true or false, also
+decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are text. Where no comma parts the cells, one may be the
+decimal point of a whole column, unless it looks like that of thousands: `1,234` above `999`. A truth is true or false, also
 True or TRUE. Spaces around a number are nothing; text is kept as it stands.
 """
 
@@ -20,13 +21,14 @@ from kbdisk.entity import Quantity
 from kbdisk.loaders.flat import text_of
 from kbdisk.loaders.options import BESIDE_NUMBERS
 from kbdisk.schemas import numerals
+from kbdisk.schemas.measures import Measure, measure
 
 Kind = Literal["number", "truth", "text", "blank"]
 
 NUMBER = re.compile(r"[ \t]*-?(?:(?:0|[1-9][0-9]*)(?:\.([0-9]*))?|\.([0-9]+))([eE][+-]?[0-9]{1,4})?[ \t]*")
 STYLES: tuple[Callable[[str], str], ...] = (str.lower, str.title, str.upper)
 TRUTHS = {style(word): word == "true" for word in ("true", "false") for style in STYLES}
-MEASURED = re.compile(r"-?[0-9][0-9.,]*([ \u00a0]*)[^\d\s].*")  # a number and a unit in one cell
+THOUSANDS = re.compile(r"[ \t]*-?[1-9][0-9]{0,2},[0-9]{3}[ \t]*")
 EXAMPLES = 20  # texts kept of each column
 KEPT = 10_000  # cells of a column whose values are remembered: columns repeat themselves
 
@@ -52,10 +54,14 @@ class Column:
 
     name: str
     unit: str | None = None  # of its numbers, where the user has said so
+    comma: bool = False  # whether one may be the decimal point
     cells: int = 0  # that no spelling of nothing takes; those that may be one are in `nothings`, too
     empty: int = 0
     nothings: Counter[str] = field(default_factory=Counter)
     numbers: int = 0
+    points: int = 0  # numbers with a decimal point
+    commas: int = 0  # numbers with a comma in its place
+    thousands: int = 0  # of these, those that may be whole numbers in groups of three digits
     truths: int = 0
     texts: int = 0
     quoted: int = 0
@@ -70,7 +76,14 @@ class Column:
         if not self.cells:
             return "blank"
         rest = self.cells - self.nothings.total()
-        return "number" if self.numbers == rest > 0 else "truth" if self.truths == rest > 0 else "text"
+        if self.numbers == rest > 0:
+            return "text" if self._torn else "number"
+        return "truth" if self.truths == rest > 0 else "text"
+
+    @property
+    def _torn(self) -> bool:
+        """Whether its numbers do not agree on what a comma is."""
+        return self.commas > 0 and (self.points > 0 or self.thousands == self.commas < self.numbers)
 
     @property
     def spelt(self) -> frozenset[str]:
@@ -89,7 +102,10 @@ class Column:
 
     @property
     def doubt(self) -> str:
-        """What is odd about a column of numbers with a few words in it, such as `n.a.`; else an empty string."""
+        """What is odd about a column of numbers with a few words in it, such as `n.a.`, or torn; else an empty string."""
+        if self.numbers == self.cells - self.nothings.total() and self._torn:
+            meant = "stand beside points" if self.points else "may part thousands"
+            return f"column {self.name!r} holds numbers whose commas {meant} and is read as text: write them alike, with a point"
         word = self.examples[0] if self.examples else ""
         if self.texts * 20 > self.numbers or not word or re.search(r"\d", word):
             return ""
@@ -106,8 +122,13 @@ class Column:
                 self._judge(cell, count)
 
     def _judge(self, cell: str, count: int) -> None:
-        if number := NUMBER.fullmatch(cell):
+        pointed = self._pointed(cell)
+        if number := NUMBER.fullmatch(pointed):
             self.numbers += count
+            self.points += count * ("." in cell)
+            if pointed != cell:
+                self.commas += count
+                self.thousands += count * bool(THOUSANDS.fullmatch(cell))
             if number[3]:
                 self.exponents = True
                 return
@@ -134,9 +155,13 @@ class Column:
             case _:
                 return Cells(missing, lambda cell: cell)
 
+    def _pointed(self, cell: str) -> str:
+        """A number with a point where its column has a comma; anything else as it is."""
+        return cell.replace(",", ".") if self.comma and "." not in cell else cell
+
     def _number(self, cell: str) -> Any:
         try:
-            value = numerals.number(cell.strip())
+            value = numerals.number(self._pointed(cell).strip())
         except ValueError:  # the file has changed since the column was judged
             return cell
         return value if self.unit is None else Quantity(value, self.unit)
@@ -155,8 +180,8 @@ class Column:
         if self.kind == "number" and not NUMBER.fullmatch(text):
             raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
         if self.kind == "number" and not self.exponents and self.decimals:
-            return rounded(text, *self.decimals)
-        return text
+            text = rounded(text, *self.decimals)
+        return text.replace(".", ",") if self.kind == "number" and self.commas else text
 
     def _spell_quantity(self, quantity: Quantity) -> str:
         if quantity.value is None:
@@ -165,8 +190,10 @@ class Column:
             raise ValueError(f"expected a value in {self.unit!r} as in the rest of the column, got {quantity.unit!r}")
         if self.kind == "number" or self.unit is not None or quantity.unit is None:
             return self.spell(quantity.value)
-        apart = next((habit[1] for text in self.examples if (habit := MEASURED.fullmatch(text))), " ")
-        return f"{text_of(quantity.value)}{apart}{quantity.unit}"
+        habits = [habit for text in self.examples if (habit := measure(text)) and habit.unit]
+        alike = [habit for habit in habits if habit.unit == quantity.unit]
+        habit = next(iter(alike or habits), Measure("", gap=" "))
+        return habit.like(text_of(quantity.value), quantity.unit)
 
 
 def rounded(number: str, fewest: int, most: int) -> str:

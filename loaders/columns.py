@@ -5,6 +5,9 @@ path, or does not go with the others: under a column of values (`a.1` beside `a`
 with gaps (`a[7]` alone), an index where another column has a key.
 
 A list ends at its last element with any value; a list without any keeps one element, asked for.
+
+A first column without a name is an index, as pandas and R write it: it holds the ids where no column is named as one
+and no two rows have the same.
 """
 
 from __future__ import annotations
@@ -20,11 +23,14 @@ from kbdisk.loaders.naming import ID_KEYS, LABEL_KEYS
 
 IDS: tuple[Path, ...] = tuple((key,) for key in ID_KEYS)
 LABELS: tuple[Path, ...] = tuple((key,) for key in LABEL_KEYS)
+INDEX: Path = ("@index",)
 CLASS = "@type"
 
 
 def paths_of(names: Sequence[str]) -> list[Path]:
     """The path of each column; ValueError where a name is missing or stands twice."""
+    if len(names) > 1 and not names[0]:
+        names = [show(INDEX), *names[1:]]
     if blank := [str(i) for i, name in enumerate(names, start=1) if not name]:
         raise ValueError(
             f"expected a name for every column, got none for column {', '.join(blank)}. Name it, @id if it names the rows."
@@ -78,18 +84,20 @@ class Layout:
     lists: tuple[Path, ...]  # the deepest first
 
     @classmethod
-    def of(cls, paths: Sequence[Path], id: Path | None, complete: Callable[[int], bool]) -> Layout:
-        """`complete` says whether a column has a value in every row; ValueError where `id` is no column."""
+    def of(
+        cls, paths: Sequence[Path], id: Path | None, complete: Callable[[int], bool], unique: Callable[[int], bool]
+    ) -> Layout:
+        """Whether a column has a value in every row, and none twice, is asked; ValueError where `id` is no column."""
         columns = {path: i for i, path in enumerate(paths)}
         if id is not None and id not in columns:
             known = ", ".join(map(show, columns))
             raise ValueError(f"expected a column {show(id)!r} for the ids, got {known}. Say --id, one of these.")
-        inside = [path for path in paths if path[0] != CLASS and path != IDS[0]]
+        inside = [path for path in paths if path[0] != CLASS and path not in (IDS[0], INDEX)]
         lists = {path[:i] for path in inside for i in range(1, len(path)) if isinstance(path[i], int)}
         plain = len(inside) == len(paths) and all(len(path) == 1 for path in paths)
         return cls(
             columns=columns,
-            id=columns[id] if id is not None else _first(columns, IDS, complete),
+            id=columns[id] if id is not None else _id(columns, complete, unique),
             label=_first(columns, LABELS, lambda _: True),
             classes=tuple(i for i, path in enumerate(paths) if path[0] == CLASS),
             keys=tuple(str(path[0]) for path in paths) if plain else None,
@@ -126,6 +134,11 @@ class Layout:
         """Classes can be chosen only where a column tells them."""
         if wanted and not self.classes:
             raise LoadError(name, "expected a column @type to choose classes by, got none. Leave --class out.")
+
+
+def _id(columns: Mapping[Path, int], complete: Callable[[int], bool], unique: Callable[[int], bool]) -> int | None:
+    named = _first(columns, IDS, complete)
+    return named if named is not None else _first(columns, (INDEX,), lambda i: complete(i) and unique(i))
 
 
 def _first(columns: Mapping[Path, int], wanted: Sequence[Path], fits: Callable[[int], bool]) -> int | None:

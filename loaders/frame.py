@@ -1,6 +1,6 @@
 """pandas frames: a row is an entity, a column a path; and completions as such a frame again.
 
-The index holds the ids, unless it is the one that pandas counts by default; of a column index of several
+The index holds the ids, unless it is the one that pandas counts by default or two rows have the same; of a column index of several
 levels, the levels are the path's keys.
 """
 
@@ -41,14 +41,18 @@ class FrameKB(KB):
         if not len(frame) or not len(frame.columns):
             raise LoadError(self.name, "expected some rows and columns, got an empty frame.")
         self.frame = frame
-        self.index = _named(frame) if options.id is None or (options.id == (frame.index.name,)) else None
+        told = options.id == (frame.index.name,)
+        self.index = _named(frame) if told or (options.id is None and frame.index.is_unique) else None
         try:
             self.paths = _paths(frame)
             id = None if self.index is not None else options.id
-            self.layout = Layout.of(self.paths, id, lambda i: not frame.iloc[:, i].isna().any())
+            self.layout = Layout.of(self.paths, id, lambda i: not frame.iloc[:, i].isna().any(), self._unique)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         self.layout.check_classes(options.classes, self.name)
+
+    def _unique(self, column: int) -> bool:
+        return bool(self.frame.iloc[:, column].is_unique)
 
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""

@@ -17,12 +17,12 @@ import orjson
 
 from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, Tree
 from kbdisk.loaders import tagged
+from kbdisk.schemas.measures import measure
 
 SAMPLES = 20  # values kept of each path
 
 _FIRST_COLON = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*+"([ \t]*:[ \t]*)', re.DOTALL)
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_MEASURE = re.compile(r"[+-]?[\d.]+(\s*)[^\d\s.].*")
 _LAYOUTS = {  # how a full day is written, by what it looks like
     re.compile(r"\d{8}"): "{year:04d}{month:02d}{day:02d}",
     re.compile(r"\d{4}/\d\d/\d\d"): "{year:04d}/{month:02d}/{day:02d}",
@@ -138,9 +138,10 @@ def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:
     if type(first) in _NUMBERS:
         return _bare(quantity.value)
     if type(first) is str and quantity.value is not None:
-        measure = _MEASURE.fullmatch(first)
-        unit = f"{measure[1]}{quantity.unit or ''}" if measure else ""
-        return _digits(quantity.value) + unit if measure or _all(_NUMBER, seen) else None
+        spelt = measure(first)
+        if spelt is not None and spelt.unit:
+            return spelt.like(_digits(quantity.value), quantity.unit or "")
+        return _digits(quantity.value) if _all(_NUMBER, seen) else None
     if type(first) is dict:
         keys = {key for part in seen for key in part}
         value = next((key for key in _VALUE_KEYS if key in keys), None)

@@ -5,8 +5,8 @@ wrong byte before there is any output; the second makes entities, one at a time.
 cell, any spelling in `Options.missing`, `NA` and the like in a column of numbers - is a gap that is asked for.
 
 The id is the column that was named, else `@id`, `id` or `_id` where it has a value in every row, else the
-row's number from 0. The label is `label`, `name` or `title`; `@type` holds the class. The delimiter is a
-comma; for a .csv whose header has none, a semicolon or a tab.
+index (a first column without a name), else the row's number from 0. The label is `label`, `name` or `title`;
+`@type` holds the class. The delimiter is a comma; for a .csv whose header has none, a semicolon or a tab.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.cells import Column
-from kbdisk.loaders.columns import Layout
+from kbdisk.loaders.columns import INDEX, Layout
 from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import MISSING, Options
@@ -100,19 +100,22 @@ class TableKB(KB):
     def judge(self) -> tuple[list[Column], Layout]:
         """What the columns hold, by a first pass over all rows."""
         if self._judged is None:
-            columns = [Column(show(path), self.options.units.get(path)) for path in self.rows.paths]
+            comma = self.rows.delimiter != b","
+            columns = [Column(show(path), self.options.units.get(path), comma) for path in self.rows.paths]
+            index, told = columns[0] if self.rows.paths[0] == INDEX else None, set[str]()
             rows = self.rows.read(_pass_over if self.options.skip_errors else self.skip)
             while some := list(islice(rows, TOGETHER)):
                 for column, down in zip(columns, zip(*(cells for _, _, cells in some), strict=True), strict=True):
                     column.see(Counter(down), self.missing)
                 for _, record, cells in some:
                     _see_quotes(columns, record, cells)
-            self._judged = columns, self._layout(columns)
+                told.update(cells[0] for _, _, cells in some if index)
+            self._judged = columns, self._layout(columns, index is not None and len(told) == index.cells)
         return self._judged
 
-    def _layout(self, columns: list[Column]) -> Layout:
+    def _layout(self, columns: list[Column], unique: bool) -> Layout:
         try:
-            layout = Layout.of(self.rows.paths, self.options.id, lambda i: not columns[i].blank)
+            layout = Layout.of(self.rows.paths, self.options.id, lambda i: not columns[i].blank, lambda _: unique)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         layout.check_classes(self.options.classes, self.name)

@@ -16,6 +16,7 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.imported import composite_of
 from kbdisk.schemas.jsonhints import GAP, HINT, PART, hint
 from kbdisk.schemas.leaf import KINDS, Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.measures import MONEY
 
 Json: TypeAlias = dict[str, Any]
 
@@ -23,7 +24,7 @@ ASIDE: Json = {"^@": True}  # keys that are no properties
 ASIDE_NAME: Json = {"pattern": "^@"}
 NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 INTEGER = r"^\s*[-+]?([0-9]+(\.0*)?|([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+)\s*$"
-SPELT_NUMBER = r"[-+]?([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?)"
+SPELT_NUMBER = r"([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?)"
 NO_VALUES: Json = {"type": "array", "maxItems": 0}
 IN_ORDER = {"d": "0*([1-9]|[12][0-9]|3[01])", "m": "0*([1-9]|1[0-2])", "y": "[0-9]{3,4}"}
 BETWEEN = r"\s*[-/. ]\s*"
@@ -110,7 +111,9 @@ def _quantity(kind: Quantity) -> Json:
         unknown = [unit for unit, factor in factors.items() if not factor]
         parts += [_measured({"type": "number"}, {"enum": unknown}, "unit")] if unknown and not kind.normal else []
     spelt = r"[^0-9\s.,].*" if kind.any_unit else "|".join(map(literal, kind.units())) or "(?!)"
-    text = {"type": "string", "pattern": rf"^\s*{SPELT_NUMBER}\s*({spelt})?\s*$"}
+    money = MONEY if kind.any_unit else "|".join(literal(unit) for unit in kind.units() if re.fullmatch(MONEY, unit))
+    before = rf"|[-+]?({money})\s*{SPELT_NUMBER}" if money else ""
+    text = {"type": "string", "pattern": rf"^\s*([-+]?{SPELT_NUMBER}\s*({spelt})?{before})\s*$"}
     return {"anyOf": [number, *(part | hint(kind) for part in parts), text]}
 
 

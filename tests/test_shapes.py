@@ -46,6 +46,7 @@ EXAMPLES = FilePath(__file__).parents[1] / "examples"
 P = ("p",)
 
 WEIGHT = Amount("g", {"kg": 1000.0, "lb": None})
+PRICE = Amount("$", {"US$": 1.0, "€": None})
 GRAMS = Amount("g", {"kg": 1000.0, "oz": 28.349523125}, normal=True)
 SHARE = Amount("%")
 PRIZES = Listed({"year": Number(integer=True), "share": Category(), "on": Day()})
@@ -125,6 +126,10 @@ def placed(kind, siblings, value, given=..., **told):
         (WEIGHT, ["6.9kg", "5 g", "3kg"], Quantity(3.0, "g"), "3 g"),
         (WEIGHT, ["1,234 g", "999 g"], Quantity(12345, "g"), "12,345 g"),
         (WEIGHT, ["1234 g"], Quantity(12345, "g"), "12345 g"),
+        (PRICE, ["$100.50", "$7.25"], Quantity(99.1, "$"), "$99.10"),
+        (PRICE, ["US$ 1,200", "$ 5"], Quantity(-12000, "US$"), "-US$ 12,000"),
+        (PRICE, ["$5", "7 €", "8 €"], Quantity(6, "€"), "6 €"),
+        (PRICE, ["$5", "7 €", "8 €"], Quantity(6, "$"), "$6"),
         (WEIGHT, [190, 200, "3 kg"], Quantity(180, "g"), 180),
         (WEIGHT, [190, 200, "3 kg"], Quantity(4, "kg"), "4 kg"),
         (WEIGHT, ["190", "200"], Quantity(180, "g"), "180"),
@@ -391,6 +396,7 @@ FORMS = {
     "quantities": (st.just(WEIGHT), st.builds(Quantity, cents, st.sampled_from(["g", "kg", "lb"]))),
     "quantities in parts": (st.just(WEIGHT), cents.map(lambda number: {"value": number, "unit": "kg"})),
     "quantities as text": (st.just(WEIGHT), st.integers(0, 10**6).map("{} kg".format)),
+    "prices": (st.just(PRICE), st.integers(0, 10**9).map("${:,}".format) | st.integers(1, 999).map("-${}".format) | st.integers(0, 99).map("€ {}".format)),
     "quantities with commas": (st.just(WEIGHT), st.integers(0, 10**9).map("{:,}kg".format)),
     "bare quantities": (st.just(WEIGHT), cents),
     "percents": (st.just(SHARE), cents.map("{:.1f}%".format)),

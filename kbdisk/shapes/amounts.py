@@ -1,4 +1,4 @@
-"""Quantities: a part with value and unit, text such as 6.9 kg, or bare numbers in the main unit. Coordinates: parts, pairs, text."""
+"""Quantities: a part with value and unit, text such as 6.9 kg or $6.90, or bare numbers in the main unit. Coordinates: parts, pairs, text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kbdisk.entity import Coordinate, Path, Quantity
 from kbdisk.schemas.composites import Kind, Parts
 from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
-from kbdisk.schemas.composites.quantity import SPELT, VALUE
+from kbdisk.schemas.composites.quantity import VALUE
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
+from kbdisk.schemas.measures import Measure, measure
 from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 
@@ -38,11 +39,11 @@ def see_quantity(kind: QuantityKind, raw: Any, habit: Habit) -> None:
             raw.get("value"),
         )
     elif isinstance(raw, str):
-        spelt = SPELT.fullmatch(raw)
+        spelt = measure(raw)
         assert spelt is not None
-        habit.numbers.see_text(spelt[1])
-        unit, number = spelt[2], None
-        form = Form("text", raw[spelt.end(1) : spelt.start(2)]) if unit else DIGITS
+        habit.numbers.see_text(spelt.number)
+        unit, number = spelt.unit, None
+        form = Form("price" if spelt.before else "text", spelt.gap) if unit else DIGITS
     else:
         form, number = BARE, raw
     if number is not None:
@@ -65,8 +66,9 @@ def write_quantity(kind: QuantityKind, form: Form, value: Quantity, habit: Habit
         case "part":
             parts = {"value": habit.numbers.typed(value.value), "unit": value.unit}
             return {key: parts[key] for key in form.detail.split() if parts[key] is not None}
-        case "text":
-            return habit.numbers.text(value.value) + form.detail + str(value.unit)
+        case "text" | "price":
+            spelt = Measure("", gap=form.detail, before=form.name == "price")
+            return spelt.like(habit.numbers.text(value.value), str(value.unit))
         case "digits":
             return habit.numbers.text(value.value)
     return habit.numbers.typed(value.value)

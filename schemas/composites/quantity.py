@@ -11,9 +11,9 @@ from kbdisk.entity import Path
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.base import Parts
 from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.measures import measure
 from kbdisk.schemas.numerals import is_number, number
 
-SPELT = re.compile(r"\s*([-+]?[\d.,]*\d(?:[eE][-+]?\d+)?)\s*([^\d\s.,].*?)?\s*")
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 VALUE, UNIT = ("value",), ("unit",)
 
@@ -43,7 +43,7 @@ class Quantity:
         return {VALUE: unbounded if self.unit else self.value, UNIT: Category(units, closed=not self.any_unit)}
 
     def apply(self, value: Any) -> Amount:
-        """A quantity, a bare number, a part with value and unit, or text such as `6.9 kg`."""
+        """A quantity, a bare number, a part with value and unit, or text such as `6.9 kg` or `$6.90`."""
         amount = self._read(value)
         unit = amount.unit if amount.unit is not None else self.unit
         if unit is not None and not self.any_unit and unit not in self.units():
@@ -105,10 +105,10 @@ class Quantity:
             return Amount(value, None)
         if isinstance(value, dict) and {key for key in value if key[:1] != "@"} <= {"value", "unit"}:
             return Amount(value.get("value"), value.get("unit"))
-        spelt = SPELT.fullmatch(value) if isinstance(value, str) else None
+        spelt = measure(value) if isinstance(value, str) else None
         if spelt is None:
             raise ValueError(f"expected a quantity such as 6.9 {self.unit or 'kg'}, got {value!r}")
-        return Amount(_number(spelt[1]), spelt[2] or None)
+        return Amount(_number(spelt.number), spelt.unit or None)
 
 
 def _number(text: str) -> Any:

@@ -20,6 +20,7 @@ from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, number
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.vocabulary import vocabulary
 from kbdisk.schemas.leaf import Category, Text
+from kbdisk.schemas.measures import Measure, measure
 from kbdisk.schemas.numerals import number
 
 GAPS = frozenset(
@@ -28,9 +29,8 @@ GAPS = frozenset(
 PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 ZERO_FILLED = re.compile(r"0\d+", re.ASCII)
-MEASURED = re.compile(
-    r"\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(\s*)([^\W\d_][^\d]{0,14}[23]?|[%°‰$€£¥'\"]|°[CF])\s*"
-)
+AMOUNT = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+UNIT = re.compile(r"[^\W\d_][^\d]{0,14}[23]?|[%°‰$€£¥₹₽₩₺'\"]|°[CF]")
 ISO = re.compile(r"[-+]?\d{4,}-(?:\d\d|XX).*", re.ASCII)
 NO_DATE = re.compile(r"0000(?:-00){0,2}", re.ASCII)
 WEB = re.compile(r"(?:https?|ftp)://\S+")
@@ -187,23 +187,30 @@ def _number(text: str) -> Any:
 
 
 def _quantities(strings: Strings) -> Decision | None:
-    measured = [(found, count) for text, count in strings.texts if (found := MEASURED.fullmatch(text))]
+    measured = [(found, count) for text, count in strings.texts if (found := _measured(text))]
     total = sum(count for _, count in strings.texts)
     if sum(count for _, count in measured) < FITS * total:
         return None
     units: Counter[str] = Counter()
     for found, count in measured:
-        units[found[3].strip()] += count
-    apart = any(found[2] or found[3] in "%°" for found, _ in measured)
+        units[found.unit] += count
+    apart = any(found.gap or found.before or found.unit in "%°" for found, _ in measured)
     if len(units) > FEW_UNITS or (not apart and strings.distinct <= FEW_DIGITS):
         return None
     values = Labels(Budget())
-    values.take([_number(found[1]) for found, _ in measured])
+    values.take([_number(found.number) for found, _ in measured])
     low, whole = min(values.counts), all(value == int(value) for value in values.counts)
     main, *others = (unit for unit, _ in units.most_common())
     kind = Quantity(main, dict.fromkeys(others), number_leaf(low, whole, values))
     told = f"all in {main}" if not others else f"in {counted(len(units), 'unit')}, most in {main}"
-    return Decision(kind, f"numbers with a unit such as {shown(strings.first(MEASURED.fullmatch))}, {told}")
+    return Decision(kind, f"numbers with a unit such as {shown(strings.first(_measured))}, {told}")
+
+
+def _measured(text: str) -> Measure | None:
+    """A text that most likely is an amount of some unit: not a model's name, nor a sentence with a number in front."""
+    found = measure(text)
+    likely = found is not None and AMOUNT.fullmatch(found.number) and (found.before or UNIT.fullmatch(found.unit))
+    return found if likely else None
 
 
 def _addresses(strings: Strings) -> Decision | None:

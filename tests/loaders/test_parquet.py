@@ -220,6 +220,17 @@ def test_what_pandas_wrote_pandas_reads_the_same(tmp_path):
     assert after.index.tolist() == ["p", "q"]
 
 
+def test_an_index_that_two_rows_have_is_no_id_and_stays(tmp_path):
+    pandas.DataFrame({"a": [1, None, 3]}, index=["p", "q", "p"]).to_parquet(tmp_path / "a.parquet")
+    kb = kbdisk.load(tmp_path / "a.parquet")
+    assert [(one.id, one.tree, one.nameless) for one in kb][1:] == [("1", {"a": None}, True), ("2", {"a": 3}, True)]
+    kbdisk.write(filling(kb, {1: {"a": 5}}), tmp_path / "b.parquet")
+    after = pandas.read_parquet(tmp_path / "b.parquet")
+    assert after["a"].tolist() == [1, 5, 3]
+    assert after.index.tolist() == ["p", "q", "p"]
+    assert [one.id for one in kbdisk.load(tmp_path / "a.parquet", id="@index", skip_errors=True)] == ["p", "q", "p"]
+
+
 def test_binary_is_left_out_and_infinity_is_text_with_a_warning(tmp_path):
     pq.write_table(pa.table({"a": [b"x"], "b": [float("inf")]}), tmp_path / "a.parquet")
     kb = kbdisk.load(tmp_path / "a.parquet")

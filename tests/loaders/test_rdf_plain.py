@@ -18,6 +18,7 @@ from kbdisk.loaders.rdf import write
 ids = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
     ["_:b0", "_:b1", "_:[0]", "http://ex.org/a", "a b", "urn:x:y", "http://no good/"]
 )
+PARTS = ("value", "unitText", "latitude", "longitude")  # last words of what quantities and places are written with
 
 
 def anew(entities, format="turtle", only_new=False):
@@ -59,6 +60,7 @@ def as_read(number):
 @given(st.dictionaries(ids, trees(), min_size=1, max_size=3), st.sampled_from(["turtle", "ntriples", "trig", "nquads"]))
 def test_any_tree_survives(known, format):
     assume(not any("rdf:" in str(tree) for tree in known.values()))  # what collections that are none are read as
+    assume(not any(f"'{key}':" in str(tree) for tree in known.values() for key in PARTS))  # who comes first has the key
     entities = [Entity(id, tree, ("Thing", "http://ex.org/C")[:i]) for i, (id, tree) in enumerate(known.items())]
     entities[0].tree["to"] = [Link(id) for id in known]
     data, report = anew(entities, format)

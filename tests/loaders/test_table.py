@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from decimal import Decimal
 
 import pytest
@@ -216,13 +217,63 @@ def test_quotes_line_ends_bom_and_blank_lines_are_read(end):
 
 
 def test_the_delimiter_is_told_by_the_header():
-    assert trees("a;b\n1,5;2\n") == [{"a": "1,5", "b": 2}]
+    assert trees("a;b\nx,5;2\n") == [{"a": "x,5", "b": 2}]
     assert trees("a\tb\n1;5\t2\n") == [{"a": "1;5", "b": 2}]
     assert trees("a|b\n1;5|2\n") == [{"a": "1;5", "b": 2}]
     assert trees("a;size|S|M\n1;2\n") == [{"a": 1, "size|S|M": 2}]
     assert trees("a\tb|c|d\n1\t2\n") == [{"a": 1, "b|c|d": 2}]
     assert trees('"a;c",b\n1,2\n') == [{"a;c": 1, "b": 2}]
-    assert trees("a,c\tb\n1,5\t2\n", format="tsv") == [{"a,c": "1,5", "b": 2}]
+    assert trees("a,c\tb\nx,5\t2\n", format="tsv") == [{"a,c": "x,5", "b": 2}]
+
+
+@pytest.mark.parametrize(("delimiter", "format"), [(";", "csv"), ("\t", "csv"), ("\t", "tsv")])
+def test_a_comma_is_the_decimal_point_where_none_parts_the_cells(delimiter, format):
+    text = "x;y\n1,50;a\n ,25;b\n-3;c\n1,2e3;d\n".replace(";", delimiter)
+    assert [tree["x"] for tree in trees(text, format=format)] == [1.5, 0.25, -3, 1200]
+    kb = load("x;y\n1,50;a\n;b\n 12,25;\n".replace(";", delimiter), format=format, units={"x": "kg"})
+    data, report = spliced(kb, {1: {"x": Quantity(0.125, "kg")}})
+    assert data.decode() == "x;y\n1,50;a\n0,12;b\n 12,25;\n".replace(";", delimiter)
+    assert report.spelt == {("1", ("x",)): Quantity(0.12, "kg")}
+
+
+def test_commas_that_may_part_thousands_or_stand_beside_points_are_text_and_said_so():
+    def read(cells, format="tsv"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            values = column(cells, format=format)
+        return values, " ".join(str(one.message) for one in caught)
+
+    def column(cells, format):
+        return [tree["x"] for tree in trees("x\ty\n" + "".join(f"{cell}\ty\n" for cell in cells), format=format)]
+
+    for cells, word in ((["1,234", "999"], "part thousands"), (["1,5", "2.5"], "beside points")):
+        values, said = read(cells)
+        assert values == cells
+        assert "column 'x' holds numbers whose commas" in said
+        assert word in said
+    assert read(["1,234", "0,999", "2"]) == ([1.234, 0.999, 2], "")
+    assert read(["1,234", "2,500"]) == ([1.234, 2.5], "")
+    assert read(["1,234,567", "2,5"]) == (["1,234,567", "2,5"], "")
+    assert read(["1,5", "NA"])[0] == [1.5, None]
+    assert trees('x,y\n"1,5",2\n') == [{"x": "1,5", "y": 2}]
+
+
+def test_a_first_column_without_a_name_is_an_index():
+    kb = load('"",x\na,1\nb,\n')
+    assert [(one.id, one.tree, one.nameless) for one in kb] == [("a", {"x": 1}, False), ("b", {"x": None}, False)]
+    assert spliced(kb, {1: {"x": 2}})[0] == b'"",x\na,1\nb,2\n'
+    assert [one.id for one in load(",id,x\n0,Q1,1\n1,Q2,2\n")] == ["Q1", "Q2"]
+    assert [one.tree for one in load(",id,x\n0,Q1,1\n")] == [{"id": "Q1", "x": 1}]
+    assert [(one.id, one.nameless) for one in load(",x\n7,1\n,2\n")] == [("0", True), ("1", True)]
+    assert [one.id for one in load(",id,x\n0,Q1,1\n", id="@index")] == ["0"]
+    twice = load(",x\n0,1\n1,\n0,3\n")
+    assert [(one.id, one.tree, one.nameless) for one in twice][2] == ("2", {"x": 3}, True)
+    assert spliced(twice, {1: {"x": 2}})[0] == b",x\n0,1\n1,2\n0,3\n"
+
+
+def test_a_price_is_spelt_as_others_are():
+    assert spliced(load("x,y\n$5.50,1\n,2\n"), {1: {"x": Quantity(6.25, "$")}})[0] == b"x,y\n$5.50,1\n$6.25,2\n"
+    assert spliced(load("x,y\n$5.50,1\n,2\n"), {1: {"x": Quantity(-6, "€")}})[0] == "x,y\n$5.50,1\n-€6,2\n".encode()
 
 
 def test_it_can_be_read_again_and_by_id():
@@ -246,6 +297,7 @@ ROWS = "a,b\n" + "1,2\n" * 300_000  # beyond one piece of the file
         (b'a,b\n"1"x,2\n', ":2: expected a ',' or the line's end after the closing quote of cell 1"),
         (b"a,b,a\n1,2,3\n", ":1: expected a different name for each column, got 'a' more than once"),
         (b"a,,b\n1,2,3\n", ":1: expected a name for every column, got none for column 2"),
+        (b",,b\n1,2,3\n", ":1: expected a name for every column, got none for column 2"),
         (b"a,b\n1,2\n3,\0\n", ":3: expected text, got a NUL byte"),
         (b"a,b\n", ":1: expected rows below the header, got no rows"),
         (b"\n\n", ": expected a header and rows, got blank lines"),

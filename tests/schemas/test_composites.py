@@ -78,6 +78,15 @@ def test_quantities_are_read_from_what_loaders_hand_over(value, amount):
     assert COMPOSITES["quantity"].example.apply(value) == amount
 
 
+def test_the_unit_of_money_may_stand_before_the_number():
+    price = Quantity("$", {"US$": 1.0})
+    assert price.apply("$1,234.50") == price.apply(" $ 1234.5 ") == price.apply("1234.50 $") == Amount(1234.5, "$")
+    assert price.apply("-US$5") == Amount(-5, "US$")
+    for text in ("kg 5", "$5 US$", "$-5", "€5", "$", "-$"):
+        with pytest.raises(ValueError, match="expected a"):
+            price.apply(text)
+
+
 def test_a_unit_that_the_schema_does_not_know_is_refused():
     with pytest.raises(ValueError, match="expected a unit of g, kg, got 'lb'"):
         COMPOSITES["quantity"].example.apply(Amount(3, "lb"))

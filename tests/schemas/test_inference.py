@@ -138,6 +138,8 @@ def test_few_different_digits_are_labels():
         (["6.9 kg", "70 kg", "190 g"], "kg", ("g",)),
         (["12%", "9 %", "15.5%"], "%", ()),
         (["1,200 km²", "3 km²"], "km²", ()),
+        (["$1,200.50", "$3", "-$4.25"], "$", ()),
+        (["US$ 5", "US$ 6.50", "7 €"], "US$", ("€",)),
     ],
 )
 def test_numbers_with_a_unit_are_quantities(values, unit, others):
