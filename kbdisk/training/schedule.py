@@ -14,6 +14,7 @@ COOLING = 0.3  # of the steps: the last ones, in which the rate falls evenly
 EVERY = 100  # steps between looks, where it is not known how many there will be
 CHEAP = 10  # looks that are affordable, from which on a few early ones are, too
 LOOKING = 0.2  # of a time budget: what looks take of it at most
+SPARE = 0.01  # of a time budget: what is done when it is up ends within it
 FEWEST, EARLY = 5, 0.1  # steps, and the share of a budget: after these a budget becomes a number of steps early
 UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 BUDGET = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
@@ -95,7 +96,7 @@ def still_for(share: float, budget: float, spent: float, later: float) -> float:
 
     What comes later keeps its own shares, so many in all.
     """
-    left = (1 - later) * budget - spent
+    left = (1 - SPARE - later) * budget - spent
     spared = max(left - share * budget, 0.0)
     return max(min(share * budget + spared / 2, left), 0.0)
 

@@ -92,10 +92,10 @@ def test_a_budget_buys_steps_for_what_looks_leave():
 @pytest.mark.parametrize(
     ("spent", "left"),
     [
-        (0, 53.5),  # what came before was quick: there is a half of what it left besides
-        (80, 13.5),
-        (83, 12),
-        (90, 5),  # it was slow: what comes later has its 5 all the same
+        (0, 53),  # what came before was quick: there is a half of what it left besides
+        (80, 13),
+        (82, 12),
+        (90, 4),  # it was slow: what comes later has its 5, and the end its 1, all the same
         (95, 0),
         (120, 0),
     ],
