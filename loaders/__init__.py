@@ -61,6 +61,9 @@ FORMATS: dict[str, Format] = {
     "quickstatements": Format((".qs",), "kbdisk.loaders.quickstatements"),
 }
 
+ELSEWHERE = dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "spreadsheet") | dict.fromkeys(
+    (".sqlite", ".sqlite3", ".db", ".mdb", ".accdb"), "database"
+)  # what people have their tables in, and no format here
 RDF = frozenset(format for format, row in FORMATS.items() if row.module == "kbdisk.loaders.rdf")
 NOTHING_IS_SOMETHING = ("turtle", "ntriples", "nquads", "trig", "n3")  # an empty file is a graph without triples
 
@@ -182,6 +185,9 @@ def format_of(name: str) -> str | None:
 
 
 def _told_by_its_name(source: Source) -> str:
+    suffix = FilePath(without_compression(source.name)).suffix.lower()
+    if suffix in ELSEWHERE:
+        raise LoadError(source.name, f"a {ELSEWHERE[suffix]} is not read. Save what is to be completed as CSV.")
     known = ", ".join(sorted(FORMATS))
     raise LoadError(source.name, f"the name does not tell the format. Say --format, one of: {known}.")
 

@@ -82,6 +82,7 @@ def test_a_wrong_call_exits_with_2_and_says_so_on_standard_error(arguments, run)
         ("empty.jsonl", b"", "empty.jsonl: expected some data, got an empty file."),
         ("empty.ttl", b"", "empty.ttl: expected some data, got an empty file."),
         ("broken.jsonl", b'{"a": 1}\n{"a": \n', "broken.jsonl:2: expected "),
+        ("a.xlsx", b"PK", "a.xlsx: a spreadsheet is not read. Save what is to be completed as CSV."),
         ("noname", b"x", "noname: the name does not tell the format. Say --f"),
         (
             "cut.jsonl",
