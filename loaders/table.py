@@ -61,7 +61,7 @@ class TableKB(KB):
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""
         columns, layout = self.judge()
-        for doubt in filter(None, (_nothings(columns), *(column.doubt for column in columns))):
+        for doubt in filter(None, (_unparted(columns), _nothings(columns), *(column.doubt for column in columns))):
             self.odd.note(doubt, self.name)
         readers = [column.reader(self.missing) for column in columns]
         wanted = set(self.options.classes)
@@ -213,6 +213,14 @@ def _in_order(completions: Iterable[Completion], name: str) -> Iterator[Completi
         last = completion.entity.position
         if completion.filled:
             yield completion
+
+
+def _unparted(columns: list[Column]) -> str:
+    """That the only column looks like several with blanks between them; else an empty string."""
+    words = len(columns[0].name.split())
+    if len(columns) > 1 or words < 2 or any(len(cell.split()) != words for cell in columns[0].examples or [""]):
+        return ""
+    return f"all is one column {columns[0].name!r}: if it is several, part them by commas, semicolons or tabs"
 
 
 def _nothings(columns: list[Column]) -> str:

@@ -271,6 +271,12 @@ def test_a_first_column_without_a_name_is_an_index():
     assert spliced(twice, {1: {"x": 2}})[0] == b",x\n0,1\n1,2\n0,3\n"
 
 
+def test_columns_with_blanks_between_them_are_one_and_that_is_said():
+    with pytest.warns(KBDiskWarning, match="all is one column 'a b c': if it is several, part them by commas"):
+        assert trees("a b c\n1 2 3\n4 5 6\n") == [{"a b c": "1 2 3"}, {"a b c": "4 5 6"}]
+    assert trees("first name\nAnna\nJean Paul\n")[0] == {"first name": "Anna"}
+
+
 def test_a_price_is_spelt_as_others_are():
     assert spliced(load("x,y\n$5.50,1\n,2\n"), {1: {"x": Quantity(6.25, "$")}})[0] == b"x,y\n$5.50,1\n$6.25,2\n"
     assert spliced(load("x,y\n$5.50,1\n,2\n"), {1: {"x": Quantity(-6, "€")}})[0] == "x,y\n$5.50,1\n-€6,2\n".encode()
