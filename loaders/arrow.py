@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kbdisk.entity import Date, Entity, Quantity, show
 from kbdisk.errors import LoadError
-from kbdisk.loaders.columns import INDEX, Layout, paths_of
+from kbdisk.loaders.columns import INDEX, Index, Layout, index_of, paths_of
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
@@ -46,7 +46,7 @@ class ArrowKB(KB):
         names = _names(schema)
         try:
             paths = paths_of([names[i] for i in self.shown])
-            self.layout = Layout.of(paths, options.id, self._complete, self._unique)
+            self.layout = Layout.of(paths, options.id, self._is_complete, self._index)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         self.paths = paths
@@ -57,24 +57,22 @@ class ArrowKB(KB):
         """The rows, some at a time."""
 
     @abstractmethod
-    def complete(self, column: int) -> bool:
-        """Whether a column has a value in every row."""
+    def column(self, number: int) -> Iterator[pyarrow.ChunkedArray]:
+        """The cells of one column."""
 
-    def _complete(self, shown: int) -> bool:
-        return self.complete(self.shown[shown])
+    def _is_complete(self, shown: int) -> bool:
+        return all(some.null_count == 0 for some in self.column(self.shown[shown]))
 
-    def _unique(self, shown: int) -> bool:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        rows = [batch.column(self.shown[shown]) for batch in self.batches()]
-        return bool(sum(map(len, rows)) == pc.count_distinct(pa.chunked_array(rows)).as_py())
+    def _index(self, shown: int) -> Index:
+        return index_of(cell for some in self.column(self.shown[shown]) for cell in some.to_pylist())
 
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""
         for i in set(range(len(self.schema))) - set(self.shown):
             field = self.schema.field(i)
             self.odd.note(f"column {field.name!r} is left out: values of type {field.type} are not read", self.name)
+        if self.layout.doubt:
+            self.odd.note(self.layout.doubt, self.name)
         readers = [self._reader(i, path) for i, path in zip(self.shown, self.paths, strict=True)]
         position = 0
         for batch in self.batches():

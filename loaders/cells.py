@@ -4,7 +4,7 @@ A column is read as numbers, or as truths, only if all of its cells are (but for
 where `A3` stands below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a
 column, and a word in one of words. A number is -?digits, maybe a
 decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are text. Where no comma parts the cells, one may be the
-decimal point of a whole column, unless it looks like that of thousands: `1,234` above `999`. A truth is true or false, also
+decimal point of a whole column; that of `1,234` only if other columns tell so, as it may part thousands. A truth is true or false, also
 True or TRUE. Spaces around a number are nothing; text is kept as it stands.
 """
 
@@ -21,7 +21,7 @@ from kbdisk.entity import Quantity
 from kbdisk.loaders.flat import text_of
 from kbdisk.loaders.options import BESIDE_NUMBERS
 from kbdisk.schemas import numerals
-from kbdisk.schemas.measures import Measure, measure
+from kbdisk.schemas.measures import Measure, measured_as
 
 Kind = Literal["number", "truth", "text", "blank"]
 
@@ -55,6 +55,7 @@ class Column:
     name: str
     unit: str | None = None  # of its numbers, where the user has said so
     comma: bool = False  # whether one may be the decimal point
+    comma_told: bool = False  # whether other columns tell that it is
     cells: int = 0  # that no spelling of nothing takes; those that may be one are in `nothings`, too
     empty: int = 0
     nothings: Counter[str] = field(default_factory=Counter)
@@ -83,7 +84,17 @@ class Column:
     @property
     def _torn(self) -> bool:
         """Whether its numbers do not agree on what a comma is."""
-        return self.commas > 0 and (self.points > 0 or self.thousands == self.commas < self.numbers)
+        return self.commas > 0 and (self.points > 0 or (self.thousands == self.commas and not self.comma_told))
+
+    @property
+    def has_decimal_commas(self) -> bool:
+        """Whether it holds numbers with commas that part no thousands."""
+        return self.kind == "number" and self.commas > self.thousands
+
+    @property
+    def has_points(self) -> bool:
+        """Whether it holds numbers with decimal points."""
+        return self.kind == "number" and self.points > 0
 
     @property
     def spelt(self) -> frozenset[str]:
@@ -103,9 +114,10 @@ class Column:
     @property
     def doubt(self) -> str:
         """What is odd about a column of numbers with a few words in it, such as `n.a.`, or torn; else an empty string."""
-        if self.numbers == self.cells - self.nothings.total() and self._torn:
-            meant = "stand beside points" if self.points else "may part thousands"
-            return f"column {self.name!r} holds numbers whose commas {meant} and is read as text: write them alike, with a point"
+        if self.commas and self.points and self.numbers == self.cells - self.nothings.total():
+            return (
+                f"column {self.name!r} holds numbers with commas and with points and is read as text: write them alike"
+            )
         word = self.examples[0] if self.examples else ""
         if self.texts * 20 > self.numbers or not word or re.search(r"\d", word):
             return ""
@@ -181,7 +193,8 @@ class Column:
             raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
         if self.kind == "number" and not self.exponents and self.decimals:
             text = rounded(text, *self.decimals)
-        return text.replace(".", ",") if self.kind == "number" and self.commas else text
+        commas = self.commas > 0 if self.kind == "number" else self.comma_told and self.kind == "blank"
+        return text.replace(".", ",") if commas and isinstance(value, int | float | Decimal) else text
 
     def _spell_quantity(self, quantity: Quantity) -> str:
         if quantity.value is None:
@@ -190,9 +203,7 @@ class Column:
             raise ValueError(f"expected a value in {self.unit!r} as in the rest of the column, got {quantity.unit!r}")
         if self.kind == "number" or self.unit is not None or quantity.unit is None:
             return self.spell(quantity.value)
-        habits = [habit for text in self.examples if (habit := measure(text)) and habit.unit]
-        alike = [habit for habit in habits if habit.unit == quantity.unit]
-        habit = next(iter(alike or habits), Measure("", gap=" "))
+        habit = measured_as(self.examples, quantity.unit) or Measure("", gap=" ")
         return habit.like(text_of(quantity.value), quantity.unit)
 
 

@@ -6,16 +6,16 @@ with gaps (`a[7]` alone), an index where another column has a key.
 
 A list ends at its last element with any value; a list without any keeps one element, asked for.
 
-A first column without a name is an index, as pandas and R write it: it holds the ids where no column is named as one
-and no two rows have the same.
+A first column without a name is an index, as pandas and R write it. It holds the ids where all rows have one and no two
+the same; one of whole numbers, which may be no more than a count, only where no column is named as that of ids.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from kbdisk.entity import Path, Tree, read_path, show, walk
 from kbdisk.errors import LoadError
@@ -23,7 +23,9 @@ from kbdisk.loaders.naming import ID_KEYS, LABEL_KEYS
 
 IDS: tuple[Path, ...] = tuple((key,) for key in ID_KEYS)
 LABELS: tuple[Path, ...] = tuple((key,) for key in LABEL_KEYS)
+Index: TypeAlias = Literal["", "count", "names"]  # what an index tells of the rows
 INDEX: Path = ("@index",)
+LEFT_OUT = "the index is left out, as it does not tell all rows apart"
 CLASS = "@type"
 
 
@@ -82,27 +84,32 @@ class Layout:
     keys: tuple[str, ...] | None  # where each column is one key of the tree, those
     steps: tuple[tuple[int, Path, str | int], ...]  # a column, the keys to its part, and its own
     lists: tuple[Path, ...]  # the deepest first
+    doubt: str  # what is odd about the index; or nothing
 
     @classmethod
     def of(
-        cls, paths: Sequence[Path], id: Path | None, complete: Callable[[int], bool], unique: Callable[[int], bool]
+        cls, paths: Sequence[Path], id: Path | None, complete: Callable[[int], bool], index: Callable[[int], Index]
     ) -> Layout:
-        """Whether a column has a value in every row, and none twice, is asked; ValueError where `id` is no column."""
+        """Asks whether a column has a value in every row, and what an index is good for; ValueError where `id` is none."""
         columns = {path: i for i, path in enumerate(paths)}
         if id is not None and id not in columns:
             known = ", ".join(map(show, columns))
             raise ValueError(f"expected a column {show(id)!r} for the ids, got {known}. Say --id, one of these.")
         inside = [path for path in paths if path[0] != CLASS and path not in (IDS[0], INDEX)]
         lists = {path[:i] for path in inside for i in range(1, len(path)) if isinstance(path[i], int)}
+        place = columns.get(INDEX)
+        good = "" if place is None else index(place)
+        named = None if good == "names" else _first(columns, IDS, complete)
         plain = len(inside) == len(paths) and all(len(path) == 1 for path in paths)
         return cls(
             columns=columns,
-            id=columns[id] if id is not None else _id(columns, complete, unique),
+            id=columns[id] if id is not None else place if good and named is None else named,
             label=_first(columns, LABELS, lambda _: True),
             classes=tuple(i for i, path in enumerate(paths) if path[0] == CLASS),
             keys=tuple(str(path[0]) for path in paths) if plain else None,
             steps=tuple((columns[path], path[:-1], path[-1]) for path in inside),
             lists=tuple(sorted(lists, key=len, reverse=True)),
+            doubt="" if place is None or good or place == (id and columns[id]) else LEFT_OUT,
         )
 
     def tree(self, values: Sequence[Any]) -> Tree:
@@ -136,13 +143,19 @@ class Layout:
             raise LoadError(name, "expected a column @type to choose classes by, got none. Leave --class out.")
 
 
-def _id(columns: Mapping[Path, int], complete: Callable[[int], bool], unique: Callable[[int], bool]) -> int | None:
-    named = _first(columns, IDS, complete)
-    return named if named is not None else _first(columns, (INDEX,), lambda i: complete(i) and unique(i))
-
-
 def _first(columns: Mapping[Path, int], wanted: Sequence[Path], fits: Callable[[int], bool]) -> int | None:
     return next((columns[path] for path in wanted if path in columns and fits(columns[path])), None)
+
+
+def index_of(cells: Iterable[Any]) -> Index:
+    """What an index of such cells is good for."""
+    seen, count = set[str](), True
+    for cell in cells:
+        if cell is None or str(cell) in seen:
+            return ""
+        seen.add(str(cell))
+        count = count and type(cell) is int
+    return "count" if count else "names"
 
 
 def _make_list(tree: Tree, path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Link, Path, Quantity, Text, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.columns import Layout, paths_of
+from kbdisk.loaders.columns import Index, Layout, index_of, paths_of
 from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
@@ -46,16 +46,18 @@ class FrameKB(KB):
         try:
             self.paths = _paths(frame)
             id = None if self.index is not None else options.id
-            self.layout = Layout.of(self.paths, id, lambda i: not frame.iloc[:, i].isna().any(), self._unique)
+            self.layout = Layout.of(self.paths, id, lambda i: not frame.iloc[:, i].isna().any(), self._index)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         self.layout.check_classes(options.classes, self.name)
 
-    def _unique(self, column: int) -> bool:
-        return bool(self.frame.iloc[:, column].is_unique)
+    def _index(self, column: int) -> Index:
+        return index_of(self._values(self.frame.iloc[:, column], self.paths[column]))
 
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""
+        if self.layout.doubt:
+            self.odd.note(self.layout.doubt, self.name)
         wanted = set(self.options.classes)
         for start in range(0, len(self.frame), ROWS):
             some = self.frame.iloc[start : start + ROWS]

@@ -17,7 +17,7 @@ import orjson
 
 from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, Tree
 from kbdisk.loaders import tagged
-from kbdisk.schemas.measures import measure
+from kbdisk.schemas.measures import measured_as
 
 SAMPLES = 20  # values kept of each path
 
@@ -137,9 +137,9 @@ def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:
     first = seen[0] if seen else None
     if type(first) in _NUMBERS:
         return _bare(quantity.value)
-    if type(first) is str and quantity.value is not None:
-        spelt = measure(first)
-        if spelt is not None and spelt.unit:
+    if type(first) is str and quantity.value is not None and math.isfinite(quantity.value):
+        spelt = measured_as([one for one in seen if type(one) is str], quantity.unit)
+        if spelt is not None:
             return spelt.like(_digits(quantity.value), quantity.unit or "")
         return _digits(quantity.value) if _all(_NUMBER, seen) else None
     if type(first) is dict:

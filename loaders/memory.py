@@ -93,9 +93,9 @@ class StreamKB(ArrowKB):
         """The table's rows in batches."""
         yield from self.table.to_batches(4096)
 
-    def complete(self, column: int) -> bool:
-        """Whether a column has a value in every row."""
-        return bool(self.table.column(column).null_count == 0)
+    def column(self, number: int) -> Iterator[pyarrow.ChunkedArray]:
+        """The cells of one column."""
+        yield self.table.column(number)
 
 
 def _load_arrow(source: Any, options: Options) -> KB:

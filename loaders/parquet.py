@@ -64,11 +64,11 @@ class ParquetKB(ArrowKB):
                 if self.source.progress:
                     self.source.progress(self.source.size * done // file.metadata.num_rows, self.source.size)
 
-    def complete(self, column: int) -> bool:
-        """Whether a column has a value in every row."""
+    def column(self, number: int) -> Iterator[pyarrow.ChunkedArray]:
+        """The cells of one column."""
         with _parquet(self.source) as file, _readable(self.source):
-            groups = (file.read_row_group(i, [self.schema.names[column]]) for i in range(file.num_row_groups))
-            return all(group.column(0).null_count == 0 for group in groups)
+            for i in range(file.num_row_groups):
+                yield file.read_row_group(i, [self.schema.names[number]]).column(0)
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         """The file anew, row group by row group, with new values in the gaps where they belong."""

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.cells import Column
-from kbdisk.loaders.columns import INDEX, Layout
+from kbdisk.loaders.cells import NUMBER, Column
+from kbdisk.loaders.columns import INDEX, Index, Layout
 from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import MISSING, Options
@@ -61,7 +61,9 @@ class TableKB(KB):
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""
         columns, layout = self.judge()
-        for doubt in filter(None, (_unparted(columns), _nothings(columns), *(column.doubt for column in columns))):
+        for doubt in filter(
+            None, (layout.doubt, _unparted(columns), _nothings(columns), *(column.doubt for column in columns))
+        ):
             self.odd.note(doubt, self.name)
         readers = [column.reader(self.missing) for column in columns]
         wanted = set(self.options.classes)
@@ -102,7 +104,7 @@ class TableKB(KB):
         if self._judged is None:
             comma = self.rows.delimiter != b","
             columns = [Column(show(path), self.options.units.get(path), comma) for path in self.rows.paths]
-            index, told = columns[0] if self.rows.paths[0] == INDEX else None, set[str]()
+            index, told = self.rows.paths[0] == INDEX, set[str]()
             rows = self.rows.read(_pass_over if self.options.skip_errors else self.skip)
             while some := list(islice(rows, TOGETHER)):
                 for column, down in zip(columns, zip(*(cells for _, _, cells in some), strict=True), strict=True):
@@ -110,12 +112,16 @@ class TableKB(KB):
                 for _, record, cells in some:
                     _see_quotes(columns, record, cells)
                 told.update(cells[0] for _, _, cells in some if index)
-            self._judged = columns, self._layout(columns, index is not None and len(told) == index.cells)
+            if any(one.has_decimal_commas for one in columns) and not any(one.has_points for one in columns):
+                for column in columns:
+                    column.comma_told = True
+            self._judged = columns, self._layout(columns, len(told) == columns[0].cells)
         return self._judged
 
     def _layout(self, columns: list[Column], unique: bool) -> Layout:
         try:
-            layout = Layout.of(self.rows.paths, self.options.id, lambda i: not columns[i].blank, lambda _: unique)
+            index: Index = "" if columns[0].blank or not unique else "count" if columns[0].kind == "number" else "names"
+            layout = Layout.of(self.rows.paths, self.options.id, lambda i: not columns[i].blank, lambda _: index)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         layout.check_classes(self.options.classes, self.name)
@@ -216,11 +222,14 @@ def _in_order(completions: Iterable[Completion], name: str) -> Iterator[Completi
 
 
 def _unparted(columns: list[Column]) -> str:
-    """That the only column looks like several with blanks between them; else an empty string."""
-    words = len(columns[0].name.split())
-    if len(columns) > 1 or words < 2 or any(len(cell.split()) != words for cell in columns[0].examples or [""]):
+    """That the only column looks like several with blanks between them, some of numbers; else an empty string."""
+    column, words = columns[0], len(columns[0].name.split())
+    if len(columns) > 1 or words < 2 or column.quoted or not column.examples:
         return ""
-    return f"all is one column {columns[0].name!r}: if it is several, part them by commas, semicolons or tabs"
+    rows = [cell.split() for cell in column.examples]
+    if any(len(row) != words or not any(map(NUMBER.fullmatch, row)) for row in rows):
+        return ""
+    return f"all is one column {column.name!r}: if it is several, part them by commas, semicolons or tabs"
 
 
 def _nothings(columns: list[Column]) -> str:

@@ -183,6 +183,8 @@ def test_an_index_of_its_own_holds_the_ids():
     assert [entity.id for entity in kbdisk.load(FRAME.assign(id=list("xyz")))] == ["x", "y", "z"]
     twice = pandas.concat([FRAME, FRAME])  # what two rows have is no id
     assert [(entity.id, entity.nameless) for entity in kbdisk.load(twice)] == [(str(i), True) for i in range(6)]
+    nameless = pandas.DataFrame({"": [["p"], ["q"]], "x": [1, 2]})
+    assert [(entity.id, entity.tree) for entity in kbdisk.load(nameless)] == [("['p']", {"x": 1}), ("['q']", {"x": 2})]
     two = pandas.DataFrame({"x": [1]}, index=pandas.MultiIndex.from_tuples([("a", 1)]))
     assert [entity.id for entity in kbdisk.load(two)] == ["a/1"]
 

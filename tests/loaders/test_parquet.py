@@ -220,11 +220,22 @@ def test_what_pandas_wrote_pandas_reads_the_same(tmp_path):
     assert after.index.tolist() == ["p", "q"]
 
 
+@pytest.mark.parametrize("index", [pa.array(["u", "v"]).dictionary_encode(), pa.array([[1, 2], [3]]), pa.array([3, 1])])
+def test_an_index_of_any_type_holds_the_ids(index, tmp_path):
+    table = pa.table({"a": [1, None], "__index_level_0__": index})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert [one.id for one in kbdisk.load(tmp_path / "a.parquet")] == [str(one) for one in index.to_pylist()]
+    pq.write_table(table.append_column("id", [["s", "t"]]), tmp_path / "b.parquet")
+    ids = ["s", "t"] if index.type == pa.int64() else [str(one) for one in index.to_pylist()]
+    assert [one.id for one in kbdisk.load(tmp_path / "b.parquet")] == ids
+
+
+@pytest.mark.filterwarnings("ignore:.*the index is left out")
 def test_an_index_that_two_rows_have_is_no_id_and_stays(tmp_path):
     pandas.DataFrame({"a": [1, None, 3]}, index=["p", "q", "p"]).to_parquet(tmp_path / "a.parquet")
     kb = kbdisk.load(tmp_path / "a.parquet")
-    assert [(one.id, one.tree, one.nameless) for one in kb][1:] == [("1", {"a": None}, True), ("2", {"a": 3}, True)]
     kbdisk.write(filling(kb, {1: {"a": 5}}), tmp_path / "b.parquet")
+    assert [(one.id, one.tree, one.nameless) for one in kb][1:] == [("1", {"a": None}, True), ("2", {"a": 3}, True)]
     after = pandas.read_parquet(tmp_path / "b.parquet")
     assert after["a"].tolist() == [1, 5, 3]
     assert after.index.tolist() == ["p", "q", "p"]

@@ -148,6 +148,10 @@ def test_numbers_with_a_unit_are_quantities(values, unit, others):
     assert (found.unit, tuple(found.factors)) == (unit, others)
 
 
+def test_digits_of_other_scripts_are_no_amounts():
+    assert kind([f"${i}" for i in range(150)] + ["$\u0663"]) == fitting([f"${i}" for i in range(150)])
+
+
 def test_a_few_labels_that_begin_with_a_digit_are_no_quantities():
     assert kind(["3G", "4G", "5G"] * 20) == leaf.Category(("3G", "4G", "5G"), closed=True)
 
