@@ -22,6 +22,7 @@ from kbdisk.completion.earlier import is_told_by_blocks
 from kbdisk.entity import Entity, show
 from kbdisk.errors import LoadError, SchemaError
 from kbdisk.evaluation import evaluate
+from kbdisk.evaluation.exam import Scope
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.numerals import of_any_length
@@ -43,6 +44,7 @@ Folder = str | os.PathLike[str]
 
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
+FEWEST_TEXTS = 60  # that tell how well a model says texts
 
 
 @of_any_length()
@@ -96,11 +98,17 @@ def train(
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out = set(made.record.validation)
         asked = [one for one in reading.entities if known.id_of(one) in held_out]
-        made.record.quality = evaluate(made, asked, reading.graph(known)) if asked else []
+        made.record.quality = evaluate(made, asked, reading.graph(known), _scope(chosen)) if asked else []
         if out is not None and keep is not None:
             save(made, out, force=force)
             checkpoint.remove(keep)
     return Model(made, reading)
+
+
+def _scope(run: Run) -> Scope:
+    """What a model is asked once it is trained: of a short run fewer texts, as saying them would take longer than that."""
+    usual, seconds = Scope(), run.train.seconds
+    return usual if seconds is None else replace(usual, texts=max(min(usual.texts, int(seconds)), FEWEST_TEXTS))
 
 
 def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:

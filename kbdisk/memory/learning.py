@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
@@ -21,6 +22,7 @@ from kbdisk.leaves.base import Recalling
 from kbdisk.memory.config import MemoryConfig
 from kbdisk.memory.memory import LESS, Memory, Place, amount, by_place, levels
 from kbdisk.memory.shelf import Shelf, Values
+from kbdisk.memory.surface import SURFACES, counts
 from kbdisk.memory.worth import Heard, weighed
 from kbdisk.network.disk import DiSK
 from kbdisk.tokens import CHUNK, Layout, Tokens
@@ -30,7 +32,8 @@ JUDGED = 1 << 14  # values of what is held out that tell what neighbours are wor
 PART, LEAST = 8, 2000  # or a part of as many as are remembered, where time lets few be: but no fewer than so many
 USUAL = 0.1  # of the entities of a class have less to be seen than is usual
 PASSES = 2.0  # for each value, as many are hidden alone and with others
-WEIGHING, FITTING = 1.5e-3, 0.1  # seconds of a slow core for each value that judges, and for each property
+WEIGHING, FITTING = 8.0, 0.1  # times as long as its surfaces for each value that judges; seconds for each property
+PROBED = 64  # places whose surfaces are timed
 
 Told = Callable[[int, int], None]  # how many entities were looked at, of how many
 Question = tuple[Batch, Hidden, Tensor]  # what is hidden in some entities, and (B,) which shelf each belongs to
@@ -71,22 +74,40 @@ def remember(
     return Memory(kept, enough, held_out.who.sort().values, config.nearest) if kept else None
 
 
+class Glance(NamedTuple):
+    """How long things take here, about."""
+
+    passing: float  # seconds of a pass for each entity in which a value is hidden
+    weighing: float  # of each value that tells what neighbours are worth
+
+
 @torch.no_grad()
-def glance(network: DiSK, tokens: Tokens) -> float:
-    """The seconds that a pass takes for each entity in which a value is hidden, about."""
+def glance(network: DiSK, tokens: Tokens, nearest: int) -> Glance:
+    """A pass is timed, and surfaces through so many neighbours: a machine that is slow in one need not be in the other."""
     network.eval()
     batch = tokens.batch(next(parts(tokens, torch.arange(len(tokens), device=tokens.slot.device))))
     free = batch.known & ~batch.fixed
     asked = free & (shuffled(batch, free)[0] == 0)
     begun = time.monotonic()
-    network.vectors(batch, batch.known & ~asked, asked)
-    return (time.monotonic() - begun) / batch.size
+    vectors = network.vectors(batch, batch.known & ~asked, asked)
+    passing = (time.monotonic() - begun) / batch.size
+    return Glance(passing, WEIGHING * _surfaces(vectors.shape[1], nearest, vectors.device) if nearest else 0.0)
 
 
-def seconds(pass_of_one: float, tokens: Tokens, held_out: Tokens, most: int) -> float:
-    """How long it takes to remember so many values, where a pass takes so long for an entity, about."""
+def _surfaces(width: int, nearest: int, device: torch.device) -> float:
+    """The seconds that surfaces through so many neighbours take for each place."""
+    keys = torch.rand(nearest, width, generator=Generator(device).manual_seed(0), device=device)
+    rows = torch.arange(nearest, device=device).expand(PROBED, nearest)
+    every, wanted = torch.ones_like(rows, dtype=torch.bool), torch.ones(len(SURFACES), dtype=torch.bool, device=device)
+    begun = time.monotonic()
+    counts(keys[:1].expand(PROBED, width), keys, rows, every, every[:, :1].double(), wanted).sum().item()
+    return (time.monotonic() - begun) / PROBED
+
+
+def seconds(once: Glance, tokens: Tokens, held_out: Tokens, most: int) -> float:
+    """How long it takes to remember so many values, by what a glance told, about."""
     asked, judged = min(most, len(tokens.slot)), min(_judged(most), len(held_out.slot))
-    return PASSES * pass_of_one * (asked + judged) + WEIGHING * judged + FITTING * len(tokens.layout.fixed)
+    return PASSES * once.passing * (asked + judged) + once.weighing * judged + FITTING * len(tokens.layout.fixed)
 
 
 def _judged(most: int) -> int:

@@ -35,11 +35,11 @@ def planned(
     """What a budget is good for, where something is held out; `records` tells whether the network learns what is recorded."""
     if not len(held_out) or not (memory.nearest or records):
         return Afterwards(memory.values, MOST, 0.0)
-    once = glance(network, tokens)
+    once = glance(network, tokens, memory.nearest)
     values, spent = _affordable(
         memory.values, REMEMBERED * budget, lambda most: remembering(once, tokens, held_out, most)
     )
-    recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once, tokens, most))
+    recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once.passing, tokens, most))
     taken = spent * bool(memory.nearest) + more * records
     return Afterwards(values, recorded, min(taken, HALF * budget))
 

@@ -7,6 +7,7 @@ import torch
 from models import phones, tiny_run
 
 from kbdisk.memory.config import MemoryConfig
+from kbdisk.memory.learning import Glance
 from kbdisk.training import afterwards, loop, recording
 from kbdisk.training.afterwards import FEWEST, HALF, RECORDED, REMEMBERED, planned
 from kbdisk.training.data import Data
@@ -24,8 +25,8 @@ def one() -> Trainer:
 
 def at(monkeypatch, one: Trainer, budget: float, pass_of_one: float = 1e-3, *, memory=MEMORY, records=True):
     """What is planned where a pass takes so long for an entity, and there are as many values as can be asked for."""
-    monkeypatch.setattr(afterwards, "glance", lambda network, tokens: pass_of_one)
-    monkeypatch.setattr(afterwards, "remembering", lambda once, tokens, held_out, most: once * most)
+    monkeypatch.setattr(afterwards, "glance", lambda network, tokens, nearest: Glance(pass_of_one, 0.0))
+    monkeypatch.setattr(afterwards, "remembering", lambda once, tokens, held_out, most: once.passing * most)
     monkeypatch.setattr(afterwards, "recording", lambda once, tokens, most: once * most)
     return planned(one.network, one.tokens, one.held_out, budget, memory, records=records)
 
