@@ -18,7 +18,7 @@ from worlds import city, country, world
 import kbdisk
 from kbdisk.api import Model, Reading
 from kbdisk.api.beliefs import NumberBelief
-from kbdisk.api.training import seconds_of
+from kbdisk.api.training import scope_of, seconds_of
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import CheckpointError, ConfigError, KBDiskWarning, LoadError, SchemaError
 
@@ -85,6 +85,11 @@ def test_a_model_says_how_good_it_is_on_what_was_held_out():
     model = trained(PHONES, SCHEMA)
     assert {row["path"] for row in model.record.quality} >= {"weight.value", "brand", "launch.year"}
     assert all(row["n"] <= len(model.record.validation) for row in model.record.quality)
+
+
+@pytest.mark.parametrize(("seconds", "texts"), [(None, 200), (900.0, 200), (90.0, 90), (10.0, 60)])
+def test_a_short_run_is_examined_by_fewer_texts(seconds, texts):
+    assert scope_of(tiny_run(steps=None, seconds=seconds)).texts == texts
 
 
 def test_it_says_where_and_with_what_it_was_trained():

@@ -98,14 +98,14 @@ def train(
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out = set(made.record.validation)
         asked = [one for one in reading.entities if known.id_of(one) in held_out]
-        made.record.quality = evaluate(made, asked, reading.graph(known), _scope(chosen)) if asked else []
+        made.record.quality = evaluate(made, asked, reading.graph(known), scope_of(chosen)) if asked else []
         if out is not None and keep is not None:
             save(made, out, force=force)
             checkpoint.remove(keep)
     return Model(made, reading)
 
 
-def _scope(run: Run) -> Scope:
+def scope_of(run: Run) -> Scope:
     """What a model is asked once it is trained: of a short run fewer texts, as saying them would take longer than that."""
     usual, seconds = Scope(), run.train.seconds
     return usual if seconds is None else replace(usual, texts=max(min(usual.texts, int(seconds)), FEWEST_TEXTS))

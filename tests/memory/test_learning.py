@@ -15,7 +15,7 @@ from kbdisk.entity import Entity
 from kbdisk.hiding import Hidden
 from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.memory import Memory, MemoryConfig, Remembering, remember
-from kbdisk.memory.learning import Question, parts, questions, some, usual
+from kbdisk.memory.learning import PASSES, Glance, Question, glance, parts, questions, seconds, some, usual
 from kbdisk.memory.memory import ENOUGH, LESS, levels
 from kbdisk.schemas.composites import Coordinate
 from kbdisk.schemas.composites.listed import COUNT, Listed
@@ -48,6 +48,16 @@ def twins() -> tuple[Schema, list[Entity]]:
 def model() -> Trained:
     own, known = twins()
     return train(own, known, tiny_run(nearest=8, steps=60, batch=64), CPU, lambda progress: None)
+
+
+def test_a_glance_tells_how_long_so_many_values_take(tokens):
+    data, network = tokens
+    without, once = (glance(network, data.training, nearest) for nearest in (0, 8))
+    assert without.weighing == 0 < min(without.passing, once.passing, once.weighing)
+    few, many = (seconds(Glance(1.0, 0.0), data.training, data.validation, most) for most in (10, 20))
+    assert many - few == pytest.approx(PASSES * 20)  # ten more that are remembered, and ten that judge
+    both = seconds(Glance(1.0, 3.0), data.training, data.validation, 10)
+    assert both - few == pytest.approx(3.0 * 10)
 
 
 @pytest.fixture(scope="module")
