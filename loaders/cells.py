@@ -1,11 +1,11 @@
 """What the cells of a column mean, and how a new one is spelt as the others are.
 
-A column is read as numbers, or as truths, only if all of its cells are (but for missing ones): `12` is text
-where `A3` stands below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a
-column, and a word in one of words. A number is -?digits, maybe a
-decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are text. Where no comma parts the cells, one may be the
-decimal point of a whole column; that of `1,234` only if other columns tell so, as it may part thousands. A truth is true or false, also
-True or TRUE. Spaces around a number are nothing; text is kept as it stands.
+A column is read as numbers, or as truths, only if all of its cells are (but for missing ones): `12` is text where `A3`
+stands below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a column, and a
+word in one of words. A number is -?digits, maybe a decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are
+text. Where no comma parts the cells, one may be the decimal point of a whole column; that of `1,234` only if other
+columns tell so, as it may part thousands. A truth is true or false, also True or TRUE. Spaces around a number are
+nothing; text is kept as it stands.
 """
 
 from __future__ import annotations

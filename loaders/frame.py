@@ -1,7 +1,7 @@
 """pandas frames: a row is an entity, a column a path; and completions as such a frame again.
 
-The index holds the ids, unless it is the one that pandas counts by default or two rows have the same; of a column index of several
-levels, the levels are the path's keys.
+The index holds the ids, unless it is the one that pandas counts by default or two rows have the same; of a column index
+of several levels, the levels are the path's keys.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The file is read twice. A first pass judges each column as a whole (cells.py) an
 wrong byte before there is any output; the second makes entities, one at a time. A missing value - an empty
 cell, any spelling in `Options.missing`, `NA` and the like in a column of numbers - is a gap that is asked for.
 
-The id is the column that was named, else `@id`, `id` or `_id` where it has a value in every row, else the
-index (a first column without a name), else the row's number from 0. The label is `label`, `name` or `title`;
+The id is the column that was named, else `@id`, `id` or `_id` where it has a value in every row, else the row's
+number from 0; a first column without a name is an index (columns.py). The label is `label`, `name` or `title`;
 `@type` holds the class. The delimiter is a comma; for a .csv whose header has none, a semicolon or a tab.
 """
 
