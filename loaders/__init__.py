@@ -180,12 +180,16 @@ def format_named(name: str) -> str:
 
 def format_of(name: str) -> str | None:
     """The format that a file's name tells, or None."""
-    suffix = FilePath(without_compression(name)).suffix.lower()
+    suffix = _suffix(name)
     return next((format for format, row in FORMATS.items() if suffix and suffix in row.suffixes), None)
 
 
+def _suffix(name: str) -> str:
+    return FilePath(without_compression(name)).suffix.lower()
+
+
 def _told_by_its_name(source: Source) -> str:
-    suffix = FilePath(without_compression(source.name)).suffix.lower()
+    suffix = _suffix(source.name)
     if suffix in ELSEWHERE:
         raise LoadError(source.name, f"a {ELSEWHERE[suffix]} is not read. Save what is to be completed as CSV.")
     known = ", ".join(sorted(FORMATS))

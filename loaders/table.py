@@ -111,7 +111,8 @@ class TableKB(KB):
                     column.see(Counter(down), self.missing)
                 for _, record, cells in some:
                     _see_quotes(columns, record, cells)
-                told.update(cells[0] for _, _, cells in some if index)
+                if index:
+                    told.update(cells[0] for _, _, cells in some)
             if any(one.has_decimal_commas for one in columns) and not any(one.has_points for one in columns):
                 for column in columns:
                     column.comma_told = True
