@@ -2,10 +2,9 @@
 
 A column is read as numbers, or as truths, only if all of its cells are (but for missing ones): `12` is text where `A3`
 stands below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a column, and a
-word in one of words. A number is -?digits, maybe a decimal point, maybe an exponent; `+49`, `007`, `1,234`, `inf` are
-text. Where no comma parts the cells, one may be the decimal point of a whole column; that of `1,234` only if other
-columns tell so, as it may part thousands. A truth is true or false, also True or TRUE. Spaces around a number are
-nothing; text is kept as it stands.
+word in one of words. A number is -?digits, maybe a decimal point, maybe an exponent, maybe thousands that are parted
+(marks.py); `+49`, `007`, `inf` are text, `1,234` mostly. A truth is true or false, also True or TRUE. Spaces around a
+number are nothing; text is kept as it stands.
 """
 
 from __future__ import annotations
@@ -19,16 +18,15 @@ from typing import Any, Literal
 
 from kbdisk.entity import Quantity
 from kbdisk.loaders.flat import text_of
+from kbdisk.loaders.marks import NUMBER, Marks
 from kbdisk.loaders.options import BESIDE_NUMBERS
-from kbdisk.schemas import numerals
 from kbdisk.schemas.measures import Measure, measured_as
+from kbdisk.schemas.numerals import Number, is_number
 
 Kind = Literal["number", "truth", "text", "blank"]
 
-NUMBER = re.compile(r"[ \t]*-?(?:(?:0|[1-9][0-9]*)(?:\.([0-9]*))?|\.([0-9]+))([eE][+-]?[0-9]{1,4})?[ \t]*")
 STYLES: tuple[Callable[[str], str], ...] = (str.lower, str.title, str.upper)
 TRUTHS = {style(word): word == "true" for word in ("true", "false") for style in STYLES}
-THOUSANDS = re.compile(r"[ \t]*-?[1-9][0-9]{0,2},[0-9]{3}[ \t]*")
 EXAMPLES = 20  # texts kept of each column
 KEPT = 10_000  # cells of a column whose values are remembered: columns repeat themselves
 
@@ -54,20 +52,14 @@ class Column:
 
     name: str
     unit: str | None = None  # of its numbers, where the user has said so
-    comma: bool = False  # whether one may be the decimal point
-    comma_told: bool = False  # whether other columns tell that it is
+    marks: Marks = field(default_factory=Marks)  # of its numbers
     cells: int = 0  # that no spelling of nothing takes; those that may be one are in `nothings`, too
     empty: int = 0
     nothings: Counter[str] = field(default_factory=Counter)
     numbers: int = 0
-    points: int = 0  # numbers with a decimal point
-    commas: int = 0  # numbers with a comma in its place
-    thousands: int = 0  # of these, those that may be whole numbers in groups of three digits
     truths: int = 0
     texts: int = 0
     quoted: int = 0
-    decimals: tuple[int, int] | None = None  # the fewest and the most
-    exponents: bool = False
     style: Callable[[str], str] = str.lower  # of its truths
     examples: list[str] = field(default_factory=list)  # of its texts
 
@@ -78,23 +70,8 @@ class Column:
             return "blank"
         rest = self.cells - self.nothings.total()
         if self.numbers == rest > 0:
-            return "text" if self._torn else "number"
+            return "text" if self.marks.decimal is None else "number"
         return "truth" if self.truths == rest > 0 else "text"
-
-    @property
-    def _torn(self) -> bool:
-        """Whether its numbers do not agree on what a comma is."""
-        return self.commas > 0 and (self.points > 0 or (self.thousands == self.commas and not self.comma_told))
-
-    @property
-    def has_decimal_commas(self) -> bool:
-        """Whether it holds numbers with commas that part no thousands."""
-        return self.kind == "number" and self.commas > self.thousands
-
-    @property
-    def has_points(self) -> bool:
-        """Whether it holds numbers with decimal points."""
-        return self.kind == "number" and self.points > 0
 
     @property
     def spelt(self) -> frozenset[str]:
@@ -114,10 +91,8 @@ class Column:
     @property
     def doubt(self) -> str:
         """What is odd about a column of numbers with a few words in it, such as `n.a.`, or torn; else an empty string."""
-        if self.commas and self.points and self.numbers == self.cells - self.nothings.total():
-            return (
-                f"column {self.name!r} holds numbers with commas and with points and is read as text: write them alike"
-            )
+        if self.numbers == self.cells - self.nothings.total() > 0:
+            return self._doubtful_marks()
         word = self.examples[0] if self.examples else ""
         if self.texts * 20 > self.numbers or not word or re.search(r"\d", word):
             return ""
@@ -134,19 +109,8 @@ class Column:
                 self._judge(cell, count)
 
     def _judge(self, cell: str, count: int) -> None:
-        pointed = self._pointed(cell)
-        if number := NUMBER.fullmatch(pointed):
+        if self.marks.see(cell, count):
             self.numbers += count
-            self.points += count * ("." in cell)
-            if pointed != cell:
-                self.commas += count
-                self.thousands += count * bool(THOUSANDS.fullmatch(cell))
-            if number[3]:
-                self.exponents = True
-                return
-            decimals = len(number[1] or number[2] or "")
-            fewest, most = self.decimals or (decimals, decimals)
-            self.decimals = min(fewest, decimals), max(most, decimals)
         elif cell in TRUTHS:
             self.truths += count
             self.style = next(style for style in STYLES if style(cell) == cell)
@@ -161,22 +125,29 @@ class Column:
         """What its cells say; a missing one says None."""
         match self.kind:
             case "number":
-                return Cells(missing | self.spelt, self._number)
+                return Cells(missing | self.spelt, self._number(self.marks.reader()))
             case "truth":
                 return Cells(missing | self.spelt, lambda cell: TRUTHS.get(cell, cell))
             case _:
                 return Cells(missing, lambda cell: cell)
 
-    def _pointed(self, cell: str) -> str:
-        """A number with a point where its column has a comma; anything else as it is."""
-        return cell.replace(",", ".") if self.comma and "." not in cell else cell
+    def _number(self, read: Callable[[str], Number]) -> Callable[[str], Any]:
+        def number(cell: str) -> Any:
+            try:
+                value = read(cell)
+            except ValueError:  # the file has changed since the column was judged
+                return cell
+            return value if self.unit is None else Quantity(value, self.unit)
 
-    def _number(self, cell: str) -> Any:
-        try:
-            value = numerals.number(self._pointed(cell).strip())
-        except ValueError:  # the file has changed since the column was judged
-            return cell
-        return value if self.unit is None else Quantity(value, self.unit)
+        return number
+
+    def _doubtful_marks(self) -> str:
+        if self.marks.at_odds:
+            odd = "with commas and with points" if self.marks.has_commas else "whose points may part thousands or not"
+            return f"column {self.name!r} holds numbers {odd} and is read as text: write them alike"
+        if self.marks.doubtful:
+            return f"column {self.name!r} is read with decimal points: if they part thousands, take them out"
+        return ""
 
     def spell(self, value: Any) -> str:
         """A new value as the column would have it; ValueError where it does not go with the others."""
@@ -191,10 +162,9 @@ class Column:
         text = text_of(value)
         if self.kind == "number" and not NUMBER.fullmatch(text):
             raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
-        if self.kind == "number" and not self.exponents and self.decimals:
-            text = rounded(text, *self.decimals)
-        commas = self.commas > 0 if self.kind == "number" else self.comma_told and self.kind == "blank"
-        return text.replace(".", ",") if commas and isinstance(value, int | float | Decimal) else text
+        if self.kind == "number" and not self.marks.exponents and (decimals := self.marks.decimals):
+            text = rounded(text, *decimals)
+        return self.marks.spell(text) if self.kind in ("number", "blank") and is_number(value) else text
 
     def _spell_quantity(self, quantity: Quantity) -> str:
         if quantity.value is None:

@@ -19,10 +19,11 @@ from typing import Any, BinaryIO
 
 from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.cells import NUMBER, Column
+from kbdisk.loaders.cells import Column
 from kbdisk.loaders.columns import INDEX, Index, Layout
 from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.marks import NUMBER, Marks
 from kbdisk.loaders.options import MISSING, Options
 from kbdisk.loaders.records import Record, Spans, quoted, spans_of
 from kbdisk.loaders.rows import Rows
@@ -103,7 +104,7 @@ class TableKB(KB):
         """What the columns hold, by a first pass over all rows."""
         if self._judged is None:
             comma = self.rows.delimiter != b","
-            columns = [Column(show(path), self.options.units.get(path), comma) for path in self.rows.paths]
+            columns = [Column(show(path), self.options.units.get(path), Marks(comma)) for path in self.rows.paths]
             index, told = self.rows.paths[0] == INDEX, set[str]()
             rows = self.rows.read(_pass_over if self.options.skip_errors else self.skip)
             while some := list(islice(rows, TOGETHER)):
@@ -113,9 +114,10 @@ class TableKB(KB):
                     _see_quotes(columns, record, cells)
                 if index:
                     told.update(cells[0] for _, _, cells in some)
-            if any(one.has_decimal_commas for one in columns) and not any(one.has_points for one in columns):
+            marks = [column.marks for column in columns if column.kind == "number"]
+            if any(one.tells_commas for one in marks) and not any(one.tells_points for one in marks):
                 for column in columns:
-                    column.comma_told = True
+                    column.marks.told = True
             self._judged = columns, self._layout(columns, len(told) == columns[0].cells)
         return self._judged
 
