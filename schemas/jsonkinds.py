@@ -25,6 +25,7 @@ ASIDE_NAME: Json = {"pattern": "^@"}
 NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 INTEGER = r"^\s*[-+]?([0-9]+(\.0*)?|([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+)\s*$"
 SPELT_NUMBER = r"([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?)"
+WITH_COMMA = r"([0-9]*,?[0-9]+([eE][-+]?[0-9]+)?|[0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?)"
 NO_VALUES: Json = {"type": "array", "maxItems": 0}
 IN_ORDER = {"d": "0*([1-9]|[12][0-9]|3[01])", "m": "0*([1-9]|1[0-2])", "y": "[0-9]{3,4}"}
 BETWEEN = r"\s*[-/. ]\s*"
@@ -112,8 +113,9 @@ def _quantity(kind: Quantity) -> Json:
         parts += [_measured({"type": "number"}, {"enum": unknown}, "unit")] if unknown and not kind.normal else []
     spelt = r"[^0-9\s.,].*" if kind.any_unit else "|".join(map(literal, kind.units())) or "(?!)"
     money = MONEY if kind.any_unit else "|".join(literal(unit) for unit in kind.units() if re.fullmatch(MONEY, unit))
-    before = rf"|[-+]?({money})\s*{SPELT_NUMBER}" if money else ""
-    text = {"type": "string", "pattern": rf"^\s*([-+]?{SPELT_NUMBER}\s*({spelt})?{before})\s*$"}
+    digits = WITH_COMMA if kind.comma else SPELT_NUMBER
+    before = rf"|[-+]?({money})\s*{digits}" if money else ""
+    text = {"type": "string", "pattern": rf"^\s*([-+]?{digits}\s*({spelt})?{before})\s*$"}
     return {"anyOf": [number, *(part | hint(kind) for part in parts), text]}
 
 

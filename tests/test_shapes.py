@@ -49,6 +49,7 @@ WEIGHT = Amount("g", {"kg": 1000.0, "lb": None})
 PRICE = Amount("$", {"US$": 1.0, "€": None})
 GRAMS = Amount("g", {"kg": 1000.0, "oz": 28.349523125}, normal=True)
 SHARE = Amount("%")
+EUROS = Amount("€", comma=True)
 PRIZES = Listed({"year": Number(integer=True), "share": Category(), "on": Day()})
 FIRST = Listed({"year": Number(integer=True), "share": Category()}, most=1)
 MONEY = Mapped({"name": TextLeaf(), "since": Day()})
@@ -130,6 +131,9 @@ def placed(kind, siblings, value, given=..., **told):
         (PRICE, ["US$ 1,200", "$ 5"], Quantity(-12000, "US$"), "-US$ 12,000"),
         (PRICE, ["$5", "7 €", "8 €"], Quantity(6, "€"), "6 €"),
         (PRICE, ["$5", "7 €", "8 €"], Quantity(6, "$"), "$6"),
+        (EUROS, ["6,90 €", "12 €", "1.234,5 €"], Quantity(98765.4, "€"), "98.765,4 €"),
+        (EUROS, ["€6,90", "€1234,50"], Quantity(-98765.4, "€"), "-€98765,40"),
+        (EUROS, ["6,90", "12,50"], Quantity(7, "€"), "7,00"),
         (WEIGHT, [190, 200, "3 kg"], Quantity(180, "g"), 180),
         (WEIGHT, [190, 200, "3 kg"], Quantity(4, "kg"), "4 kg"),
         (WEIGHT, ["190", "200"], Quantity(180, "g"), "180"),

@@ -71,6 +71,7 @@ def _of_kind(kind: Kind) -> Iterator[str]:
             yield from [", ".join(["in " + (kind.unit or "no unit"), *others])]
             yield from ["or any unit"] if kind.any_unit else []
             yield from ["turned into " + str(kind.unit)] if kind.normal else []
+            yield from ["decimal commas"] if kind.comma else []
             yield from _of_number(kind.value)
         case Listed(fields, most) | Mapped(fields=fields, most=most):
             yield from _of_kind(fields[""]) if "" in fields else ["of " + ", ".join(fields)]

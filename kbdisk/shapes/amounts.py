@@ -41,7 +41,7 @@ def see_quantity(kind: QuantityKind, raw: Any, habit: Habit) -> None:
     elif isinstance(raw, str):
         spelt = measure(raw)
         assert spelt is not None
-        habit.numbers.see_text(spelt.number)
+        habit.numbers.see_text(kind.pointed(spelt.number))
         unit, number = spelt.unit, None
         form = Form("price" if spelt.before else "text", spelt.gap) if unit else DIGITS
     else:
@@ -68,9 +68,9 @@ def write_quantity(kind: QuantityKind, form: Form, value: Quantity, habit: Habit
             return {key: parts[key] for key in form.detail.split() if parts[key] is not None}
         case "text" | "price":
             spelt = Measure("", gap=form.detail, before=form.name == "price")
-            return spelt.like(habit.numbers.text(value.value), str(value.unit))
+            return spelt.like(kind.pointed(habit.numbers.text(value.value)), str(value.unit))
         case "digits":
-            return habit.numbers.text(value.value)
+            return kind.pointed(habit.numbers.text(value.value))
     return habit.numbers.typed(value.value)
 
 

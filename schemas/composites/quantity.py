@@ -16,6 +16,7 @@ from kbdisk.schemas.numerals import is_number, number
 
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 VALUE, UNIT = ("value",), ("unit",)
+SWAP = str.maketrans(",.", ".,")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Quantity:
     value: Number = Number()
     normal: bool = False
     any_unit: bool = False  # take units that the schema does not name
+    comma: bool = False  # in text a comma is before decimals, and points part thousands: `6,9 kg`
 
     def units(self) -> tuple[str, ...]:
         """All units known here, the main one first."""
@@ -62,6 +64,10 @@ class Quantity:
         elif self.normal:
             unit = self.unit  # what is filled in will be in that one
         return Amount(amount.value, unit)
+
+    def pointed(self, digits: str) -> str:
+        """The digits of a text with a point before decimals, for those of this kind; and the other way round."""
+        return digits.translate(SWAP) if self.comma else digits
 
     def split(self, value: Amount) -> Parts:
         """What is known of it."""
@@ -107,12 +113,13 @@ class Quantity:
             return Amount(value.get("value"), value.get("unit"))
         spelt = measure(value) if isinstance(value, str) else None
         if spelt is None:
-            raise ValueError(f"expected a quantity such as 6.9 {self.unit or 'kg'}, got {value!r}")
-        return Amount(_number(spelt.number), spelt.unit or None)
+            raise ValueError(f"expected a quantity such as {self.pointed('6.9')} {self.unit or 'kg'}, got {value!r}")
+        return Amount(self._number(spelt.number), spelt.unit or None)
 
-
-def _number(text: str) -> Any:
-    """A number with commas between thousands; 6,9 may be 6.9, and is refused rather than read as 69."""
-    if "," in text and THOUSANDS.fullmatch(text) is None:
-        raise ValueError(f"expected a number such as 6.9 or 1,234.5, with a point before decimals, got {text!r}")
-    return number(text.replace(",", ""))
+    def _number(self, digits: str) -> Any:
+        """A number with commas between thousands; 6,9 may be 6.9, and is refused rather than read as 69."""
+        text = self.pointed(digits)
+        if "," in text and THOUSANDS.fullmatch(text) is None:
+            such, mark = (f"{self.pointed('6.9')} or {self.pointed('1,234.5')}", "comma" if self.comma else "point")
+            raise ValueError(f"expected a number such as {such}, with a {mark} before decimals, got {digits!r}")
+        return number(text.replace(",", ""))

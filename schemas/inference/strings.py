@@ -14,12 +14,12 @@ from typing import Any
 
 from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
 from kbdisk.schemas.composites.date import SPLIT, Date
-from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.composites.quantity import SWAP, Quantity
 from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, percent, shown, times
 from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, number_leaf
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.vocabulary import vocabulary
-from kbdisk.schemas.leaf import Category, Text
+from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.measures import Measure, measure
 from kbdisk.schemas.numerals import number
 
@@ -60,6 +60,10 @@ class Strings:
     def all_differ(self) -> bool:
         """Whether no string comes twice; where it is estimated, hardly any."""
         return self.seen >= ENOUGH and self.distinct == self.seen if self.labels.exact else all_differ(self.labels)
+
+    def with_commas(self) -> Strings:
+        """With commas for points, and points for commas."""
+        return replace(self, texts=[(text.translate(SWAP), count) for text, count in self.texts])
 
     def first(self, fits: Callable[[str], Any] = bool) -> str:
         """The first that a test holds for."""
@@ -149,11 +153,24 @@ def _places(strings: Strings) -> Decision | None:
 
 def _digits(strings: Strings) -> Decision | None:
     share = strings.share(_is_numeral)
-    if share < FITS:
-        if share > 0.5:
-            odd = shown(strings.first(lambda text: not _is_numeral(text)))
-            strings.remarks.append(f"{percent(share)} are numbers, but {odd} is none")
-        return None
+    if share >= FITS:
+        grouped = strings.first(GROUPED.fullmatch)
+        leaf = _numerals(strings)
+        if grouped:
+            return leaf and Decision(Quantity(value=leaf), f"numbers with commas, such as {grouped}")
+        return leaf and Decision(leaf, f"numbers, written as strings such as {shown(strings.first())}")
+    turned = strings.with_commas()
+    if strings.distinct > FEW_DIGITS and turned.share(_is_numeral) >= FITS:  # 1,3 of few may be two labels
+        leaf, such = _numerals(turned), strings.first(lambda text: not _is_numeral(text))
+        return leaf and Decision(Quantity(value=leaf, comma=True), f"numbers with commas before decimals, such as {such}")
+    if share > 0.5:
+        odd = shown(strings.first(lambda text: not _is_numeral(text)))
+        strings.remarks.append(f"{percent(share)} are numbers, but {odd} is none")
+    return None
+
+
+def _numerals(strings: Strings) -> Number | None:
+    """The scale of what all but few spell as numbers, unless these are codes, names or labels."""
     filled = strings.first(ZERO_FILLED.fullmatch)
     if filled:
         strings.remarks.append(f"digits with zeros in front, such as {filled}: codes")
@@ -165,10 +182,7 @@ def _digits(strings: Strings) -> Decision | None:
     if whole and strings.distinct <= FEW_DIGITS and low >= 0 and high < 100 and strings.seen >= 4 * strings.distinct:
         strings.remarks.append("digits, written as strings")
         return None
-    leaf = number_leaf(low, whole, labels)
-    if strings.first(GROUPED.fullmatch):
-        return Decision(Quantity(value=leaf), f"numbers with commas, such as {strings.first(GROUPED.fullmatch)}")
-    return Decision(leaf, f"numbers, written as strings such as {shown(strings.first())}")
+    return number_leaf(low, whole, labels)
 
 
 def _is_numeral(text: str) -> bool:
@@ -187,10 +201,15 @@ def _number(text: str) -> Any:
 
 
 def _quantities(strings: Strings) -> Decision | None:
-    measured = [(found, count) for text, count in strings.texts if (found := _measured(text))]
-    total = sum(count for _, count in strings.texts)
-    if sum(count for _, count in measured) < FITS * total:
-        return None
+    for comma in (False, True):
+        measured = [(found, count) for text, count in strings.texts if (found := _measured(text, comma))]
+        if sum(count for _, count in measured) >= FITS * sum(count for _, count in strings.texts):
+            return _measures(strings, measured, comma)
+    return None
+
+
+def _measures(strings: Strings, measured: list[tuple[Measure, int]], comma: bool) -> Decision | None:
+    """The quantity that amounts are, unless they are more likely labels."""
     units: Counter[str] = Counter()
     for found, count in measured:
         units[found.unit] += count
@@ -201,14 +220,19 @@ def _quantities(strings: Strings) -> Decision | None:
     values.take([_number(found.number) for found, _ in measured])
     low, whole = min(values.counts), all(value == int(value) for value in values.counts)
     main, *others = (unit for unit, _ in units.most_common())
-    kind = Quantity(main, dict.fromkeys(others), number_leaf(low, whole, values))
+    kind = Quantity(main, dict.fromkeys(others), number_leaf(low, whole, values), comma=comma)
     told = f"all in {main}" if not others else f"in {counted(len(units), 'unit')}, most in {main}"
-    return Decision(kind, f"numbers with a unit such as {shown(strings.first(_measured))}, {told}")
+    such = strings.first(lambda text: _measured(text, comma) and not (comma and _measured(text, False)))
+    decimals = "commas before decimals and " if comma else ""
+    return Decision(kind, f"numbers with {decimals}a unit such as {shown(such)}, {told}")
 
 
-def _measured(text: str) -> Measure | None:
-    """A text that most likely is an amount of some unit: not a model's name, nor a sentence with a number in front."""
+def _measured(text: str, comma: bool) -> Measure | None:
+    """A text that most likely is an amount of some unit, with a point before decimals: not a model's name, nor a
+    sentence with a number in front. `comma`: whether it has a comma there."""
     found = measure(text)
+    if found and comma:
+        found = replace(found, number=found.number.translate(SWAP))
     likely = found is not None and AMOUNT.fullmatch(found.number) and (found.before or UNIT.fullmatch(found.unit))
     return found if likely else None
 

@@ -29,6 +29,7 @@ class QuantityKeys(NumberKeys):
     )
     normal: Truth = Field(False, description="Turn all values into `unit`.")
     any_unit: Truth = Field(False, description="Take units that are not named here, too.")
+    comma: Truth = Field(False, description="In text a comma is before decimals, and points part thousands: 1.234,5.")
 
     @field_validator("normal")
     @classmethod
@@ -39,12 +40,12 @@ class QuantityKeys(NumberKeys):
 
     def made(self) -> Quantity:
         value = NumberKeys.model_construct(**{name: getattr(self, name) for name in NumberKeys.model_fields}).made()
-        return Quantity(self.unit, self.units, value, self.normal, self.any_unit)
+        return Quantity(self.unit, self.units, value, self.normal, self.any_unit, self.comma)
 
     @classmethod
     def written(cls, kind: Quantity) -> Written:
         first = {"unit": kind.unit, "units": dict(kind.factors)}
-        last = {"normal": kind.normal, "any_unit": kind.any_unit}
+        last = {"normal": kind.normal, "any_unit": kind.any_unit, "comma": kind.comma}
         said = {**first, **NumberKeys.written(kind.value), **last}
         return {key: value for key, value in said.items() if value != cls.model_fields[key].default}
 

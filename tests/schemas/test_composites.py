@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -97,6 +98,18 @@ def test_a_unit_that_the_schema_does_not_know_is_refused():
 def test_a_number_that_may_be_meant_otherwise_is_refused_rather_than_read_as_another(text):
     with pytest.raises(ValueError, match="expected a"):
         COMPOSITES["quantity"].example.apply(text)
+
+
+def test_a_comma_is_before_decimals_where_a_quantity_says_so():
+    price = Quantity("€", {"kg": None}, comma=True)
+    assert price.apply("6,9 €") == price.apply("€6,9") == Amount(6.9, "€")
+    assert price.apply("-1.234.567,25") == Amount(-1234567.25, "€")
+    assert price.apply("1.234 kg") == Amount(1234, "kg")
+    assert price.apply({"value": 6.9}) == price.apply(6.9) == Amount(6.9, "€")
+    with pytest.raises(ValueError, match=re.escape("such as 6,9 or 1.234,5, with a comma before decimals, got '6.9'")):
+        price.apply("6.9 €")
+    with pytest.raises(ValueError, match="expected a quantity such as 6,9 €, got 'x'"):
+        price.apply("x")
 
 
 @pytest.mark.parametrize("text", ["1 000 kg", "5 .6 kg"])

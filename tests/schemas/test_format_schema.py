@@ -45,7 +45,7 @@ FULL = {  # each kind with all its keys
     "text": {"language": "en", "max_length": 60, "min_length": 1},
     "link": {"to": "City", "values": ["Paris"]},
     "set": {"of": "category", **LABELS, "most": 3},
-    "quantity": {"unit": "g", "units": {"kg": 1000, "lb": None}, **BOUNDS, "normal": True, "any_unit": True},
+    "quantity": {"unit": "g", "units": {"kg": 1000, "lb": None}, **BOUNDS, "normal": True, "any_unit": True, "comma": True},
     "date": {"order": "dmy", "parts": ["year", "month"], "min": 1900, "max": 2100, "coarse": True},
     "coordinate": {"longitude_first": True},
     "list": {"of": {"n": {"kind": "number", **BOUNDS}, "kind": {"kind": "text", "max_length": 3}, "s": "category"}, "most": 4},

@@ -156,8 +156,27 @@ def test_a_few_labels_that_begin_with_a_digit_are_no_quantities():
     assert kind(["3G", "4G", "5G"] * 20) == leaf.Category(("3G", "4G", "5G"), closed=True)
 
 
-def test_a_decimal_comma_is_no_comma_between_thousands():
-    assert isinstance(kind(["0,7 m", "1,25 m", "3,1 m"]), leaf.Text)
+@pytest.mark.parametrize(
+    ("values", "unit"),
+    [
+        (["0,7 m", "1,25 m", "3,1 m"], "m"),
+        (["1.200,50 €", "3 €", "-4,25 €"], "€"),
+        (["€5,50", "€1.200"], "€"),
+        (["1.234.567 km²", "3 km²"], "km²"),
+    ],
+)
+def test_amounts_with_commas_before_decimals_are_quantities(values, unit):
+    found, why = decided(values)
+    assert (found.kind.unit, found.kind.comma) == (unit, True)
+    assert "numbers with commas before decimals and a unit such as" in why
+    assert fitting(values) == found.kind
+
+
+def test_numbers_with_commas_before_decimals_are_quantities_without_a_unit_unless_they_are_few():
+    values = [f"{i},5" for i in range(15)] + ["1.234.567", "99"]
+    assert fitting(values) == quantity.Quantity(value=leaf.Number(minimum=0, decimals=1), comma=True)
+    assert isinstance(kind(["1", "1,3", "2,3"] * 20), leaf.Category)  # as likely one label and two
+    assert isinstance(kind(["1,5", "2.5", "3.25"] * 20 + [f"{i},5" for i in range(20)]), leaf.Text | leaf.Category)
 
 
 def test_strings_that_come_again_are_labels_and_others_text():

@@ -141,10 +141,12 @@ categories = st.builds(Category, labels.map(tuple), st.booleans(), st.booleans()
 links = st.builds(Link, st.none() | st.just("City"), st.just(()) | st.just(("a", "b")))
 units = st.dictionaries(st.sampled_from(["kg", "lb", "m/s (x)"]), st.none() | st.just(10.0), max_size=2)
 quantities = st.builds(Quantity, st.none() | st.just("g"), units, numbers) | st.builds(
-    lambda units, value, how: Quantity("g", units, value, normal=how == "normal", any_unit=how == "any"),
+    lambda units, value, how: Quantity(
+        "g", units, value, normal=how == "normal", any_unit=how == "any", comma=how == "comma"
+    ),
     units,
     numbers,
-    st.sampled_from(["", "normal", "any"]),
+    st.sampled_from(["", "normal", "any", "comma"]),
 )
 dates = st.builds(
     Date,
