@@ -154,15 +154,16 @@ def _places(strings: Strings) -> Decision | None:
 def _digits(strings: Strings) -> Decision | None:
     share = strings.share(_is_numeral)
     if share >= FITS:
-        grouped = strings.first(GROUPED.fullmatch)
         leaf = _numerals(strings)
-        if grouped:
-            return leaf and Decision(Quantity(value=leaf), f"numbers with commas, such as {grouped}")
-        return leaf and Decision(leaf, f"numbers, written as strings such as {shown(strings.first())}")
+        if leaf is None:
+            return None
+        if grouped := strings.first(GROUPED.fullmatch):
+            return Decision(Quantity(value=leaf), f"numbers with commas, such as {grouped}")
+        return Decision(leaf, f"numbers, written as strings such as {shown(strings.first())}")
     turned = strings.with_commas()
-    if strings.distinct > FEW_DIGITS and turned.share(_is_numeral) >= FITS:  # 1,3 of few may be two labels
-        leaf, such = _numerals(turned), strings.first(lambda text: not _is_numeral(text))
-        return leaf and Decision(Quantity(value=leaf, comma=True), f"numbers with commas before decimals, such as {such}")
+    if strings.distinct > FEW_DIGITS and turned.share(_is_numeral) >= FITS and (leaf := _numerals(turned)):
+        such = strings.first(lambda text: not _is_numeral(text))  # 1,3 of few may be two labels
+        return Decision(Quantity(value=leaf, comma=True), f"numbers with commas before decimals, such as {such}")
     if share > 0.5:
         odd = shown(strings.first(lambda text: not _is_numeral(text)))
         strings.remarks.append(f"{percent(share)} are numbers, but {odd} is none")
