@@ -90,8 +90,8 @@ def classes_of(tree: Tree) -> tuple[str, ...]:
     """The classes in "@type": one, or a list of them."""
     told = tree.get("@type")
     if type(told) is str:
-        return (told,)
-    return tuple(one for one in told if type(one) is str) if type(told) is list else ()
+        told = [told]
+    return tuple(one for one in told if type(one) is str and one) if type(told) is list else ()
 
 
 def no_properties(tree: Tree) -> Iterator[Path]:

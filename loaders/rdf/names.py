@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
+from kbdisk.entity import Tree
 from kbdisk.loaders.rdf.vocabulary import CHAIN, FIRST, ID, KEY, REST, WELL_KNOWN
 
 
@@ -83,6 +84,12 @@ def iri_of_id(id: str) -> str:
 def id_of_iri(iri: str) -> str:
     """The id that `iri_of_id` made an IRI of."""
     return unquote(iri[len(ID) :]) if iri.startswith(ID) else iri
+
+
+def id_of_part(part: Tree) -> str:
+    """What a part is called that is a node of its own; nothing where it is a blank one."""
+    id = part.get("@id")
+    return id if isinstance(id, str) and not id.startswith("_:") else ""
 
 
 def is_iri(text: str) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 
 from kbdisk.entity import Entity, Link, Tree
-from kbdisk.loaders.rdf.names import iri_of_id, iri_of_key
+from kbdisk.loaders.naming import classes_of
+from kbdisk.loaders.rdf.names import id_of_part, iri_of_id, iri_of_key
 from kbdisk.loaders.rdf.shapes import natural
 from kbdisk.loaders.rdf.vocabulary import FIRST, NIL, PART, REST, THING, TYPE
 
@@ -43,6 +44,10 @@ class Plain:
                 yield Triple(node, NamedNode(iri_of_key(key)), term)
                 yield from more
 
+    def _node(self, part: Tree) -> NamedNode | BlankNode:
+        id = id_of_part(part)
+        return NamedNode(iri_of_id(id)) if id else self._fresh()
+
     def _fresh(self) -> BlankNode:
         return BlankNode(f"part{next(self._numbers)}")  # not `b1`, which may well be an id elsewhere
 
@@ -51,9 +56,9 @@ class Plain:
             case Link():
                 return NamedNode(iri_of_id(value.id)), []
             case dict():
-                node = self._fresh()
-                triples = [*self._types(node, value.get("@type", ())), *self._properties(node, value)]
-                return (node, triples) if triples else (NamedNode(PART), [])
+                node = self._node(value)
+                triples = [*self._types(node, classes_of(value)), *self._properties(node, value)]
+                return (node, triples) if triples or isinstance(node, NamedNode) else (NamedNode(PART), [])
             case list():
                 return self._collection(value)
         return natural(value, self._fresh)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 
 from kbdisk.entity import SOMEVALUE, Coordinate, Entity, Known, Link, Tree
+from kbdisk.loaders.naming import classes_of
 from kbdisk.loaders.rdf import wikibase
 from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.names import iri_of_id, iri_of_key
+from kbdisk.loaders.rdf.names import id_of_part, iri_of_id, iri_of_key
 from kbdisk.loaders.rdf.shapes import natural
 from kbdisk.loaders.rdf.statements import graph_of
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
@@ -98,10 +99,11 @@ class Subset(Words):
             return natural(value, self.fresh)
 
     def part(self, predicate: str, value: Tree) -> tuple[Any, list[Triple]]:
-        if not value.keys() - {"@id"}:
+        id = id_of_part(value)
+        if not id and not value.keys() - {"@id"}:
             return NamedNode(PART), []
-        node = self.fresh()
-        return node, [*_types(node, value.get("@type", ())), *self._properties(node, value)]
+        node = NamedNode(iri_of_id(id)) if id else self.fresh()
+        return node, [*_types(node, classes_of(value)), *self._properties(node, value)]
 
 
 def _types(node: Any, classes: Any) -> Iterator[Triple]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 CHUNK = 10_000  # quads
 BARE = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))  # datatypes without quotes, in Turtle
 XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+ENDS_IN_NAME = re.compile(r".*[^\W\d][\w.-]*", re.DOTALL)  # what a predicate of RDF/XML does
 
 Quads = Iterable[Quad]
 New = Callable[
@@ -114,7 +115,10 @@ def _triple(quad: Quad) -> Triple:
 
 
 def _as_xml(triples: list[Triple]) -> Iterator[Triple]:
-    """The same with labels that XML allows; pyoxigraph would write others, and could not read them."""
+    """The same with labels that XML allows; ValueError where a predicate has no name that it does. pyoxigraph would write
+    them all the same, and no other could read them."""
+    if nameless := next((one for one in triples if not ENDS_IN_NAME.fullmatch(one.predicate.value)), None):
+        raise ValueError(f"expected a predicate that ends in a name, got {nameless.predicate}")
     raws = {term.value for triple in triples for term in (triple.subject, triple.object) if type(term) is BlankNode}
     free = (name for n in itertools.count(1) if (name := f"b{n}") not in raws)
     names = {raw: BlankNode(next(free)) for raw in sorted(raws) if not XML_NAME.fullmatch(raw)}

@@ -13,6 +13,7 @@ from strategies import trees
 
 import kbdisk
 from kbdisk.entity import SOMEVALUE, Completion, Coordinate, Entity, Filled, Link, Quantity, Text
+from kbdisk.errors import WriteError
 from kbdisk.loaders.rdf import write
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
@@ -70,6 +71,32 @@ def test_any_tree_survives(known, format):
     for entity in entities:
         assert repr(plain(again[entity.id].tree)) == repr(plain(entity.tree))
         assert again[entity.id].classes == entity.classes
+
+
+def test_a_part_keeps_its_classes_and_its_id():
+    shared = {"@id": "http://x/9", "@type": ["Brand", ""], "name": "N"}
+    tree = {"offer": {"@type": "Offer", "price": 3}, "brand": shared, "none": [{"@type": None, "z": 1}, {"@type": [1]}]}
+    data, report = anew([Entity("http://x/1", tree), Entity("http://x/2", {"brand": shared, "to": {"@id": "b"}})])
+    assert report.unwritable == []
+    again = read(data)
+    assert set(again) == {"http://x/1", "http://x/2", "http://x/9"}
+    assert (again["http://x/9"].classes, again["http://x/9"].tree) == (("Brand",), {"name": "N"})
+    assert again["http://x/1"].tree["offer"].items() >= {"@type": ["Offer"], "price": 3}.items()
+    assert again["http://x/1"].tree["brand"] == again["http://x/2"].tree["brand"] == Link("http://x/9")
+    assert plain(again["http://x/1"].tree["none"]) == [{"z": 1}, {}]
+    assert again["http://x/2"].tree["to"] == Link("b")
+
+
+@pytest.mark.parametrize("key", ["size (cm)", "share %", "http://e/p/1", "x 9"])
+def test_a_key_that_xml_has_no_name_for_is_refused(key):
+    with pytest.raises(WriteError, match="cannot be written as RDF/XML: expected a predicate that ends in a name"):
+        anew([Entity("a", {key: 1})], "rdfxml")
+    assert read(anew([Entity("a", {key: 1})])[0])["a"].tree == {key.rpartition("/")[2]: 1}
+
+
+def test_any_key_that_is_written_as_xml_others_read():
+    data, _ = anew([Entity("a", {"größe": 1, "p1-b.c": 2, "size (cm)x": 3})], "rdfxml")
+    assert len(by_rdflib(data, "rdfxml")) == 3
 
 
 @pytest.mark.parametrize("format", ["turtle", "trig", "sparql-update", "rdfxml"])
