@@ -201,7 +201,7 @@ class _Reader:
         if path.seen is None:
             return
         before = len(path.seen)
-        path.seen.add(hash((type(value), value)))
+        path.seen.add(hash(value if type(value) is str else (type(value), repr(value))))  # hash(-1) is hash(-2)
         self.tracked += len(path.seen) - before
         if len(path.seen) > DISTINCT or self.tracked > TRACKED:
             self.tracked -= len(path.seen)

@@ -38,6 +38,7 @@ except ImportError:
 
 Array = np.ndarray[Any, Any]
 
+NOTHING = ("NAType", "NaTType")  # types of pandas that say that there is no value
 NEW = "new-"  # begins the ids of rows to fill: none of them is a row of training because it has the same number
 
 
@@ -197,7 +198,7 @@ def _objects(values: Sequence[Any]) -> Array:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value or str(value) in ("<NA>", "NaT")
+    return value is None or type(value).__name__ in NOTHING or value != value
 
 
 def _kind(column: Array) -> Any:

@@ -473,3 +473,16 @@ def test_vectors_hold_what_links_bring():
     entities = world()
     model = trained([Entity(f"{one.id}{i}", one.tree, one.classes) for i in range(4) for one in entities] + entities)
     assert not np.allclose(model.embed(entities)[0], model.embed(entities[:1])[0])
+
+
+@pytest.mark.parametrize(
+    ("beside", "named"),
+    [
+        ({"budget": "1m"}, "budget"),
+        ({"preset": "fast"}, "preset"),
+        ({"seed": 0, "config": "a.toml"}, "config and seed"),
+    ],
+)
+def test_a_run_says_all_of_a_training(beside, named):
+    with pytest.raises(ConfigError, match=f"run: says all of a training. Leave {named} out"):
+        trained(ROWS, **beside)

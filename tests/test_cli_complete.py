@@ -436,6 +436,15 @@ def test_only_entities_of_a_class_are_completed_and_all_are_written(run, place):
     assert err.endswith("Did you mean 'Chemist'?\n")
 
 
+@about("--class")
+def test_a_class_that_there_is_none_of_is_refused_before_anything_is_trained(run, place):
+    status, _, err = run("elements.ttl", "--out", "x.ttl", "--class", "Elemnet")
+    assert (status, err.count("\n")) == (2, 1)
+    assert err.endswith("Did you mean 'Element'?\n")
+    assert not Path("elements.ttl.kbdisk").exists()
+    assert not Path("x.ttl").exists()
+
+
 @about("--device")
 def test_a_device_that_is_not_there_is_refused(phones):
     status, _, err = phones("--out", "done.jsonl", "--device", "cuda:99")

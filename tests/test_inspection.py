@@ -140,6 +140,10 @@ def test_true_and_one_are_different_values_of_different_kinds():
     assert (facts.low, facts.high) == (1, 1)
 
 
+def test_numbers_that_hash_alike_are_different_values():
+    assert paths(inspected([{"a": -1}, {"a": -2}, {"a": -1.0}, {"a": -2.0}]))["a"].distinct == 4
+
+
 def test_many_different_values_are_not_all_kept(monkeypatch):
     facts = paths(inspected([{"a": n} for n in range(inspection.DISTINCT)]))["a"]
     assert facts.distinct == inspection.DISTINCT

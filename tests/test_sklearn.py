@@ -245,3 +245,13 @@ def test_a_budget_ends_training_before_the_steps_do():
     frame = table()
     short = KBImputer(steps=100_000, width=16, budget="0.2s", validation=0.0, device="cpu", random_state=0).fit(frame)
     assert short.model_.record.facts["steps"] < 100_000
+
+
+def test_labels_that_read_like_pandas_words_for_nothing_are_labels():
+    frame = pandas.DataFrame({"a": ["NaT", "<NA>", "x", None] * 15, "b": [0.0, 5.0, 9.0, 5.0] * 15})
+    filled = KBImputer(**SMALL).fit_transform(frame)
+    given = frame["a"].notna()
+    assert (filled["a"][given] == frame["a"][given]).all()
+    assert filled["a"].notna().all()
+    nothing = np.array([["y", 1.0], ["z", 2.0]] * 10 + [[pandas.NA, 3.0], [pandas.NaT, 4.0]], dtype=object)
+    assert set(KBImputer(**SMALL).fit_transform(nothing)[:, 0]) == {"y", "z"}

@@ -20,7 +20,7 @@ from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.codec import Codec
 from kbdisk.completion.earlier import is_told_by_blocks
 from kbdisk.entity import Entity, show
-from kbdisk.errors import LoadError, SchemaError
+from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
 from kbdisk.evaluation.exam import Scope
 from kbdisk.network.disk import DiSK
@@ -52,7 +52,7 @@ def train(
     kb: Knowledge,
     schema: Schema | Inference | Folder | None = None,
     *,
-    preset: str = "default",
+    preset: str | None = None,
     budget: str | float | None = None,
     config: Folder | None = None,
     run: Run | None = None,
@@ -66,11 +66,14 @@ def train(
 ) -> Model:
     """A model of a knowledge base, whose schema is inferred where none is given.
 
-    `budget` bounds the time, such as "10m", "90s" or seconds; `config` is a run file over the preset. With `out` the
+    `preset` is default, fast, best, ... where none is named it is default. `budget` bounds the time, such as "10m", "90s" or seconds; `config` is a run file over the preset. With `out` the
     model is saved there, and what a run that was cut short left beside it is gone on from with `resume`. `notes` are
     facts that it keeps, in the place of its own of the same name.
     """
-    chosen = run_of(preset, budget, config, seed) if run is None else run
+    told = {"preset": preset, "budget": budget, "config": config, "seed": seed}
+    if run is not None and (beside := [name for name, value in told.items() if value is not None]):
+        raise ConfigError("run", f"says all of a training. Leave {' and '.join(beside)} out, or put it into the run.")
+    chosen = run or run_of(preset or "default", budget, config, seed)
     where = device_named(device)
     reading = Reading.of(kb)
     known = schema_of(schema, reading)

@@ -155,6 +155,7 @@ class Plan:
             seed=options["seed"],
             device=options["device"],
             only=self.only,
+            classes=options["classes"] or (),
             explicit=any(options[name] is not None for name in TRAINING),
         )
         for line in misfits(wanted.schema, self.reading.entities, self.reading.name) if wanted.schema else ():

@@ -44,6 +44,7 @@ class Wanted:
     seed: int = 0
     device: str = "auto"
     only: Collection[Path] = ()
+    classes: Collection[str] = ()
     explicit: bool = False  # whether any of that was said, and is not just the default
 
     @property
@@ -89,11 +90,12 @@ def own_model(
     Where nothing would be filled anyway nothing is trained.
     """
     from kbdisk.api import training
-    from kbdisk.completion.fields import refuse_unknown
+    from kbdisk.completion.fields import refuse_unknown, refuse_unknown_classes
 
     schema = told_apart(training.schema_of(wanted.schema, reading), wanted.only)
     refuse_left_out(schema, wanted.only, reading.entities, reading.name, wanted.way)
     refuse_unknown(schema, wanted.only)
+    refuse_unknown_classes(schema, wanted.classes)
     run = wanted.run(len(reading.entities))
     if folder is not None and folder.exists():
         kept = _kept(folder, reading, schema, run, wanted)

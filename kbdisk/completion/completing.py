@@ -16,17 +16,17 @@ from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.evidence import Evidence
 from kbdisk.codec.reading import Reading, read
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.fields import Field, fields_of
+from kbdisk.completion.fields import Field, fields_of, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, left_out
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
+from kbdisk.completion.siblings import Siblings
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path, with_values
 from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.derived import computed
-from kbdisk.schemas.suggest import no_class
 from kbdisk.shapes import Shapes
 from kbdisk.tokens import CHUNK, batches
 from kbdisk.training.trained import Trained
@@ -58,8 +58,9 @@ class Completing(Iterator[Completion]):
         self.entities = list(entities) if isinstance(entities, Iterator) else entities
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, choices)
-        self._refuse_classes()
+        refuse_unknown_classes(self.schema, choices.classes)
         self.summary = Summary.of(trained.record.quality)
+        self.siblings = Siblings(self.schema, choices.only)
         self._lay_rows()
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
         self._met: Counter[str] = Counter()
@@ -84,7 +85,7 @@ class Completing(Iterator[Completion]):
             asked, number = self._filled(chunk, filler, evidence, number, placing)
             for entity in chunk:
                 one = asked.get(id(entity))
-                yield Completion(entity, one.filled if one else {})
+                yield Completion(entity, self.siblings.beside(one.reading.of, entity.tree, one.filled) if one else {})
             self.summary.entities += len(chunk)
             if self.watch is not None:
                 self.watch(self.summary.entities, self.total)
@@ -119,6 +120,9 @@ class Completing(Iterator[Completion]):
     def _counted(self) -> Iterator[Entity]:
         for entity in self.entities:
             self.total += 1
+            of = self.schema.class_of(entity)
+            if of is not None:
+                self.siblings.see(of.name, entity.tree)
             yield entity
 
     def _evidence(self) -> Evidence | None:
@@ -225,12 +229,6 @@ class Completing(Iterator[Completion]):
         for one in self.fields.values():
             for each in sorted(one.fields.values(), key=lambda each: (one.order[each.top], len(each.path))):
                 self.summary.row(each)
-
-    def _refuse_classes(self) -> None:
-        names = [name for one in self.schema.classes.values() for name in (one.name, one.iri) if name]
-        for wanted in self.choices.classes:
-            if not any(is_class(name, wanted) for name in names):
-                raise no_class(wanted, self.schema.classes)
 
     def _has_formulas(self, of: str) -> bool:
         return any(one.formula is not None for one in self.schema.classes[of].properties.values())

@@ -17,12 +17,13 @@ from kbdisk.completion.choices import Choices
 from kbdisk.entity import Path, show, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.graph import pattern
+from kbdisk.inspection import is_class
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.leaf import Text
 from kbdisk.schemas.schema import Class, Property, Schema, names_of
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.suggest import did_you_mean, no_class
 
 SINGULAR = 0.9  # of the labels a property has: where so many are met but once, they are names and not kinds
 
@@ -91,6 +92,14 @@ def refuse_unknown(schema: Schema, only: Iterable[Path]) -> None:
         if not any(meets(path, one) for one in known):
             hint = did_you_mean(show(path), set(names_of(schema)))
             raise SchemaError(show(path), f"expected a path of the schema, got one that no class has.{hint}")
+
+
+def refuse_unknown_classes(schema: Schema, wanted: Iterable[str]) -> None:
+    """ConfigError where a class was told that there is none of."""
+    names = [name for one in schema.classes.values() for name in (one.name, one.iri) if name]
+    for each in wanted:
+        if not any(is_class(name, each) for name in names):
+            raise no_class(each, schema.classes)
 
 
 class _Making:

@@ -37,7 +37,7 @@ class Told:
     interval: Bounds | Mapping[str, Bounds] | None = None  # of a number; of several, each by its name
     within: float | Mapping[str, float] | None = None  # how far off a number may be and still count as right
     draws: tuple[Any, ...] = ()
-    estimate: str = ""  # or `formula`
+    estimate: str = ""  # or `formula`, or `shared`
     formula: str = ""
     calibrated: bool = False
 

@@ -6,7 +6,7 @@ property    what of the schema that is, or is a part of; `gap` is what was fille
 confidence  how likely it is right; of a number, that the truth is no further off than `within`
 interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
 draws       values drawn besides, where they were asked for: each with those of the entity's other gaps
-estimate    which value was taken: median, mean, mode, sample, or by a formula
+estimate    which value was taken: median, mean, mode, sample, by a formula, or one shared by all that it stands beside
 presence    how likely such an entity has the property recorded at all
 calibrated  whether confidence and interval were corrected on held-out entities
 model, time by which model, and when
@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import IO, Any
@@ -41,6 +43,7 @@ from kbdisk.training.folder import GUIDES
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
+WIDTH = 3  # digits after the first one of an interval's width
 
 
 def fingerprint(trained: Trained) -> str:
@@ -67,7 +70,7 @@ def rows(completion: Completion, model: Mapping[str, Any], time: str) -> Iterato
         row |= {"class": told.of, "property": show_pattern(told.field)}
         if told.gap != path:
             row["gap"] = show(told.gap)
-        row |= {"confidence": _short(one.confidence), "interval": _short(told.interval), "within": _short(told.within)}
+        row |= {"confidence": _short(one.confidence), "interval": _wide(told.interval), "within": _short(told.within)}
         if told.draws:
             row["draws"] = [encode(each) for each in told.draws]
         row["estimate"] = told.estimate
@@ -122,9 +125,21 @@ def write_sidecar(
 
 
 def _short(told: Any) -> Any:
-    """Numbers with as many digits as mean something."""
+    """A number with as many digits as mean something."""
     if isinstance(told, Mapping):
         return {name: _short(each) for name, each in told.items()}
-    if isinstance(told, tuple):
-        return [_short(each) for each in told]
     return float(f"{told:.6g}") if isinstance(told, float) else told
+
+
+def _wide(told: Any) -> Any:
+    """An interval, or several by name, with as many digits as its width gives a meaning; never narrower than it was."""
+    if isinstance(told, Mapping):
+        return {name: _wide(each) for name, each in told.items()}
+    if told is None:
+        return None
+    low, high = told
+    if not 0 < high - low < math.inf:
+        return [low, high]
+    step = Decimal(1).scaleb(Decimal(high - low).adjusted() - WIDTH)
+    ends = (Decimal(repr(low)).quantize(step, ROUND_FLOOR), Decimal(repr(high)).quantize(step, ROUND_CEILING))
+    return [float(end) for end in ends]

@@ -1,0 +1,35 @@
+"""What is told of a filled value beside the target."""
+
+import math
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kbdisk import Completion, Entity, Filled
+from kbdisk.completion.placing import Told
+from kbdisk.completion.provenance import rows
+
+ends = st.floats(-1e12, 1e12) | st.floats(allow_nan=False, allow_infinity=False)
+
+
+def told(interval):
+    """The interval in the row of a number."""
+    belief = Told("C", ("x",), ("x",), interval=interval)
+    completion = Completion(Entity("a"), {("x",): Filled(1.5, 0.5, belief)})
+    return next(rows(completion, {}, ""))["interval"]
+
+
+@given(ends, ends)
+def test_an_interval_is_told_no_narrower_and_hardly_wider_than_it_is(one, other):
+    low, high = sorted((one, other))
+    assume(high - low < math.inf)
+    wide = told((low, high))
+    assert wide[0] <= low <= high <= wide[1]
+    assert wide[1] - wide[0] <= (high - low) * 1.01 + math.ulp(max(abs(low), abs(high))) * 4
+
+
+def test_an_interval_has_the_digits_that_its_width_gives_a_meaning():
+    assert told((38412344.6, 38412351.2)) == [38412344.6, 38412351.2]
+    assert told((1.23456789, 2.3456789)) == [1.234, 2.346]
+    assert told({"latitude": (1.5, 2.0), "longitude": (0.1, 0.1)}) == {"latitude": [1.5, 2.0], "longitude": [0.1, 0.1]}
+    assert told(None) is None
