@@ -20,6 +20,7 @@ from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.schemas.values import EXACT
 
 TOLERANCE = 0.1  # of a property's spread: how far off a number may be and still count as right
 LEVEL = 0.9
@@ -110,11 +111,13 @@ def decoded(codec: Codec, slots: Tensor, codes: Tensor) -> list[Any]:
 
 
 def shortened(number: float, interval: tuple[float, float]) -> float:
-    """A number to some hundredth of how unsure it is, in whole digits: further ones say nothing."""
+    """A number to some hundredth of how unsure it is, in whole digits: further ones say nothing. One so large that a
+    float has none of its last digits goes without these, too."""
     unsure = (interval[1] - interval[0]) / FINER
     if not 0 < unsure < math.inf:
         return number
-    return round(number, max(-math.floor(math.log10(unsure)), 0))
+    digits = -math.floor(math.log10(unsure))
+    return round(number, digits if abs(number) >= EXACT else max(digits, 0))
 
 
 def tolerances(codec: Codec, slots: Tensor) -> Tensor:

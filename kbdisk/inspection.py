@@ -15,6 +15,7 @@ from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, is_gap, show, walk
 from kbdisk.loaders.kb import KB
+from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.suggest import refuse_unmet
 
 DISTINCT = 1000  # different values counted exactly; beyond, "1000+"
@@ -267,9 +268,3 @@ def grouped(paths: dict[Names, PathFacts]) -> dict[Names, PathFacts]:
 def is_class(name: str, wanted: str) -> bool:
     """Whether a class is the one that is meant: by its whole name, or by the last word of its IRI."""
     return name == wanted or last_word(name) == wanted
-
-
-def last_word(name: str) -> str:
-    """What stands behind the last # / or : of an IRI."""
-    words = name.rstrip("#/:")
-    return words[max(words.rfind("#"), words.rfind("/"), words.rfind(":")) + 1 :] or name

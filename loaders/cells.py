@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal
 
 from kbdisk.entity import Quantity
@@ -162,9 +161,7 @@ class Column:
         text = text_of(value)
         if self.kind == "number" and not NUMBER.fullmatch(text):
             raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
-        if self.kind == "number" and not self.marks.exponents and (decimals := self.marks.decimals):
-            text = rounded(text, *decimals)
-        return self.marks.spell(text) if self.kind in ("number", "blank") and is_number(value) else text
+        return self.marks.spell(text) if self.kind == "number" or (self.kind == "blank" and is_number(value)) else text
 
     def _spell_quantity(self, quantity: Quantity) -> str:
         if quantity.value is None:
@@ -175,15 +172,3 @@ class Column:
             return self.spell(quantity.value)
         habit = measured_as(self.examples, quantity.unit) or Measure("", gap=" ")
         return habit.like(text_of(quantity.value), quantity.unit)
-
-
-def rounded(number: str, fewest: int, most: int) -> str:
-    """A number with no fewer and no more decimals than that."""
-    value = Decimal(number)
-    exact = Context(prec=max(len(number), 50) + abs(value.adjusted()) + most)
-    if -int(value.as_tuple().exponent) > most:
-        value = value.quantize(Decimal(1).scaleb(-most), ROUND_HALF_EVEN, exact)
-    whole, _, decimals = format(value, "f").partition(".")
-    decimals = decimals.rstrip("0").ljust(fewest, "0")
-    text = f"{whole}.{decimals}" if decimals else whole
-    return text.removeprefix("-") if not value else text

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kbdisk.loaders.numberhabit import NumberHabit, rounded
 from kbdisk.schemas import numerals
 from kbdisk.schemas.numerals import Number
 
 NUMBER = re.compile(r"[ \t]*-?(?:(0|[1-9][0-9]*)(?:\.([0-9]*))?|\.([0-9]+))([eE][+-]?[0-9]{1,4})?[ \t]*")
 THREE = re.compile(r"[ \t]*-?[1-9][0-9]{0,2}\.[0-9]{3}[ \t]*")  # what may be whole
 PARTED = re.compile(r"[ \t]*-?[1-9][0-9]{0,2}([.'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:([.,])([0-9]+))?[ \t]*")
+SAMPLES = 20  # kept of numbers with exponents
 FEW = 3  # numbers in groups of three digits that make one wonder
 
 
@@ -33,7 +35,8 @@ class Marks:
     )  # of these, those that may be whole, in groups of three digits
     groups: Counter[str] = field(default_factory=Counter)  # numbers by what certainly parts their thousands
     long: int = 0  # numbers of a thousand or more with nothing between these
-    exponents: bool = False
+    exponents: int = 0  # numbers with one
+    samples: list[str] = field(default_factory=list)  # some of these, with decimal points
     digits: dict[str, tuple[int, int]] = field(default_factory=dict)  # the fewest and the most after each mark
 
     def see(self, cell: str, count: int) -> bool:
@@ -44,7 +47,9 @@ class Marks:
             mark = "" if "." not in pointed else "." if pointed == cell else ","
             self.threes[mark] += count * bool(THREE.fullmatch(pointed))
             self.long += count * (whole is not None and len(whole) > 3)
-            self.exponents = self.exponents or exponent is not None
+            if exponent is not None:
+                self.exponents += count
+                self.samples += [pointed.strip(" \t")] * (len(self.samples) < SAMPLES)
         elif (found := PARTED.fullmatch(cell)) and self._parts(found):
             group, mark, after = found[1], found[2] or "", found[3]
             only = exponent = None
@@ -124,7 +129,11 @@ class Marks:
         return read
 
     def spell(self, number: str) -> str:
-        """A number with these marks; with its thousands parted if most of these are."""
+        """A number with these marks, decimals, exponents; with its thousands parted if most of these are."""
+        if self.exponents * 2 > self.seen.total():
+            number = NumberHabit.of(self.samples).show(numerals.number(number.strip()))
+        elif not self.exponents and (decimals := self.decimals):
+            number = rounded(number, *decimals)
         whole, point, rest = number.partition(".")
         mark = self.decimal or "."
         parting = self._parting(mark)

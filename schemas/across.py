@@ -11,6 +11,7 @@ from typing import Any
 from kbdisk.entity import Entity, Path, show
 from kbdisk.entity import Link as LinkValue
 from kbdisk.schemas.composites import EACH, show_pattern
+from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Link, Set
 from kbdisk.schemas.schema import Class, Misfit, Schema
 
@@ -51,7 +52,7 @@ class Across:
             for target, origins in linked.items():
                 classes = self.classes.get(target)
                 if classes and any(classes) and not self._is(classes, to, hierarchy):
-                    got = ", ".join(dict.fromkeys(map(_last_word, classes)))
+                    got = ", ".join(dict.fromkeys(map(last_word, classes)))
                     problem = f"expected a link to {to}, got {target!r}, which is {got}"
                     yield from ((of, Misfit(path, problem), origin) for origin in origins)
 
@@ -86,7 +87,7 @@ class Across:
         found, ahead = set[str](), list(classes)
         while ahead:
             name = ahead.pop()
-            if name in wanted or _last_word(name) == to:
+            if name in wanted or last_word(name) == to:
                 return True
             if name not in found:
                 found.add(name)
@@ -106,7 +107,3 @@ def _under(leaves: Leaves, path: Path) -> str:
     """All that is known under a path, as text: two values with the same text are the same."""
     known = {leaf[len(path) :]: value for leaf, value in leaves.items() if leaf[: len(path)] == path}
     return ", ".join(f"{show_pattern(leaf)} {value}".strip() for leaf, value in known.items())
-
-
-def _last_word(iri: str) -> str:
-    return iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :]

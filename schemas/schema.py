@@ -24,6 +24,7 @@ from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.formula import Formula
+from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Category, Link, Set
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
@@ -149,7 +150,7 @@ class Schema:
         """The class that an entity is of: by name or IRI, the schema's first of several; a class without IRI and name for the rest."""
         by_iri = {one.iri: one for one in self.classes.values() if one.iri}
         told = (
-            by_iri.get(name) or self.classes.get(name) or self.classes.get(_last_word(name)) for name in entity.classes
+            by_iri.get(name) or self.classes.get(name) or self.classes.get(last_word(name)) for name in entity.classes
         )
         found = [one for one in told if one is not None]
         if len(found) > 1:  # the schema's order counts, not the entity's
@@ -270,10 +271,6 @@ def _knows(kind: Kind, names: Path) -> bool:
     if "" in kind.fields:
         return _knows(kind.fields[""], names)
     return names[0] in kind.fields and _knows(kind.fields[str(names[0])], names[1:])
-
-
-def _last_word(iri: str) -> str:
-    return iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :]
 
 
 def _close(result: float, given: Any) -> bool:

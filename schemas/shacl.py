@@ -23,9 +23,10 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.imported import BY_KIND, RDF, UNIT_NAMES, VALUE_NAMES, Imported, Notes, composite_of, quantity_of
+from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.schemas.shapes import OWL, RDFS, SH, Graph, Shape, Term, is_iri, is_off, last_word
+from kbdisk.schemas.shapes import OWL, RDFS, SH, Graph, Shape, Term, is_iri, is_off
 from kbdisk.schemas.shapevalue import value_told
 
 Properties: TypeAlias = dict[Path, Property]

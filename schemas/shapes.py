@@ -27,11 +27,6 @@ HUGE = 1e300
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def last_word(iri: str) -> str:
-    """What follows the last #, / or : of an IRI; all of it where nothing does."""
-    return iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :] or iri
-
-
 @dataclass
 class Graph:
     """Triples by subject and predicate, in the order of the file."""

@@ -8,7 +8,8 @@ from functools import reduce
 
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.imported import CLASSES, DATED, XSD, Notes, Told, Word, narrowed, of_datatype, widened
-from kbdisk.schemas.shapes import Shape, Term, is_iri, label_of, last_word
+from kbdisk.schemas.iris import last_word
+from kbdisk.schemas.shapes import Shape, Term, is_iri, label_of
 
 NODES = frozenset({"IRI", "BlankNode", "BlankNodeOrIRI"})
 BOUNDS = {"minInclusive": "minimum", "maxInclusive": "maximum", "minExclusive": "above", "maxExclusive": "below"}

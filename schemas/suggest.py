@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kbdisk.entity import Path, show
 from kbdisk.errors import ConfigError, LoadError
+from kbdisk.schemas.iris import last_word
 
 if TYPE_CHECKING:
     from kbdisk.schemas.schema import Class
@@ -37,7 +38,7 @@ def unknown_to(of: Class, path: Path, more: Iterable[Path] = ()) -> str:
 
 def refuse_unmet(source: str, wanted: Iterable[str], met: Collection[str]) -> None:
     """LoadError for a class that was asked for, by its name or its last word, and that no entity is of."""
-    words = list(dict.fromkeys(_last_word(name) for name in met if name))
+    words = list(dict.fromkeys(last_word(name) for name in met if name))
     for name in wanted:
         if name not in met and name not in words:
             more = f" and {len(words) - MOST} more" if len(words) > MOST else ""
@@ -57,11 +58,6 @@ def no_class(name: str, classes: Iterable[str]) -> ConfigError:
 
 def no_id(source: str, wanted: str, ids: Collection[str]) -> LoadError:
     """That a source has no entity of this id, and which may be meant: those whose last word it is, else a near one."""
-    ending = sorted(one for one in ids if wanted and _last_word(one) == wanted)[:SHOWN]
+    ending = sorted(one for one in ids if wanted and last_word(one) == wanted)[:SHOWN]
     hint = f" Did you mean {' or '.join(map(repr, ending))}?" if ending else ""
     return LoadError(source, f"no entity has the id {wanted!r}.{hint or did_you_mean(wanted, islice(ids, SOME))}")
-
-
-def _last_word(name: str) -> str:
-    words = name.rstrip("#/:")
-    return words[max(words.rfind("#"), words.rfind("/"), words.rfind(":")) + 1 :] or name

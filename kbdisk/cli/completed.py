@@ -9,6 +9,7 @@ from kbdisk.cli.tables import GAP, counted, short_names, table_of
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.loaders.tagged import decode
 from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.iris import last_word
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
 NAMED = 3  # properties that the schema leaves out
+LARGE = 1e9  # errors from here on are told in powers of ten
 LEAST = 12  # columns for the names of properties
 
 
@@ -130,8 +132,8 @@ def _number(row: Row, key: str) -> str:
         return ""
     if row.told["metric"] == "error rate":
         return f"{100 * error:.0f} %"
-    unit = f" {row.unit}" if row.unit and row.told["path"].endswith("value") else ""
-    return f"{error:,.3g}{unit}" if error < 1000 else f"{error:,.0f}{unit}"
+    unit = f" {last_word(row.unit)}" if row.unit and row.told["path"].endswith("value") else ""
+    return f"{error:.3g}{unit}" if error < 1000 or error >= LARGE else f"{error:,.0f}{unit}"
 
 
 def _left_out(summary: Summary) -> str:

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.entity import Link
-from kbdisk.inspection import DISTINCT, last_word, shown_path
+from kbdisk.inspection import DISTINCT, shown_path
 from kbdisk.loaders.target import standard_output
+from kbdisk.schemas.iris import last_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,14 +9,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
+from kbdisk.loaders.numberhabit import NumberHabit, most
 from kbdisk.loaders.rdf import literals, places
 from kbdisk.loaders.rdf.vocabulary import XSD
 from kbdisk.schemas import dates, numerals
@@ -35,70 +35,6 @@ def write(value: Any, datatype: str, samples: Samples = ()) -> str:
 
 
 # ---------------------------------------------------------------- numbers
-
-
-@dataclass(frozen=True, slots=True)
-class NumberHabit:
-    """How numbers are spelt: decimals at least, a sign on positive ones, and the exponent ("" where there is none)."""
-
-    decimals: int = 0
-    plus: bool = False
-    exponent: str = ""  # `E`, or `e+` with as many zeros as its digits are padded to
-
-    @classmethod
-    def of(cls, samples: Samples) -> NumberHabit:
-        """The habit of most samples."""
-        return cls._of(tuple(samples))
-
-    @classmethod
-    @functools.lru_cache(maxsize=512)
-    def _of(cls, all_samples: tuple[str, ...]) -> NumberHabit:
-        samples = [text for text in all_samples if text and not text.strip("0123456789+-.eE")]
-        if not samples:
-            return cls()
-        positive = [text for text in samples if text[:1] != "-"]
-        plus = bool(positive) and _most(text[:1] == "+" for text in positive)
-        exponential = [text.replace("e", "E").partition("E") for text in samples if "e" in text.lower()]
-        if 2 * len(exponential) <= len(samples):
-            plain = [text for text in samples if "e" not in text.lower()]
-            return cls(min(map(_decimals, plain)), plus)
-        letter = "e" if _most("e" in text for text in samples) else "E"
-        sign = "+" if any(power[:1] == "+" for _, _, power in exponential) else ""
-        width = min(len(power.lstrip("+-")) for _, _, power in exponential)
-        return cls(min(_decimals(mantissa) for mantissa, _, _ in exponential), plus, letter + sign + "0" * width)
-
-    def show(self, value: Number) -> str:
-        """A number, with every digit that it has."""
-        text = self._exponential(value) if self.exponent else _padded(numerals.show(_bare(value)), self.decimals)
-        return "+" + text if self.plus and not text.startswith("-") else text
-
-    def _exponential(self, value: Number) -> str:
-        sign, digits, _ = Decimal(repr(value) if isinstance(value, float) else value).as_tuple()
-        power = Decimal(repr(value) if isinstance(value, float) else value).adjusted() if any(digits) else 0
-        figures = "".join(map(str, digits)).rstrip("0") or "0"
-        mantissa = _padded(figures[0] + ("." + figures[1:] if figures[1:] else ""), self.decimals)
-        width = self.exponent.count("0")
-        shown = ("-" if power < 0 else "+" if "+" in self.exponent else "") + str(abs(power)).zfill(width)
-        return "-" * sign + mantissa + self.exponent[0] + shown
-
-
-def _bare(value: Number) -> Number:
-    """A whole float as an integer: how many decimals it shows is a matter of habit."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2])
-
-
-def _padded(text: str, decimals: int) -> str:
-    whole, _, part = text.partition(".")
-    return f"{whole}.{part.ljust(decimals, '0')}" if part or decimals else whole
-
-
-def _most(truths: Iterable[bool]) -> bool:
-    told = list(truths)
-    return 2 * sum(told) > len(told)
 
 
 def as_number(value: Any) -> Number:
@@ -141,7 +77,7 @@ def _as_float(number: Number) -> float | None:
 def _truth(value: Any, datatype: str, samples: Samples) -> str:
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, got {_shown(value)}")
-    digits = bool(samples) and _most(text in ("0", "1") for text in samples)
+    digits = bool(samples) and most(text in ("0", "1") for text in samples)
     return str(int(value)) if digits else str(value).lower()
 
 

@@ -178,7 +178,8 @@ class Trees:
     def _odd_literal(self, literal: Any, subject: str, error: ValueError) -> str:
         datatype = literal.datatype.value
         kind = datatype[max(datatype.rfind("#"), datatype.rfind("/")) + 1 :]
-        self.odd.note(f"a value that is no {kind}, kept as text", f"{self.name}: {subject}: {error}")
+        told = "infinite" if literal.value.lstrip("+-") == "INF" else f"no {kind}"
+        self.odd.note(f"a value that is {told}, kept as text", f"{self.name}: {subject}: {error}")
         return str(literal.value)
 
     def _triple(self, object: Any, subject: str) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from kbdisk.entity import Entity, Path
 from kbdisk.schemas.inference.decision import Decision
 from kbdisk.schemas.inference.nodes import Node
-from kbdisk.schemas.inference.reading import Reading, last_word
+from kbdisk.schemas.inference.reading import Reading
 from kbdisk.schemas.inference.shapes import Shapes
+from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.suggest import refuse_unmet
 

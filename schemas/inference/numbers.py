@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Iterable
@@ -13,10 +14,12 @@ from kbdisk.schemas.composites.coordinate import NAMES
 from kbdisk.schemas.inference.decision import Decision, counted
 from kbdisk.schemas.inference.sketch import Labels
 from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.values import EXACT
 
 ENOUGH = 20  # values before one says that all differ, or that there is but one
 MOST_DECIMALS = 6
 SENTINELS = (-1, -99, -999, -9999)
+FIRST_DAY, LAST_DAY = 1000_01_01, 2999_12_31  # as whole numbers
 ID_NAME = re.compile(r"(?i:^(.*[_ .-])?(id|uuid|guid|key|rowid|idx)$)|.*[a-z](Id|ID|Key)$")
 
 
@@ -38,6 +41,8 @@ def number_decision(name: str, low: Any, high: Any, whole: bool, labels: Labels)
             Category(),
             f"{reason}, {counted(distinct, 'different one')}; it is called {name}: what it names is no amount",
         )
+    if whole and (days := days_decision(leaf, low, high, labels)):
+        return days
     if whole and low >= 1000 and high <= 2100 and distinct > 2:
         reason += ", such as years"
     if leaf.decimals is not None and not whole:
@@ -45,6 +50,21 @@ def number_decision(name: str, low: Any, high: Any, whole: bool, labels: Labels)
     return Decision(
         leaf, reason + (", most of them small: learnt by their logarithm" if leaf.transform == "log" else "")
     )
+
+
+def days_decision(leaf: Number, low: Any, high: Any, labels: Labels) -> Decision | None:
+    """Days that are written as whole numbers, such as 20121102: they can be looked at, but what lies between two may be none."""
+    if labels.seen < ENOUGH or not (low >= FIRST_DAY and high <= LAST_DAY and all(map(_is_day, labels.counts))):
+        return None
+    return Decision(leaf, f"days as whole numbers, such as {_plain(low)}: evidence alone", "given")
+
+
+def _is_day(value: Any) -> bool:
+    try:
+        datetime.date(int(value) // 10000, int(value) // 100 % 100, int(value) % 100)
+    except ValueError:
+        return False
+    return True
 
 
 def number_leaf(low: Any, whole: bool, labels: Labels) -> Number:
@@ -93,6 +113,8 @@ def _decimals(sample: Iterable[Any]) -> int | None:
         if not isinstance(value, int):
             exponent = Decimal(repr(value) if isinstance(value, float) else value).as_tuple().exponent
             most = max(most, -int(exponent))
+            if abs(value) >= EXACT:
+                return None
         if most > MOST_DECIMALS:
             return None
     return most

@@ -13,6 +13,7 @@ from kbdisk.schemas.inference.classes import Choice, Classes
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.sketch import Budget
+from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.numerals import show
 
 BATCH = 128  # few enough to stay in the processor's cache
@@ -126,12 +127,6 @@ class Reading:
         """Classes and what they hold, in the order in which an entity's own class is looked for."""
         for name in self.choice.order(self.nodes):
             yield name, self.nodes[name]
-
-
-def last_word(name: str) -> str:
-    """What stands behind the last # / or : of an IRI."""
-    words = name.rstrip("#/:")
-    return words[max(words.rfind("#"), words.rfind("/"), words.rfind(":")) + 1 :] or name
 
 
 def _is_id(value: Any, id: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from kbdisk.schemas.composites.coordinate import Coordinate
@@ -24,14 +24,16 @@ TAKES_TOO = {  # what a kind of one family takes of others
     "tagged": {"text"},
     "link": {"text"},
 }
+INFINITE = frozenset({"INF", "+INF", "-INF"})  # of XSD
 LABELS = {"number", "text", "truth"}  # families that a category takes
 
 
 def scalar_decision(name: str, facts: Facts, targets: Targets, gaps: bool = True) -> Decision:
     """What the plain values at a path of this name are; `gaps`: whether spellings of no value may be told."""
     shares = dict(facts.shares())
-    missing = _missing(facts) if gaps else ()
-    if missing and len(shares) > 1 and len(missing) == len(facts.labels["text"].counts):
+    missing = _spelt(facts, GAPS) if gaps else ()
+    infinite = _spelt(facts, INFINITE) if "number" in shares else ()
+    if (missing or infinite) and len(shares) > 1 and len(missing + infinite) == len(facts.labels["text"].counts):
         del shares["text"]
     if not shares:
         return Decision(None, "no value")
@@ -47,6 +49,8 @@ def scalar_decision(name: str, facts: Facts, targets: Targets, gaps: bool = True
         found = replace(found, missing=missing, gaps=spelt).because(
             f"{', '.join(map(repr, missing))} stands for no value"
         )
+    if infinite and family == "number":
+        found = replace(found, novalue=infinite).because(f"{', '.join(infinite)} stands on no scale")
     return found.because(*(misfits(found.kind, facts, other, share, found.missing) for other, share in rest.items()))
 
 
@@ -56,9 +60,10 @@ def _main(shares: dict[str, float]) -> str:
     return next((family for family in takers if family in shares), next(iter(shares)))
 
 
-def _missing(facts: Facts) -> tuple[str, ...]:
+def _spelt(facts: Facts, known: Collection[str]) -> tuple[str, ...]:
+    """The strings among the values that are known ones."""
     labels = facts.labels.get("text")
-    return tuple(sorted(text for text in labels.counts if text.strip() in GAPS)) if labels else ()
+    return tuple(sorted(text for text in labels.counts if text.strip() in known)) if labels else ()
 
 
 def _mixed(shares: dict[str, float]) -> Decision:

@@ -16,7 +16,7 @@ from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
 from kbdisk.schemas.composites.date import SPLIT, Date
 from kbdisk.schemas.composites.quantity import SWAP, Quantity
 from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, percent, shown, times
-from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, number_leaf
+from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, days_decision, number_leaf
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.vocabulary import vocabulary
 from kbdisk.schemas.leaf import Category, Number, Text
@@ -157,6 +157,9 @@ def _digits(strings: Strings) -> Decision | None:
         leaf = _numerals(strings)
         if leaf is None:
             return None
+        labels, low, high, whole = _numbers(strings)
+        if whole and (days := days_decision(leaf, low, high, labels)):
+            return days
         if grouped := strings.first(GROUPED.fullmatch):
             return Decision(Quantity(value=leaf), f"numbers with commas, such as {grouped}")
         return Decision(leaf, f"numbers, written as strings such as {shown(strings.first())}")

@@ -101,6 +101,19 @@ def test_a_new_number_has_the_marks_of_the_others(cells, number, text):
     assert spelt(cells, number) == text
 
 
+@pytest.mark.parametrize(
+    ("cells", "number", "text"),
+    [
+        (["6.023e22", "5.970e24"], 4.2e21, "4.200e21"),
+        (["5.08E-27", "3.40E-27", "12"], 3.4567e-27, "3.4567E-27"),
+        (["5,08e-07", "3,40e-07"], 0.5, "5,00e-01"),
+        (["6.02e22", "1.5", "2.5"], 4.25, "4.25"),
+    ],
+)
+def test_a_new_number_has_an_exponent_where_most_have_one(cells, number, text):
+    assert spelt(cells, number) == text
+
+
 def test_a_whole_number_is_parted_by_points_where_another_column_tells():
     assert spelt(["1.234", "592"], 7654321, beside="0,5") == "7.654.321"
     assert spelt(["1234", "592"], 7654321, beside="0,5") == "7654321"

@@ -156,6 +156,29 @@ def test_a_few_labels_that_begin_with_a_digit_are_no_quantities():
     assert kind(["3G", "4G", "5G"] * 20) == leaf.Category(("3G", "4G", "5G"), closed=True)
 
 
+@pytest.mark.parametrize("spell", [int, str])
+def test_days_written_as_whole_numbers_are_evidence_alone(spell):
+    days = [2012_00_00 + 100 * month + day for month in range(1, 13) for day in (1, 28)]
+    one, why = decided([spell(day) for day in days])
+    assert one.role == "given"
+    assert "days as whole numbers, such as 20120101: evidence alone" in why
+    assert decided([spell(day) for day in [*days, 2012_02_30]])[0].role == "value"  # no day
+    assert decided([spell(day + 20) for day in days])[0].role == "value"
+
+
+def test_floats_beyond_what_is_exact_are_no_whole_numbers():
+    assert fitting([6.02e23, 1.5e24, 1.0, 7.0]) == leaf.Number(minimum=0)
+    assert fitting([6.0, 15.0, 1.0, 7.0]) == leaf.Number(integer=True, minimum=0)
+    assert fitting([1e15, 1.0, 7.0]).integer is False
+
+
+def test_infinite_numbers_stand_on_no_scale():
+    one, why = decided([*(n / 7 for n in range(95)), "INF", "-INF", "INF"])
+    assert isinstance(one.kind, leaf.Number)
+    assert one.novalue == ("-INF", "INF")
+    assert "-INF, INF stands on no scale" in why
+
+
 @pytest.mark.parametrize(
     ("values", "unit"),
     [
