@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.errors import ConfigError, WriteError
+from kbdisk.errors import ConfigError
 from kbdisk.evaluation.curve import Curve, Line
+from kbdisk.loaders.target import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
+BEGINNINGS = (b"\x89PNG", b"<?xml", b"<svg", b"%PDF")  # of pictures, which are drawn anew
 INK, PALE, GRID = "#22272e", "#8b949e", "#e6e8eb"
 COLOURS = {  # of kinds of leaf; told apart by the colour-blind, too
     "number": "#0072b2",
@@ -51,13 +53,25 @@ STYLE: dict[Any, Any] = {
 
 
 def refuse_plot(path: str | os.PathLike[str]) -> None:
-    """ConfigError, before any work, where a picture cannot be drawn, or has no kind."""
+    """ConfigError, before any work, where a picture cannot be drawn, has no kind, or would replace what is none."""
     if FilePath(path).suffix.lower() not in SUFFIXES:
         raise ConfigError("--plot", f"expected a name that ends in {', '.join(SUFFIXES)}, got {os.fspath(path)!r}.")
+    if _is_something_else(path):
+        raise ConfigError("--plot", f"{os.fspath(path)} is no picture, and stays as it is. Name another file.")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise ConfigError("--plot", "needs matplotlib, which is not there. pip install 'kbdisk[plots]'") from None
+
+
+def _is_something_else(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file that is no picture."""
+    try:
+        with FilePath(path).open("rb") as file:
+            start = file.read(8)
+    except OSError:
+        return False
+    return bool(start) and not start.startswith(BEGINNINGS)
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -71,10 +85,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a picture; the same again is the same file."""
     kind = FilePath(path).suffix.lower()
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[kind]
-    try:
-        figure.savefig(path, dpi=160, metadata=metadata)
-    except OSError as error:
-        raise WriteError(os.fspath(path), f"cannot be written: {(error.strerror or str(error)).lower()}.") from None
+    with writing(path) as stream:
+        figure.savefig(stream, format=kind[1:], dpi=160, metadata=metadata)
 
 
 def plot_curve(curve: Curve, path: str | os.PathLike[str], title: str = "") -> None:

@@ -76,6 +76,19 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(tmp_path, monkeypatch):
         refuse_plot("curve.png")
 
 
+def test_a_picture_is_drawn_anew_and_what_is_none_stays(tmp_path):
+    picture, notes = tmp_path / "curve.png", tmp_path / "notes.png"
+    plot_curve(falling(1), picture)
+    before = picture.read_bytes()
+    plot_curve(falling(1), picture)
+    assert picture.read_bytes() == before
+    notes.write_text("three years of work")
+    with pytest.raises(ConfigError, match="is no picture, and stays as it is"):
+        plot_curve(falling(1), notes)
+    assert notes.read_text() == "three years of work"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["curve.png", "notes.png"]
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.001, 0.2))
 def test_names_stand_apart_in_order_and_within_the_picture_where_they_fit(wanted, gap):
     wanted = sorted(wanted)
