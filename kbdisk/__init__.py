@@ -1,4 +1,4 @@
-"""kbdisk completes knowledge bases: RDF or nested JSON in, the same with its gaps filled out."""
+"""kbdisk completes knowledge bases: RDF, nested JSON or tables in, the same with its gaps filled out."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class _Shown:
 @click.rich_config({"text_paragraph_linebreaks": "\n\n"})
 @click.version_option(package_name="kbdisk", message="kbdisk %(version)s")
 def main() -> None:
-    """Completes knowledge bases: RDF or nested JSON.
+    """Completes knowledge bases: RDF, nested JSON, tables.
 
     \b
     kbdisk inspect kb.ttl                    what is in it, and what is missing

@@ -36,7 +36,7 @@ PLAIN = ("json", "jsonl", "csv", "tsv")
     "given",
     metavar="PATH=VALUE",
     multiple=True,
-    help='A value that all of them have, such as oem=Nokia; a set is a list: \'os=["iOS","Bada"]\'. Repeat it for others.',
+    help='A value that all of them have, such as brand=Nokia; a set is a list: \'os=["iOS","Bada"]\'. Repeat it for others.',
 )
 @click.option("--class", "of", metavar="CLASS", help="Only entities of this class.")
 @click.option("--out", metavar="TARGET", required=True, help="File to write, or - for standard output.")
@@ -69,7 +69,7 @@ def sample(
 
     \b
     kbdisk sample phones.kbdisk -n 1000 --out new.jsonl
-    kbdisk sample phones.kbdisk -n 20 --given oem=Nokia --out nokia.csv
+    kbdisk sample phones.kbdisk -n 20 --given brand=Nokia --out nokia.csv
     kbdisk sample kb.kbdisk --class City --out - --format turtle | head
     """  # fmt: skip
     import kbdisk
@@ -111,7 +111,7 @@ def _written(model: Model, entities: Iterable[Entity], out: str, format: str | N
 def _pair(text: str) -> tuple[str, str]:
     path, sign, value = text.partition("=")
     if not sign or not path:
-        raise ConfigError("--given", f"expected PATH=VALUE, such as oem=Nokia, got {text!r}.")
+        raise ConfigError("--given", f"expected PATH=VALUE, such as brand=Nokia, got {text!r}.")
     return path, value
 
 

@@ -12,7 +12,6 @@ from kbdisk.schemas import numerals
 from kbdisk.schemas.numerals import Number
 
 FORMS = 200  # kept of each place; by then the common ones are among them
-THOUSAND = 1000
 
 
 class Form(NamedTuple):
