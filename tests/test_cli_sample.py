@@ -152,7 +152,7 @@ def test_a_target_is_not_replaced_unasked(tiny_folder, out, run):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--given", "brand"], "error: --given: expected PATH=VALUE, such as oem=Nokia, got 'brand'."),
+        (["--given", "brand"], "error: --given: expected PATH=VALUE, such as brand=Nokia, got 'brand'."),
         (["--given", "brnd=Nokia"], "error: --given brnd: expected a property that the model knows. Did you mean 'brand'?"),
         (["--given", "weight=heavy"], "error: --given weight: "),
         (["--given", "brand[=x"], "error: --given: expected a path such as launch.year"),
