@@ -117,7 +117,8 @@ def shortened(number: float, interval: tuple[float, float]) -> float:
     if not 0 < unsure < math.inf:
         return number
     digits = -math.floor(math.log10(unsure))
-    return round(number, digits if abs(number) >= EXACT else max(digits, 0))
+    least = 2 - math.floor(math.log10(abs(number))) if abs(number) >= EXACT else 0  # three digits, or all whole ones
+    return round(number, max(digits, least))
 
 
 def tolerances(codec: Codec, slots: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from typing import Any
 from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, is_gap, show, walk
 from kbdisk.loaders.kb import KB
 from kbdisk.schemas.iris import last_word
+from kbdisk.schemas.numerals import of_any_length
 from kbdisk.schemas.suggest import refuse_unmet
 
 DISTINCT = 1000  # different values counted exactly; beyond, "1000+"
@@ -127,6 +128,7 @@ class Inspection:
     skips: int = 0
 
 
+@of_any_length()
 def inspect(kb: KB, *, examples: int = 3, classes: Iterable[str] = ()) -> Inspection:
     """Read a knowledge base once and tell what is in it; only the entities of some classes where they are named."""
     found, classes = Inspection(kb.name, kb.format), tuple(classes)

@@ -100,6 +100,7 @@ def test_codes_of_several_slots_are_decoded_each_by_its_own_codec(tiny_model):
         (6.82838798, (6.828, 6.83), 6.82839),
         (1234.56789, (0.0, 50000.0), 1235.0),  # digits before the point stay
         (2.4490020968955998e25, (1e25, 4e25), 2.45e25),  # but those that a float does not have
+        (1e16, (0.0, 1e20), 1e16),  # and three at least
         (0.25, (0.25, 0.25), 0.25),
         (7.5, (-float("inf"), 9.0), 7.5),
     ],

@@ -287,3 +287,9 @@ def test_laureates_are_told_as_they_are(data):
     assert facts.values == sum(map(len, shares))
     assert facts.most == max(map(len, shares))
     assert facts.distinct == len({share for some in shares for share in some})
+
+
+def test_a_number_of_any_length_is_told_like_any_other():
+    found = inspect(kbdisk.load([{"id": "a", "n": 10**5000}, {"id": "b", "n": -(10**5000)}]))
+    assert paths(found)["n"].filled == 2
+    assert len(paths(found)["n"].seen) == 2

@@ -60,7 +60,7 @@ class Completing(Iterator[Completion]):
         self.fields = fields_of(self.codec, choices)
         refuse_unknown_classes(self.schema, choices.classes)
         self.summary = Summary.of(trained.record.quality)
-        self.siblings = Siblings(self.schema, choices.only)
+        self.siblings = Siblings(self.schema, choices.only, choices.min_confidence)
         self._lay_rows()
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
         self._met: Counter[str] = Counter()
@@ -85,7 +85,7 @@ class Completing(Iterator[Completion]):
             asked, number = self._filled(chunk, filler, evidence, number, placing)
             for entity in chunk:
                 one = asked.get(id(entity))
-                yield Completion(entity, self.siblings.beside(one.reading.of, entity.tree, one.filled) if one else {})
+                yield Completion(entity, self.siblings.beside(one.reading.of, entity, one.filled) if one else {})
             self.summary.entities += len(chunk)
             if self.watch is not None:
                 self.watch(self.summary.entities, self.total)

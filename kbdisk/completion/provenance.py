@@ -105,6 +105,8 @@ def unwritten(summary: Summary, kept: IO[bytes], refused: Sequence[Placeless]) -
         why = reasons.get((row["id"], row["path"]))
         if why is not None:
             filled.add((row["id"], row["path"]))
+            if row["estimate"] == "shared":  # it came with another, and was no gap
+                continue
             gaps[row["id"], row.get("gap", row["path"])] = (row["class"], row["property"], why)
     for of, path, why in gaps.values():
         summary.unwritten(of, path, why)

@@ -1,7 +1,7 @@
 """Entities of any source as RDF from their trees alone, such that they are read back as the same.
 
 ids and keys      as they are where they are IRIs, else as IRIs of ours
-lists, parts      collections and blank nodes
+lists, parts      collections and blank nodes; a part that names itself is a node of that name
 values            as RDF says them most naturally
 """
 

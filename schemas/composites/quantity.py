@@ -14,7 +14,7 @@ from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.measures import measure
 from kbdisk.schemas.numerals import is_number, number
 
-THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 VALUE, UNIT = ("value",), ("unit",)
 SWAP = str.maketrans(",.", ".,")
 

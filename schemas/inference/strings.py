@@ -27,9 +27,10 @@ GAPS = frozenset(
     {"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "-", "--", "\u2013", "\u2014", "?"}
 )
 PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
-GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+GROUPED = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+DECIMAL_COMMA = re.compile(r"[-+]?0,\d+", re.ASCII)  # no comma parts thousands there
 ZERO_FILLED = re.compile(r"0\d+", re.ASCII)
-AMOUNT = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
+AMOUNT = re.compile(r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 UNIT = re.compile(r"[^\W\d_][^\d]{0,14}[23]?|[%°‰$€£¥₹₽₩₺'\"]|°[CF]")
 ISO = re.compile(r"[-+]?\d{4,}-(?:\d\d|XX).*", re.ASCII)
 NO_DATE = re.compile(r"0000(?:-00){0,2}", re.ASCII)
@@ -153,7 +154,7 @@ def _places(strings: Strings) -> Decision | None:
 
 def _digits(strings: Strings) -> Decision | None:
     share = strings.share(_is_numeral)
-    if share >= FITS:
+    if share >= FITS and not strings.first(DECIMAL_COMMA.fullmatch):
         leaf = _numerals(strings)
         if leaf is None:
             return None
@@ -205,7 +206,8 @@ def _number(text: str) -> Any:
 
 
 def _quantities(strings: Strings) -> Decision | None:
-    for comma in (False, True):
+    tells = strings.first(lambda text: (found := measure(text)) and DECIMAL_COMMA.fullmatch(found.number))
+    for comma in (True,) if tells else (False, True):
         measured = [(found, count) for text, count in strings.texts if (found := _measured(text, comma))]
         if sum(count for _, count in measured) >= FITS * sum(count for _, count in strings.texts):
             return _measures(strings, measured, comma)

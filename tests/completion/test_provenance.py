@@ -1,5 +1,6 @@
 """What is told of a filled value beside the target."""
 
+import io
 import math
 
 from hypothesis import assume, given
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 
 from kbdisk import Completion, Entity, Filled
 from kbdisk.completion.placing import Told
-from kbdisk.completion.provenance import rows
+from kbdisk.completion.provenance import line, rows, unwritten
+from kbdisk.completion.summary import Row, Summary
 
 ends = st.floats(-1e12, 1e12) | st.floats(allow_nan=False, allow_infinity=False)
 
@@ -33,3 +35,18 @@ def test_an_interval_has_the_digits_that_its_width_gives_a_meaning():
     assert told((1.23456789, 2.3456789)) == [1.234, 2.346]
     assert told({"latitude": (1.5, 2.0), "longitude": (0.1, 0.1)}) == {"latitude": [1.5, 2.0], "longitude": [0.1, 0.1]}
     assert told(None) is None
+
+
+def test_what_a_target_has_no_place_for_is_no_gap_where_it_only_goes_with_another():
+    amount, currency = ("price", "amount"), ("price", "currency")
+    filled = {
+        amount: Filled(1.5, 0.5, Told("C", amount, amount)),
+        currency: Filled("EUR", 0.9, Told("C", currency, currency, estimate="shared")),
+    }
+    kept = io.BytesIO(b"".join(map(line, rows(Completion(Entity("a"), filled), {}, ""))))
+    row = Row("C", amount, missing=2, filled=1, sure=0.5)
+    summary, given = Summary(rows={("C", amount): row}), ("b", amount, "no column")
+    assert unwritten(summary, kept, [("a", currency, "no column"), given]) == [given]
+    assert (row.filled, row.sure) == (1, 0.5)
+    assert unwritten(summary, kept, [("a", amount, "no column")]) == []
+    assert (row.filled, row.sure, row.held) == (0, 0, {"no column": 1})

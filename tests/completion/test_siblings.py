@@ -5,7 +5,7 @@ from models import tiny_run
 
 import kbdisk
 from kbdisk.completion.siblings import FEW, Siblings
-from kbdisk.entity import Filled, Link
+from kbdisk.entity import Entity, Filled, Link
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, of_one_class
 
@@ -13,12 +13,13 @@ AMOUNT, CURRENCY = ("price", "amount"), ("price", "currency")
 SCHEMA = of_one_class({AMOUNT: Property(Number()), CURRENCY: Property(Category(), "ignore")})
 
 
-def beside(parts, tree=None, filled=(AMOUNT,), schema=SCHEMA, only=()):
+def beside(parts, tree=None, filled=(AMOUNT,), schema=SCHEMA, made=None, **choices):
     """What is filled of an entity among others with such prices."""
-    siblings = Siblings(schema, only)
+    siblings = Siblings(schema, **choices)
     for part in parts:
         siblings.see("", {"price": part})
-    found = siblings.beside("", tree or {}, {path: Filled(1.5) for path in filled})
+    entity = Entity("new", tree or {}, made=made or {})
+    found = siblings.beside("", entity, {path: Filled(1.5) for path in filled})
     return {path: one.value for path, one in found.items()}
 
 
@@ -57,9 +58,33 @@ def test_what_is_given_and_what_was_asked_for_decide():
     assert beside(EUROS, {"price": {"note": "odd"}}) == {AMOUNT: 1.5}
     assert beside(EUROS, only=(AMOUNT,)) == {AMOUNT: 1.5}
     assert CURRENCY in beside(EUROS, only=(("price",),))
-    told = of_one_class({AMOUNT: Property(Number()), CURRENCY: Property(Category(), "given")})
-    assert CURRENCY not in beside(EUROS, schema=told)
     assert beside(EUROS, filled=(("size",),)) == {("size",): 1.5}
+    assert beside(EUROS, made={("price", "note"): "made"}) == {AMOUNT: 1.5}  # of what a writer took apart
+
+
+@pytest.mark.parametrize("role", ["given", "value"])
+def test_what_the_model_has_a_say_in_is_not_shared(role):
+    told = of_one_class({AMOUNT: Property(Number()), CURRENCY: Property(Category(), role)})
+    assert CURRENCY not in beside(EUROS, schema=told)
+
+
+def test_a_word_of_too_few_parts_is_left_out_as_unsure():
+    assert CURRENCY in beside(EUROS, least=(FEW + 1) / (FEW + 2))
+    assert CURRENCY not in beside(EUROS, least=0.9)
+    assert CURRENCY in beside(EUROS * 2, least=0.9)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["unit_code", "unitText", "unit of measure", "priceCurrency", "currency_id", "@type", "http://schema.org/unitCode"],
+)
+def test_keys_that_say_what_is_meant(key):
+    assert ("price", key) in beside([{"amount": n, key: "X"} for n in range(FEW)])
+
+
+@pytest.mark.parametrize("key", ["unitPrice", "community", "units_sold", "opportunity", "typeface", "concurrency"])
+def test_keys_that_only_sound_like_it(key):
+    assert ("price", key) not in beside([{"amount": n, key: "X"} for n in range(FEW)])
 
 
 def test_parts_of_lists_are_told_from_each_other_by_their_list():
@@ -67,7 +92,8 @@ def test_parts_of_lists_are_told_from_each_other_by_their_list():
     siblings = Siblings(schema)
     for n in range(FEW):
         siblings.see("", {"offers": [{"price": n, "currency": "EUR"}], "other": [{"price": n, "currency": "USD"}]})
-    found = siblings.beside("", {}, {("offers", 0, "price"): Filled(1), ("offers", 1, "price"): Filled(2)})
+    filled = {("offers", 0, "price"): Filled(1), ("offers", 1, "price"): Filled(2)}
+    found = siblings.beside("", Entity("new", {}), filled)
     assert {path: one.value for path, one in found.items()} == {
         ("offers", 0, "price"): 1, ("offers", 0, "currency"): "EUR", ("offers", 1, "price"): 2, ("offers", 1, "currency"): "EUR",
     }  # fmt: skip

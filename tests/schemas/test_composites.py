@@ -79,6 +79,12 @@ def test_quantities_are_read_from_what_loaders_hand_over(value, amount):
     assert COMPOSITES["quantity"].example.apply(value) == amount
 
 
+@pytest.mark.parametrize("text", ["0,123 g", "0,123", "010,100 g"])
+def test_no_comma_parts_thousands_behind_a_zero(text):
+    with pytest.raises(ValueError, match="with a point before decimals"):
+        COMPOSITES["quantity"].example.apply(text)
+
+
 def test_the_unit_of_money_may_stand_before_the_number():
     price = Quantity("$", {"US$": 1.0})
     assert price.apply("$1,234.50") == price.apply(" $ 1234.5 ") == price.apply("1234.50 $") == Amount(1234.5, "$")

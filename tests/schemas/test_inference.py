@@ -121,6 +121,12 @@ def test_numbers_with_commas_are_quantities_without_a_unit():
     assert fitting(["1,234", "12,345,678", "99"]) == quantity.Quantity(value=leaf.Number(integer=True, minimum=0))
 
 
+def test_no_comma_parts_thousands_behind_a_zero():
+    assert fitting([f"{n // 8},{n % 8 * 125:03}" for n in range(30)]).comma
+    assert fitting(["0,125 g", "0,250 g", "1,200 g"]).comma
+    assert isinstance(kind(["010,100", "020,200", "010,300"] * 10), leaf.Category)
+
+
 def test_digits_with_zeros_in_front_are_codes():
     one, why = decided(["004", "010", "123"] * 10)
     assert isinstance(one.kind, leaf.Category)
