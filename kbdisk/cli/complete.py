@@ -122,5 +122,5 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     with counting(quiet, "completing") as told, temporary() as kept:
         completing = plan.completing(model, told)
         report = plan.write(completing, model, kept)
-        whole = plan.tell(completing, report, model, kept) and not any(kb.skipped for kb in plan.kbs)
+        whole = plan.tell(completing, report, kept) and not any(kb.skipped for kb in plan.kbs)
     context.exit(0 if whole else 1)

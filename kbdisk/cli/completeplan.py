@@ -229,7 +229,7 @@ class Plan:
         if not self.quiet:
             click.echo(text, err=True)
 
-    def tell(self, completing: Completing, report: Report, model: Model, kept: IO[bytes]) -> bool:
+    def tell(self, completing: Completing, report: Report, kept: IO[bytes]) -> bool:
         """The summary; whether all that was given is in the target."""
         from kbdisk.cli.completed import as_json, as_tables, listed
         from kbdisk.completion.earlier import BLOCKS

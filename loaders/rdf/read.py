@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyoxigraph import Quad, Triple
 
-from kbdisk.entity import Entity
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.base import RdfKB
 
@@ -25,8 +24,3 @@ class Quads(RdfKB):
 
 def _terms(triple: Triple) -> tuple[Any, Any, Any]:
     return triple.subject, triple.predicate, triple.object
-
-
-def from_quads(quads: Iterable[Any], name: str, options: Options) -> Iterator[Entity]:
-    """The entities that these quads make."""
-    return iter(Quads(quads, name, options))

@@ -252,9 +252,6 @@ def natural(value: Any, fresh: Fresh) -> Made:
     return literal_term(*literals.literal_of(value)), []
 
 
-default_terms = natural  # of a property that has no values yet
-
-
 def _as_link(value: Any) -> Any:
     """A name that is an IRI as a link, where no habit says otherwise."""
     return Link(value) if isinstance(value, str) and value not in literals.NAMED and is_iri(value) else value

@@ -14,7 +14,7 @@ from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.graphs import add, lexical_forms
-from kbdisk.loaders.rdf.read import Quads, from_quads
+from kbdisk.loaders.rdf.read import Quads
 
 TURTLE = """
 @prefix : <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
@@ -146,7 +146,7 @@ def test_quads_in_memory_are_entities():
         pyoxigraph.Triple(node("http://e/a"), node("http://e/p"), pyoxigraph.Literal("x", language="en")),
         pyoxigraph.Quad(node("http://e/a"), node("http://e/q"), node("http://e/b"), node("http://g")),
     ]
-    (entity,) = from_quads(triples, "here", Options())
+    (entity,) = Quads(triples, "here", Options())
     assert (entity.id, entity.tree) == ("http://e/a", {"p": Text("x", "en"), "q": Link("http://e/b")})
     kb = Quads(iter(triples), "here", Options())
     assert list(kb) == list(kb) == [entity]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, RdfFormat
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.rdf.shapes import Shape, default_terms
+from kbdisk.loaders.rdf.shapes import Shape, natural
 from kbdisk.loaders.rdf.terms import recognised, value_of_term
 from kbdisk.schemas.calendars import JULIAN
 
@@ -339,7 +339,7 @@ values = st.one_of(
 
 @given(values)
 def test_any_value_is_read_back_from_its_natural_terms(value):
-    read = read_back(*default_terms(value, fresh()))
+    read = read_back(*natural(value, fresh()))
     assert read == value
     assert type(read) is type(value) or type(value) is Decimal  # a whole one is read as an integer
 
@@ -354,7 +354,7 @@ def test_no_habit_changes_a_number(seen, number, datatype):
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, {}, {"start": 5}])
 def test_a_list_or_a_part_is_no_single_value(value):
     with pytest.raises(ValueError, match=r"^expected "):
-        default_terms(value, fresh())
+        natural(value, fresh())
 
 
 @pytest.mark.shared
