@@ -65,6 +65,7 @@ ELSEWHERE = dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "spreadsheet") 
     (".sqlite", ".sqlite3", ".db", ".mdb", ".accdb"), "database"
 )  # what people have their tables in, and no format here
 RDF = frozenset(format for format, row in FORMATS.items() if row.module == "kbdisk.loaders.rdf")
+ONLY_READ = frozenset({"sparql", "wikibase-json"})
 NOTHING_IS_SOMETHING = ("turtle", "ntriples", "nquads", "trig", "n3")  # an empty file is a graph without triples
 
 
@@ -174,8 +175,13 @@ def format_named(name: str) -> str:
     """The format that a user names, by its name or a suffix: turtle, ttl."""
     found = name if name in FORMATS else format_of(f"x.{name}")
     if found is None:
-        raise ConfigError("--format", f"unknown format {name!r}. Known formats: {', '.join(sorted(FORMATS))}.")
+        raise ConfigError("--format", f"unknown format {name!r}. Known formats: {listed(FORMATS)}.")
     return found
+
+
+def listed(formats: Iterable[str]) -> str:
+    """The names of formats, to choose from."""
+    return ", ".join(sorted(formats))
 
 
 def format_of(name: str) -> str | None:
@@ -192,8 +198,7 @@ def _told_by_its_name(source: Source) -> str:
     suffix = _suffix(source.name)
     if suffix in ELSEWHERE:
         raise LoadError(source.name, f"a {ELSEWHERE[suffix]} is not read. Save what is to be completed as CSV.")
-    known = ", ".join(sorted(FORMATS))
-    raise LoadError(source.name, f"the name does not tell the format. Say --format, one of: {known}.")
+    raise LoadError(source.name, f"the name does not tell the format. Say --format, one of: {listed(FORMATS)}.")
 
 
 def _path(text: str, option: str) -> tuple[str | int, ...]:

@@ -135,7 +135,8 @@ def format_of_target(kb: KB | None, target: str, told: str | None) -> str:
         same = name == loaders.format_of(without_compression(kb.path.name)) or _is_same(kb.path, target)
         name = kb.format if same or target == "-" else name
     if name is None:
-        raise ConfigError(target, "the name does not tell the format. Say --format.")
+        known = loaders.listed(loaders.FORMATS.keys() - loaders.ONLY_READ)
+        raise ConfigError(target, f"the name does not tell the format. Say --format, one of: {known}.")
     return name
 
 

@@ -695,7 +695,10 @@ def test_the_budget_fits_the_size():
         (["phones.jsonl", "--out", "-", "--json"], "--json and --out - both want standard output"),
         (["phones.jsonl", "--out", "x/y.jsonl"], "x/y.jsonl: cannot be written: no such directory"),
         (["phones.jsonl", "--out", "."], "."),
-        (["phones.jsonl", "--out", "x.what"], "x.what: the name does not tell the format"),
+        (
+            ["phones.jsonl", "--out", "x.what"],
+            "x.what: the name does not tell the format. Say --format, one of: csv, json, jsonl,",
+        ),
         (["phones.jsonl", "--out", "x.csv", "--insert"], "--insert: needs the format of the source"),
         (["phones.jsonl", "--out", "x.jsonl", "--model", "none.kbdisk"], "none.kbdisk"),
         (["phones.jsonl", "--out", "x.jsonl", "--model", "phones.kbdisk", "--budget", "1m"], "--budget: says how"),

@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kbdisk.errors import WriteError
+import kbdisk
+from kbdisk import loaders
+from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
 
 DECOMPRESS = {
@@ -268,3 +270,14 @@ def test_the_suffix_tells_the_compression():
         None,
     ]
     assert without_compression("a.ttl.gz") == "a.ttl"
+
+
+@pytest.mark.parametrize("format", loaders.FORMATS)
+def test_whatever_format_is_offered_is_written_and_no_other(format, tmp_path):
+    item = kbdisk.Entity("http://www.wikidata.org/entity/Q1", {"P31": 1})
+    with pytest.raises(ConfigError, match="the name does not tell the format") as error:
+        kbdisk.write([item], tmp_path / "x.odd")
+    offered = format in str(error.value).split("one of: ")[1].rstrip(".").split(", ")
+    with contextlib.nullcontext() if offered else pytest.raises(WriteError, match=f"^{format}: .*Write "):
+        kbdisk.write([item], tmp_path / "x", format=format)
+    assert (tmp_path / "x").exists() == offered
