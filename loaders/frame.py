@@ -110,13 +110,12 @@ def frame(items: Iterable[Entity | Completion], like: pandas.DataFrame | None = 
     filled = like.copy()
     paths = {path: i for i, path in enumerate(_paths(like))}
     new: dict[int, dict[int, Any]] = defaultdict(dict)  # column, row: value
-    for item in items:
-        if isinstance(item, Completion):
-            for path, one in item.filled.items():
-                for at, value in [(path, one.value)] if path in paths else leaves_of(path, one.value):
-                    if at not in paths:
-                        raise WriteError(show(path), "the frame has no such column. Add it before.")
-                    new[paths[at]][item.entity.position] = value
+    for item in (one for one in items if isinstance(one, Completion)):
+        for path, one in item.filled.items():
+            for at, value in [(path, one.value)] if path in paths else leaves_of(path, one.value):
+                if at not in paths:
+                    raise WriteError(show(path), "the frame has no such column. Add it before.")
+                new[paths[at]][item.entity.position] = value
     for i, values in new.items():
         filled.isetitem(i, _with(filled.iloc[:, i], values))
     return filled

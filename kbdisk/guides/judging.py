@@ -106,17 +106,8 @@ def judged(
     if not guide.places:
         return None
     heard: dict[Place, Heard] = defaultdict(Heard)
-    for batch, hidden, level in _asked(held_out, guide.enough, rounds, generator, seconds):
-        table = guide.sight.table(batch, hidden.visible)
-        for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
-            entity = batch.entity[one.tokens]
-            for place, rows in by_place(batch.slot[one.tokens], level[entity]):
-                if place in guide.places:
-                    whose = entity[rows]
-                    said, there = spoken(guide.places[place].expert.tell(Seen(table[whose], batch.who[whose])), rows)
-                    if len(there):
-                        codes, who = batch.values[kind][one.rows[there]], batch.who[entity[there]]
-                        heard[place].take(codes, who, one.belief.pick(there), said)
+    for question in _asked(held_out, guide.enough, rounds, generator, seconds):
+        _hear(guide, model, question, heard)
     kept = {}
     groups: dict[tuple[int, bool], dict[Place, Heard]] = defaultdict(dict)
     for place, own in heard.items():
@@ -127,6 +118,22 @@ def judged(
             if share > WORTH:
                 kept[place] = replace(guide.places[place], share=share, around=around)
     return replace(guide, places=dict(sorted(kept.items()))) if kept else None
+
+
+def _hear(guide: Guide, model: Model, question: Question, heard: dict[Place, Heard]) -> None:
+    """What the model and the experts say to one question."""
+    batch, hidden, level = question
+    table = guide.sight.table(batch, hidden.visible)
+    for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
+        entity = batch.entity[one.tokens]
+        for place, rows in by_place(batch.slot[one.tokens], level[entity]):
+            if place not in guide.places:
+                continue
+            whose = entity[rows]
+            said, there = spoken(guide.places[place].expert.tell(Seen(table[whose], batch.who[whose])), rows)
+            if len(there):
+                codes, who = batch.values[kind][one.rows[there]], batch.who[entity[there]]
+                heard[place].take(codes, who, one.belief.pick(there), said)
 
 
 def _asked(

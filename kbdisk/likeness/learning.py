@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Generator, Tensor
 
+from kbdisk.batch import Batch
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.guides import Guide, Guiding, Seen, judged
+from kbdisk.hiding import Hidden
 from kbdisk.likeness.config import LikenessConfig
 from kbdisk.likeness.features import Features, fullest, named
 from kbdisk.likeness.kin import STEEP, TOLD, WAYS, Kin, Known, counts
@@ -168,18 +170,24 @@ def _queries(
     for part in parts(tokens, chosen[drawn]):
         for batch, hidden, level in questions(tokens.batch(part), tokens.layout, enough, config.rounds, generator):
             table = features.table(batch, hidden.visible).half()
-            for kind in batch.spans.keys() & set(TOLD):
-                start, end = batch.spans[kind]
-                own = named(batch, kind, hidden.asked[start:end])
-                entity = batch.entity[start + own]
-                for place, rows in by_place(batch.slot[start + own], level[entity]):
-                    if len(found[place]) < config.asked:
-                        found[place].columns.append(table[entity[rows]])
-                        found[place].whose.append(drawn[begin + entity[rows]])
+            for place, entity in _asked(batch, hidden, level):
+                if len(found[place]) < config.asked:
+                    found[place].columns.append(table[entity])
+                    found[place].whose.append(drawn[begin + entity])
         begin += len(part)
         if seconds is not None and time.monotonic() - begun > seconds:
             break
     return found
+
+
+def _asked(batch: Batch, hidden: Hidden, level: Tensor) -> Iterator[tuple[Place, Tensor]]:
+    """Places of values that are asked for, each with (n,) whose values these are."""
+    for kind in batch.spans.keys() & set(TOLD):
+        start, end = batch.spans[kind]
+        own = start + named(batch, kind, hidden.asked[start:end])
+        entity = batch.entity[own]
+        for place, rows in by_place(batch.slot[own], level[entity]):
+            yield place, entity[rows]
 
 
 # ---------------------------------------------------------------- what is learnt
