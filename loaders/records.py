@@ -19,6 +19,7 @@ BOM = b"\xef\xbb\xbf"
 
 Spans = list[tuple[int, int]]  # of each cell, its quotes within
 
+_TOLD = re.compile(rb'"?sep=([\t !#-/:-@[-`{-~])"?(?:\r\n?|\n)')  # a first line that spreadsheets take for no row
 _QUOTED = re.compile(rb'"(?:[^"]++|"")*+"')
 
 
@@ -30,10 +31,21 @@ class Record(NamedTuple):
     spans: Spans | None = None
     fault: str = ""
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is no row: a blank line, or a first one that tells the delimiter."""
+        return self.raw in BLANK or (self.line == 1 and _TOLD.fullmatch(self.raw) is not None)
 
-def delimiter_of(start: bytes) -> bytes:
-    """Comma; or, where the header has none outside quotes, a semicolon or a tab; or, where it has neither, a bar."""
-    header = _QUOTED.sub(b"", start.removeprefix(BOM)).lstrip(b"\r\n")
+
+def delimiter_of(start: bytes, usual: bytes = b"") -> bytes:
+    """As the first line tells it; else the usual one; else a comma; or, where the header has none outside quotes, a
+    semicolon or a tab; or, where it has neither, a bar."""
+    start = start.removeprefix(BOM)
+    if told := _TOLD.match(start):
+        return told[1]
+    if usual:
+        return usual
+    header = _QUOTED.sub(b"", start).lstrip(b"\r\n")
     header = re.split(rb"[\r\n]", header, maxsplit=1)[0]
     if b"," in header:
         return b","

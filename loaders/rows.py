@@ -9,7 +9,7 @@ from typing import BinaryIO
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.loaders.columns import paths_of
-from kbdisk.loaders.records import BLANK, Record, Records, cells_of, delimiter_of
+from kbdisk.loaders.records import Record, Records, cells_of, delimiter_of
 from kbdisk.loaders.source import Source
 
 LOOK = 1 << 16  # bytes that tell the delimiter
@@ -26,7 +26,7 @@ class Rows:
             start = stream.read(LOOK)
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise LoadError(source.name, "expected UTF-8, got UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8")
-        self.delimiter = b"\t" if format == "tsv" else delimiter_of(start)
+        self.delimiter = delimiter_of(start, b"\t" if format == "tsv" else b"")
         self.paths = self._header()
 
     def records(self, stream: BinaryIO) -> Records:
@@ -37,7 +37,7 @@ class Rows:
         """Every record with its row's number; the header and blank lines have none, which is -1."""
         number = -2  # the header is no row
         for record in records:
-            if record.raw in BLANK:
+            if record.is_blank:
                 yield -1, record
             else:
                 number += 1
@@ -84,7 +84,7 @@ class Rows:
         """The columns' paths. A file without any row is refused here."""
         name = self.source.name
         with self.source.open() as stream:
-            records = (record for record in self.records(stream) if record.raw not in BLANK)
+            records = (record for record in self.records(stream) if not record.is_blank)
             header = next(records, None)
             if header is None:
                 raise LoadError(name, "expected a header and rows, got blank lines.")

@@ -6,7 +6,8 @@ cell, any spelling in `Options.missing`, `NA` and the like in a column of number
 
 The id is the column that was named, else `@id`, `id` or `_id` where it has a value in every row, else the row's
 number from 0; a first column without a name is an index (columns.py). The label is `label`, `name` or `title`;
-`@type` holds the class. The delimiter is a comma; for a .csv whose header has none, a semicolon or a tab.
+`@type` holds the class. The delimiter is a comma; for a .csv whose header has none, a semicolon or a tab; or what
+a first line `sep=;` tells.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ NAME = "<graph>"
 
 def write(items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_new: bool, in_place: bool) -> Report:
     """Add all that the items say, and where they are completions of a source in RDF, all of that source."""
+    if not isinstance(graph, rdflib.Graph):
+        raise WriteError(NAME, f"expected a path or an rdflib Graph, got a {type(graph).__name__}.")
     origins, completions, items = origins_of(items)
     report = Report()
     parts = [part for one in origins for part in one.parts]

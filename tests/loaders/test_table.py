@@ -685,3 +685,23 @@ def test_the_phones_are_read_as_they_are(data):
     asked = sum(1 for entity in kb for _ in entity.asked())
     with (data / "gsm/gsm_processed.csv").open(newline="") as file:
         assert asked == sum(one in ("", "nan") for row in csv.reader(file) for one in row)
+
+
+@pytest.mark.parametrize(
+    ("format", "told"), [("csv", "sep=|"), ("csv", '"sep=|"'), ("tsv", "sep=|"), ("csv", "\ufeffsep=|")]
+)
+def test_a_first_line_that_tells_the_delimiter_is_no_header(format, told, tmp_path):
+    text = f"{told}\r\nid|a,b|c;d\r\nx|1|\r\ny|2|5\r\n"
+    kb = load(text, format=format)
+    assert [(one.id, one.tree["a,b"], one.tree["c;d"]) for one in kb] == [("x", 1, None), ("y", 2, 5)]
+    first, _ = kb
+    target = tmp_path / "out"
+    kbdisk.write([Completion(first, {("c;d",): Filled(7)})], target, format=format)
+    assert target.read_bytes().decode() == text.replace("x|1|", "x|1|7")
+
+
+@pytest.mark.parametrize("header", ["sep=x,b", "sep=x", "sep=é", "sep="])
+def test_a_header_that_only_begins_like_one_that_tells_the_delimiter_is_a_header(header):
+    names = header.split(",")
+    (tree,) = trees(f"{header}\n{','.join('1' for _ in names)}\n")
+    assert list(tree) == names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -111,3 +112,9 @@ def test_what_is_beside_rdf_is_said_in_its_words(names, only_new):
     tree = {entity.id: entity.tree for entity in kbdisk.load("out.ttl")}["j"]
     more = {} if only_new else {"size": 4, "tag": ["x", "z"], "own": 5}
     assert {key: one for key, one in tree.items() if key != "part"} == {"new": 7} | more
+
+
+@pytest.mark.parametrize("target", [None, 5, io.BytesIO(), []])
+def test_what_is_neither_a_path_nor_a_graph_is_not_written_to(target):
+    with pytest.raises(WriteError, match=f"expected a path or an rdflib Graph, got a {type(target).__name__}"):
+        kbdisk.write([Entity("a", {"size": 1})], target)
