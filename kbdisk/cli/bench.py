@@ -80,15 +80,14 @@ CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("d
 def bench(context: click.RichContext, /, name: str, **options: Any) -> None:
     """Measure kbdisk on real data, beside the paper and other methods.
 
-    \b
-    gsm         phones: each property told from the others (the main table)
-    nuclear     nuclei: from the others, and from z and n alone
-    tabular     synthetic tables, judged by a CatBoost that learns from them
-    kb-numeric  FB15k-237: numbers told from an entity's links
-    curves      the error by how much is given; whether samples hang together
-    ablation    gsm with one choice changed at a time, on validation
-    two-moons   the paper's figure: what one Gaussian cannot draw
-    render      docs/benchmarks.md from all that is stored
+    - gsm         phones: each property told from the others (the main table)
+    - nuclear     nuclei: from the others, and from z and n alone
+    - tabular     synthetic tables, judged by a CatBoost that learns from them
+    - kb-numeric  FB15k-237: numbers told from an entity's links
+    - curves      the error by how much is given; whether samples hang together
+    - ablation    gsm with one choice changed at a time, on validation
+    - two-moons   the paper's figure: what one Gaussian cannot draw
+    - render      docs/benchmarks.md from all that is stored
 
     Prints a table, adds a line of JSON for each result to OUT/NAME.jsonl, and draws OUT/NAME*.png. Choices are made
     with --validation; test is for the figures that are told.
