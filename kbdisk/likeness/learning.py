@@ -74,23 +74,15 @@ def learn(
     known, values = _known(codec, features, tokens, chosen, held=False)
     enough, asking = usual(tokens), None if seconds is None else ASKING * seconds
     queries = _queries(features, tokens, chosen, enough, config, generator, asking)
-    told_of = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
-    order = sorted(
-        place
-        for place, own in queries.items()
-        if place[0] in told_of and len(own) >= FEW and len(values.get(place[0], ())) >= FEW
-    )
-    order.sort(key=lambda place: place[1] != ENOUGH)  # stable: the usual ones first
+    order = _order(codec, queries, values)
     found: dict[Place, Guiding] = {}
     for done, (slot, level) in enumerate(order):
         left = None if seconds is None else _left((1 - JUDGING) * seconds, begun) / (len(order) - done)
-        block = features.block(codec, codec.slots[slot].of).to(known.who.device)
-        if left is not None and left <= 0:  # there is no time for those that are left
-            kin = None
-        else:
+        if left is None or left > 0:  # else there is no time for those that are left
+            block = features.block(codec, codec.slots[slot].of).to(known.who.device)
             kin = _kin(known, values[slot], queries[slot, level], block, config.nearest, generator, left)
-        if kin is not None:
-            found[slot, level] = Guiding.unweighed(kin)
+            if kin is not None:
+                found[slot, level] = Guiding.unweighed(kin)
         if told is not None:
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
@@ -99,6 +91,17 @@ def learn(
         return None
     others = some(held_out, config.values, generator).sort().values
     return _with_held_out(guide, known, codec, features, held_out, others)
+
+
+def _order(codec: Codec, queries: Mapping[Place, Queries], values: Mapping[int, Values]) -> list[Place]:
+    """The places that enough is known of, the usual ones first."""
+    told_of = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
+    order = sorted(
+        place
+        for place, own in queries.items()
+        if place[0] in told_of and len(own) >= FEW and len(values.get(place[0], ())) >= FEW
+    )
+    return sorted(order, key=lambda place: place[1] != ENOUGH)
 
 
 def _left(seconds: float, begun: float) -> float:

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
@@ -62,32 +62,9 @@ def train(
     """
     data = Data.prepare(schema, entities, run, held_out)
     run = fitted(run, data)
-    trainers: list[Trainer] = []
-    members = []
-
-    def is_kept(number: int) -> bool:
-        return resume and checkpoint is not None and is_there(folder_of(checkpoint, number))
-
+    keeping = Keeping(checkpoint, source or {}, resume, force)
     with torch.random.fork_rng():
-        for own, count in _every(run, trainers, is_kept):
-            number = len(trainers)
-            watching = partial(_watched, watch, (number + 1, count))
-            trainer = Trainer(data, own, device)
-            known = False  # that it could not go on
-            if checkpoint is None:
-                _go(trainer, watching)
-            else:
-                kept = _opened(folder_of(checkpoint, number), data, trainer, source or {}, resume, force or number > 0)
-                known = bool(trainer.state.stopped)
-                _go_kept(trainer, watching, kept)
-            trainers.append(trainer)
-            if trainer.state.stopped and not known:
-                _refuse_stopped(trainers, checkpoint is not None)
-            if trainer.state.best_step or not trainer.state.stopped:
-                trainer.finish()
-                trainer.even(watching)
-                trainer.settle(watching)
-                members.append(Member(trainer.network, trainer.remembered(watching)))
+        trainers, members = _networks(run, data, device, watch, keeping)
     first, *others = members
     record, shapes = _record(trainers, len(members), data, source or {}), Shapes.learn(schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
@@ -149,17 +126,57 @@ def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]
         yield own, len(trainers) + 1
 
 
+def _networks(
+    run: Run, data: Data, device: torch.device, watch: Watch, keeping: Keeping
+) -> tuple[list[Trainer], list[Member]]:
+    """Every network as it was trained, and those that are any good."""
+    trainers: list[Trainer] = []
+    members = []
+    for own, count in _every(run, trainers, keeping.is_begun):
+        trainer = Trainer(data, own, device)
+        watching = partial(_watched, watch, (len(trainers) + 1, count))
+        known = keeping.go(trainer, data, len(trainers), watching)
+        trainers.append(trainer)
+        if trainer.state.stopped and not known:
+            _refuse_stopped(trainers, keeping.folder is not None)
+        if trainer.state.best_step or not trainer.state.stopped:
+            trainer.finish()
+            trainer.even(watching)
+            trainer.settle(watching)
+            members.append(Member(trainer.network, trainer.remembered(watching)))
+    return trainers, members
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Where a run is kept as it goes, if anywhere: each network in a folder of its own."""
+
+    folder: FilePath | None
+    source: Mapping[str, Any]
+    resume: bool
+    force: bool
+
+    def is_begun(self, number: int) -> bool:
+        """Whether a network of a run that is resumed was begun."""
+        return self.resume and self.folder is not None and is_there(folder_of(self.folder, number))
+
+    def go(self, trainer: Trainer, data: Data, number: int, watch: Watch) -> bool:
+        """All steps of a network; whether it was known before that it could not go on."""
+        if self.folder is None:
+            _go(trainer, watch)
+            return False
+        folder, of = folder_of(self.folder, number), identity(data, trainer.run, self.source)
+        if self.resume and is_there(folder):
+            kept = Checkpoint.resume(folder, of, trainer)
+        else:
+            kept = Checkpoint.begin(folder, of, force=self.force or number > 0)
+        known = bool(trainer.state.stopped)
+        _go_kept(trainer, watch, kept)
+        return known
+
+
 def _watched(watch: Watch, member: tuple[int, int], progress: Progress) -> None:
     watch(replace(progress, member=member))
-
-
-def _opened(
-    folder: FilePath, data: Data, trainer: Trainer, source: Mapping[str, Any], resume: bool, force: bool
-) -> Checkpoint:
-    of = identity(data, trainer.run, source)
-    if resume and is_there(folder):
-        return Checkpoint.resume(folder, of, trainer)
-    return Checkpoint.begin(folder, of, force=force)
 
 
 def _go(trainer: Trainer, watch: Watch) -> None:
@@ -194,7 +211,7 @@ def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:
     good = f"the weights of step {state.best_step:,}, which were good" if state.best_step else ""
     if number > 1:
         left = f"It has {good}" if good else "It is left out"
-        warnings.warn(f"train: network {number}: {state.stopped}. {left}. {advice}.", KBDiskWarning, stacklevel=3)
+        warnings.warn(f"train: network {number}: {state.stopped}. {left}. {advice}.", KBDiskWarning, stacklevel=4)
         return
     way_out = f"; resume=True makes a model of {good}" if good and is_kept else ""
     raise TrainingError("train", f"{state.stopped}. {advice}{way_out}.")
