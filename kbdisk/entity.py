@@ -273,7 +273,7 @@ def read_path(text: str) -> Path:
     while place < len(text) or not path:
         step = (_NEXT if path else _FIRST).match(text, place)
         if step is None:
-            raise ValueError(f"expected a path such as launch.year or prizes[0].share, got {text!r}")
+            raise ValueError(f'expected a path such as launch.year, prizes[0].share or "odd (name)", got {text!r}')
         index, quoted, plain = step.groups()
         path.append(int(index) if index else re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain)
         place = step.end()

@@ -48,6 +48,12 @@ def paths_of(names: Sequence[str]) -> list[Path]:
     return paths
 
 
+def name_of(path: Path) -> str:
+    """What a column of a path is called, such that it is read as that: a key as it stands, if it may."""
+    key = str(path[0])
+    return key if len(path) == 1 and key and key == key.strip() and _path(key) == path else show(path)
+
+
 def _path(name: str) -> Path:
     try:
         path = read_path(name)

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, show, walk
-from kbdisk.loaders.columns import CLASS, IDS
+from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, walk
+from kbdisk.loaders.columns import CLASS, IDS, name_of
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.naming import NO_PROPERTY, no_properties
 from kbdisk.schemas import numerals
@@ -171,13 +171,19 @@ def _parts(path: Path, leaf: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _name_columns(table: Table) -> None:
-    """Every column once, lists made of what is one elsewhere; a list's first element names it too."""
+    """Every column once, lists made of what is one elsewhere; a list's first element names it too.
+
+    That a whole part is missing is said by the columns of what others have in it.
+    """
     while lists := _lists(table.rows):
         moved = {path: _listed(path, lists) for row in table.rows for path in row}
         if all(path == to for path, to in moved.items()):
             break
         table.rows = [{moved[path]: value for path, value in row.items()} for row in table.rows]
-    table.columns = {path: show(path) for row in table.rows for path in row}
+    paths = dict.fromkeys(path for row in table.rows for path in row)
+    parts = {path[:i] for path in paths for i in range(1, len(path))}
+    said = {path for row in table.rows for path, value in row.items() if value is not None and path in parts}
+    table.columns = {path: name_of(path) for path in paths if path not in parts or path in said}
 
 
 def _lists(rows: list[Row]) -> set[Path]:

@@ -369,7 +369,7 @@ def test_links_bring_what_the_knowledge_base_knows():
             "launch: expected the path of one value, got several. Say one of launch.day, launch.month, launch.year.",
         ),
         ("weigth", "weigth: expected a property that the model knows. Did you mean 'weight'?"),
-        ("a[", "a[: expected a path such as launch.year or prizes[0].share, got 'a['."),
+        ("a[", "a[: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'a['."),
     ],
 )
 def test_what_cannot_be_asked_is_told(model, path, complaint):

@@ -781,6 +781,29 @@ def test_what_the_schema_leaves_out_is_named_and_its_gaps_are_counted(run, place
     assert "\nbesides, 160 gaps of what the schema leaves out: never, part.no\nwrote done.jsonl: 20 gaps of 20" in err
 
 
+def test_texts_that_are_not_learnt_are_told_apart_from_what_no_schema_has(run, place):
+    texts = {f"t{i}": lambda n, i=i: f"some words about {n * 37 % 101} and {n * i}" for i in range(6)}
+    lines = [
+        {
+            "id": f"e{n}",
+            "x": n % 7 if n % 4 else None,
+            "never": None,
+            **{k: t(n) if n % 5 else None for k, t in texts.items()},
+        }
+        for n in range(80)
+    ]
+    Path("kb.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    _, _, err = run("kb.jsonl", "--out", "done.jsonl", *SOON)
+    assert (
+        "\nbesides, 32 gaps of what is learnt only where --only names it: t4, t5\nbesides, 80 gaps of what the schema"
+        in err
+    )
+    told = json.loads(run("kb.jsonl", "--dry-run", "--json", "--model", "kb.jsonl.kbdisk")[1])
+    assert (told["ignored"], told["left_out"]) == ({"t4": 16, "t5": 16}, {"never": 80})
+    assert run("kb.jsonl", "--out", "more.jsonl", *SOON, "--only", "t5")[0] == 0
+    assert all(tree["t5"] for tree in trees("more.jsonl").values())
+
+
 def test_what_the_schema_of_a_model_leaves_out_is_named(phones):
     Path("phones.jsonl").write_text('{"id": "a", "brand": "Nokia", "weight": null, "never": null}\n')
     _, _, err = phones("--out", "done.jsonl", "--only", "never")

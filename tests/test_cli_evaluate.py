@@ -155,7 +155,10 @@ def test_baselines_need_what_the_model_was_trained_on(run, tiny_folder, tmp_path
         ),
         (["--plot", "curve.gif"], "--plot: expected a name that ends in .png, .svg, .pdf, got 'curve.gif'."),
         (["--only", "lunch"], "lunch: expected a path that the model predicts, got another. Did you mean 'launch"),
-        (["--only", "a..b"], "--only: expected a path such as launch.year or prizes[0].share, got 'a..b'."),
+        (
+            ["--only", "a..b"],
+            "--only: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'a..b'.",
+        ),
         (["--class", "Car"], "Car: expected none, as the model's schema names no class."),
         (["--device", "gpu7"], "--device: expected auto, cpu or a device that is there, got 'gpu7'"),
     ],

@@ -395,7 +395,10 @@ def test_what_cannot_be_given_is_told(made, given, complaint):
             "--class: the model has no class 'Phoen'; its classes are Phone, Maker. Did you mean 'Phone'?",
         ),
         ({"leap": 0}, "--leap: expected at least 1, got 0."),
-        ({"given": {"a[": 1}}, "--given: expected a path such as launch.year or prizes[0].share, got 'a['."),
+        (
+            {"given": {"a[": 1}},
+            "--given: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'a['.",
+        ),
     ],
 )
 def test_wrong_options_are_told(made, options, complaint):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kbdisk.completion.summary import Row, Summary
+    from kbdisk.entity import Path
 
 WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
-NAMED = 3  # properties that the schema leaves out
+NAMED = 3  # properties, of those that nothing is said of
+NOT_LEARNT, LEFT_OUT = "what is learnt only where --only names it", "what the schema leaves out"
 LARGE = 1e9  # errors from here on are told in powers of ten
 LEAST = 12  # columns for the names of properties
 
@@ -67,8 +70,9 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary) -> None:
             console.print(_held_back(console, own))
     if rows:
         console.print()
-    if summary.left_out:
-        console.print(Text(_left_out(summary)), soft_wrap=True)
+    for gaps, what in ((summary.ignored, NOT_LEARNT), (summary.left_out, LEFT_OUT)):
+        if gaps:
+            console.print(Text(_besides(gaps, what)), soft_wrap=True)
     console.print(Text(_outcome(told, summary)), soft_wrap=True)
 
 
@@ -136,12 +140,11 @@ def _number(row: Row, key: str) -> str:
     return f"{error:.3g}{unit}" if error < 1000 or error >= LARGE else f"{error:,.0f}{unit}"
 
 
-def _left_out(summary: Summary) -> str:
-    """How many gaps nothing is said of, as the schema has no place for what they are of."""
-    names = [show_pattern(path) for path, _ in summary.left_out.most_common()]
+def _besides(gaps: Counter[Path], what: str) -> str:
+    """How many gaps nothing is said of."""
+    names = [show_pattern(path) for path, _ in gaps.most_common()]
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    gaps = counted(summary.left_out.total(), "gap", "gaps")
-    return f"besides, {gaps} of what the schema leaves out: {', '.join(names[:NAMED])}{more}"
+    return f"besides, {counted(gaps.total(), 'gap', 'gaps')} of {what}: {', '.join(names[:NAMED])}{more}"
 
 
 def _outcome(told: Mapping[str, Any], summary: Summary) -> str:

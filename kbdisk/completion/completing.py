@@ -18,7 +18,7 @@ from kbdisk.codec.reading import Reading, read
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.fields import Field, fields_of, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
-from kbdisk.completion.gaps import Gap, gaps_of, known_properties, left_out
+from kbdisk.completion.gaps import Gap, gaps_of, known_properties, passed_over
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.siblings import Siblings
@@ -148,7 +148,8 @@ class Completing(Iterator[Completion]):
         for gap in gaps:
             self.summary.row(gap.of).missing += 1
         if not self.choices.only:
-            self.summary.left_out.update(left_out(fields.of, entity))
+            for path, is_ignored in passed_over(fields.of, entity):
+                (self.summary.ignored if is_ignored else self.summary.left_out)[path] += 1
         return gaps
 
     # ------------------------------------------------------------ what is taken

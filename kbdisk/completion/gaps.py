@@ -87,14 +87,12 @@ def known_properties(fields: Fields, reading: Reading, made: Mapping[Path, objec
     }
 
 
-def left_out(of: Class, entity: Entity) -> Iterator[Path]:
-    """The gaps of an entity that are of nothing its class has, or of what that ignores."""
+def passed_over(of: Class, entity: Entity) -> Iterator[tuple[Path, bool]]:
+    """The gaps of an entity that are of nothing its class has, or of what that ignores: the latter is told by each."""
     for path, value in walk(entity.tree):
-        names = without_places(path)
-        if is_gap(value) and path not in (entity.made or ()) and not _is_learnt(of, names):
-            yield names
-
-
-def _is_learnt(of: Class, names: Path) -> bool:
-    heads = (of.properties.get(names[:length]) for length in range(1, len(names) + 1))
-    return of.knows(names) and all(one is None or one.role != "ignore" for one in heads)
+        if is_gap(value) and path not in (entity.made or ()):
+            names = without_places(path)
+            heads = (of.properties.get(names[:length]) for length in range(1, len(names) + 1))
+            is_ignored = any(one is not None and one.role == "ignore" for one in heads)
+            if is_ignored or not of.knows(names):
+                yield names, is_ignored

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from kbdisk.entity import Path, Text, Tree, at, walk
 from kbdisk.loaders import flat
+from kbdisk.loaders.cells import TRUTHS
+from kbdisk.loaders.marks import Marks
 from kbdisk.schemas.numerals import is_number
 
 
@@ -67,7 +70,18 @@ def _is_cell(there: Any, value: Any) -> bool:
         return False
     if is_number(there) and is_number(value):
         return bool(there == value if type(there) is type(value) else float(there) == float(value))
+    if isinstance(value, str) and (isinstance(there, bool) or is_number(there)):
+        return any(_is_cell(there, one) for one in _readings(value))
     try:
         return flat.text_of(there) == flat.text_of(value)
     except ValueError:
         return False
+
+
+def _readings(text: str) -> Iterator[Any]:
+    """What a column may read a text as, that is text elsewhere."""
+    if text in TRUTHS:
+        yield TRUTHS[text]
+    for marks in (Marks(), Marks(comma=True), Marks(comma=True, told=True)):
+        if marks.see(text, 1) and marks.decimal is not None:
+            yield marks.reader()(text)

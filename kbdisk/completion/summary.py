@@ -62,6 +62,7 @@ class Summary:
     entities: int = 0
     strangers: int = 0  # of no class of the schema, or of none that was asked for
     left_out: Counter[Path] = field(default_factory=Counter)  # what the schema leaves out -> gaps of it, which stay
+    ignored: Counter[Path] = field(default_factory=Counter)  # what it has, and the model has not learnt -> its gaps
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
     quality: Quality = field(default_factory=dict)
 
@@ -106,5 +107,6 @@ class Summary:
             "missing": self.missing,
             "filled": self.filled,
             "left_out": {show_pattern(path): count for path, count in self.left_out.items()},
+            "ignored": {show_pattern(path): count for path, count in self.ignored.items()},
             "properties": [row.to_json() for row in self.shown()],
         }

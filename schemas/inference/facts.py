@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
-from kbdisk.schemas.inference.sketch import CUT, Budget, Labels
+from kbdisk.schemas.inference.sketch import CUT, Budget, Labels, cut
 from kbdisk.schemas.values import EXACT
 
 WHOLE = 1 << 14  # values of a path that are all looked at closely
@@ -121,7 +121,7 @@ class Facts:
         """Labels, cut to size."""
         if close:
             if max(map(len, column)) > CUT:
-                column = [one[:CUT] for one in column]
+                column = list(map(cut, column))
             self.labels_of(family).take(column)
 
     def tagged(self, column: Sequence[Text], close: bool) -> None:

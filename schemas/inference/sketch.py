@@ -10,6 +10,7 @@ import random
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
@@ -20,7 +21,7 @@ SMALL = 256  # different values of one path when that is used up
 EXAMPLES = 1000
 HASHES = 1024
 SPAN = 1 << 32
-CUT = 200  # characters of a string that count
+CUT = 200  # characters of a string that are kept
 
 
 class Budget:
@@ -56,6 +57,13 @@ def hash_of(value: Any) -> int:
     """A number below SPAN that is the same in every process."""
     number = zlib.crc32((value if isinstance(value, str) else repr(value)).encode("utf-8", "surrogatepass"))
     return (number * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> 32
+
+
+def cut(text: str) -> str:
+    """A text, or the beginning of a long one with what tells it from all others that begin so."""
+    if len(text) <= CUT:
+        return text
+    return f"{text[:CUT]}…{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
 class Labels:

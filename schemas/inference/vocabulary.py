@@ -21,7 +21,8 @@ FEW = 10  # values from which nothing is told
 def vocabulary(texts: Sequence[tuple[str, int]], seen: int, distinct: int, exact: bool) -> Decision:
     """Category or text."""
     total = sum(count for _, count in texts)
-    length = sum(len(text) * count for text, count in texts) / total
+    length = sum(min(len(text), CUT) * count for text, count in texts) / total
+    is_cut = any(len(text) > CUT for text, _ in texts)  # only the beginnings of some are known here
     words = sum((text.count(" ") + 1) * count for text, count in texts) / total
     told = f"{counted(distinct, 'label')} in {counted(seen, 'value')}"
     if not exact:
@@ -32,11 +33,10 @@ def vocabulary(texts: Sequence[tuple[str, int]], seen: int, distinct: int, exact
         long and (repeated < 6 * AGAIN or distinct > 4 * CLOSED)
     )
     if rare or (seen < FEW and distinct > 1):
-        cut = "at least " if any(len(text) >= CUT for text, _ in texts) else ""  # of longer ones only that is read
-        several = f"{cut}{counted(round(length), 'character')}, {words:.1f} words on average"
+        several = f"{'at least ' if is_cut else ''}{counted(round(length), 'character')}, {words:.1f} words on average"
         return Decision(Text(), f"{told}: too few come again; {several}")
     once = sum(count == 1 for _, count in texts)
-    if exact and distinct <= CLOSED and once <= UNSEEN * seen and seen >= 3 * FEW:
+    if exact and not is_cut and distinct <= CLOSED and once <= UNSEEN * seen and seen >= 3 * FEW:
         ordered = tuple(text for text, _ in sorted(texts, key=lambda one: (-one[1], one[0])))
         return Decision(Category(ordered, closed=True), f"{told}, and hardly a new one is to come")
     first, count = max(texts, key=lambda one: one[1])

@@ -148,3 +148,25 @@ def test_a_broken_sidecar_is_told_beside_turtle_as_beside_json(place):
         file.write('{"id": broken')
     with pytest.raises(LoadError, match=r"^kb\.ttl\.provenance\.jsonl:2: expected a value that kbdisk complete"):
         given(load("kb.ttl"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "filled", "is_made"),
+    [
+        (["33.00", "4.50"], "33.00", True),
+        (["33", "4"], "33.00", True),
+        (["33.5", "4.50"], "33.00", False),
+        (["'1.234,50'", "'4,5'"], "1.234,50", True),
+        (["TRUE", "FALSE"], "True", True),
+        (["TRUE", "FALSE"], "False", False),
+        (["1", "0"], "true", False),
+        (["007", "010"], "007", True),
+        (["7", "10"], "007", False),
+    ],
+)
+def test_a_text_that_a_column_reads_as_a_number_is_still_the_same(place, cells, filled, is_made):
+    first, second = (cell.strip("'") for cell in cells)
+    Path("t.csv").write_text(f"id;x\na;{first}\nb;{second}\n")
+    Path("t.csv.provenance.jsonl").write_text(json.dumps({"id": "a", "path": "x", "value": filled}) + "\n")
+    entity, _ = given(load("t.csv"))
+    assert bool(entity.made) == is_made

@@ -705,3 +705,41 @@ def test_a_header_that_only_begins_like_one_that_tells_the_delimiter_is_a_header
     names = header.split(",")
     (tree,) = trees(f"{header}\n{','.join('1' for _ in names)}\n")
     assert list(tree) == names
+
+
+def test_a_part_that_is_null_somewhere_adds_no_column_that_takes_the_others_apart(tmp_path):
+    born = {"date": "1900-01-02", "place": "X"}
+    rows = [
+        {"id": "a", "born": born, "offers": [{"price": 1}]},
+        {"id": "b", "born": None, "offers": None},
+        {"id": "c", "born": {"date": None, "place": "Y"}, "offers": []},
+    ]
+    kbdisk.write(kbdisk.load(rows), tmp_path / "x.csv")
+    first, second, third = kbdisk.load(tmp_path / "x.csv")
+    assert first.tree == rows[0]
+    assert not dict(second.properties()).keys() - {("id",)}
+    assert dict(third.properties()) == {("id",): "c", ("born", "place"): "Y"}
+    kbdisk.write(kbdisk.load([*rows, {"id": "d", "born": 1900}]), tmp_path / "y.csv")
+    assert [one.tree["born"] for one in kbdisk.load(tmp_path / "y.csv")] == [None, None, None, 1900]
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "parquet"])
+@given(
+    names=st.lists(
+        st.text("ab .[]\"é°'1\\", min_size=1).filter(lambda name: name == name.strip()),
+        min_size=1,
+        unique=True,
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_any_names_of_columns_are_kept_from_one_table_to_the_next(format, names, tmp_path):
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(
+        [[*names, "last"], *([n, *map(str, range(len(names)))] for n in "45")]
+    )
+    try:
+        kb = load(text.getvalue())
+    except KBDiskError:  # two spellings of one path
+        return
+    kbdisk.write([Entity(one.id, one.tree) for one in kb], tmp_path / f"x.{format}", force=True)
+    assert [one.tree for one in kbdisk.load(tmp_path / f"x.{format}")] == [one.tree for one in kb]

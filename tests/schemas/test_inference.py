@@ -900,3 +900,14 @@ def test_a_knowledge_base_fits_its_own_schema(name, data):
 
     kb = kbdisk.load(data / "rdf" / name)
     assert check(infer(kb).schema, kb).misfits == []
+
+
+def test_long_texts_that_come_again_are_labels_in_full():
+    same = "Licensed under the terms that follow. " * 8
+    for texts in ([same + "A", same + "B"], ["short", same], ["a" * 201, "a" * 202, "a" * 203]):
+        one, why = decided(texts * 20)
+        assert isinstance(fitting(texts * 20), leaf.Category)
+        assert f"{len(texts)} labels" in why
+        assert one.role == "value"
+    assert decided([same] * 30)[0].role == "ignore"
+    assert isinstance(fitting([f"{same}{n}" for n in range(40)]), leaf.Text)

@@ -187,7 +187,7 @@ def test_files_are_utf_8_or_utf_16_with_a_mark(parser):
         ("x: {kind: number, formula: __import__('os')}", ".formula: expected numbers, paths, + - * / ** and abs,"),
         ("x: {kind: number, formula: x + 1}", ".formula: expected paths of other properties, got x."),
         ("x: {kind: number, depends: [y]}", ".depends[0]: no property has the path y."),
-        ("x: {kind: number, depends: ['y[']}", ".depends[0]: expected a path such as launch.year or prizes[0].share, got 'y['."),
+        ("x: {kind: number, depends: ['y[']}", ".depends[0]: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'y['."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_property_is_said_with_its_place(parser, line, said):
@@ -205,7 +205,7 @@ def test_what_is_wrong_with_a_property_is_said_with_its_place(parser, line, said
         (["a: text", '"a": text'], "p.yaml:6: 'a' stands twice, in line 5 first."),
         (["a.b: text", 'a."b": text'], "p.yaml:6: P.properties.a.\"b\": a.b stands twice."),
         (["a[0]: text"], "p.yaml:5: P.properties.a[0]: expected names alone, got 'a[0]'. Several values at a path are of the kind list."),
-        (["a..b: text"], "p.yaml:5: P.properties.a..b: expected a path such as launch.year or prizes[0].share, got 'a..b'."),
+        (["a..b: text"], "p.yaml:5: P.properties.a..b: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'a..b'."),
         (["a: {kind: number, min: x, max: y, mni: 1}", "b: {}"], "p.yaml:5: P.properties.a.mni: unknown key. Did you mean 'min'? Known keys of number: kind, integer, min, max, above, below, decimals, transform, role, required, unique, many, missing, novalue, formula, depends, iri, label, description. (And 3 more.)"),
     ],
 )  # fmt: skip
@@ -231,7 +231,7 @@ def test_what_is_wrong_between_properties_is_said_too(lines, said):
         ("kbdisk: 1\nclasses: [A]\n", "p.yaml:2: classes: expected a mapping, got a list."),
         ("kbdisk: 1\nclasses:\n  A:\n", "p.yaml:3: A: expected a mapping, got nothing."),
         ("kbdisk: 1\nclasses:\n  http://x.org/A: {propertys: {}}\n", "p.yaml:3: \"http://x.org/A\".propertys: unknown key. Did you mean 'properties'? Known keys: iri, id, label, description, properties."),
-        ("kbdisk: 1\nclasses:\n  A: {id: 'x['}\n", "p.yaml:3: A.id: expected a path such as launch.year or prizes[0].share, got 'x['."),
+        ("kbdisk: 1\nclasses:\n  A: {id: 'x['}\n", "p.yaml:3: A.id: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'x['."),
         ("kbdisk: 1\nmissing: nan\nclasses: {}\n", "p.yaml:2: missing: expected a list, got 'nan'."),
         ("kbdisk: 1\nprefixes: {a: b}\nclasses: {}\n", "p.yaml:2: prefixes.a: expected an IRI such as http://example.org/Phone, got 'b'."),
         ("kbdisk: 1\nprefixes: {schema: 'http://s/'}\nclasses:\n  A: {iri: scheme:A}\n", "p.yaml:4: A.iri: unknown prefix 'scheme'. Did you mean 'schema'? Known prefixes: schema. Add it to prefixes."),
