@@ -170,6 +170,12 @@ def refuse_odd(sidecar: Path) -> None:
         raise WriteError(str(sidecar), f"expected a file, got {what}. Move it away: what is filled in is told there.")
 
 
+def refuse_unwritable(target: str) -> None:
+    """Refuse a folder in which no file can be made, before there is anything to write."""
+    with _faults(target), tempfile.TemporaryFile(dir=Path(target).resolve().parent):
+        pass
+
+
 def set_aside(file: Path) -> Path:
     """Give a file that is no longer right another name beside its own, which nothing has yet."""
     names = (f"{file}.old{number or ''}" for number in count())

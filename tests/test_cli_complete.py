@@ -694,6 +694,7 @@ def test_the_budget_fits_the_size():
         (["phones.jsonl"], "Missing option '--out'"),
         (["phones.jsonl", "--out", "-", "--json"], "--json and --out - both want standard output"),
         (["phones.jsonl", "--out", "x/y.jsonl"], "x/y.jsonl: cannot be written: no such directory"),
+        (["phones.jsonl", "--out", "/proc/x.jsonl"], "/proc/x.jsonl: cannot be written: "),
         (["phones.jsonl", "--out", "."], "."),
         (
             ["phones.jsonl", "--out", "x.what"],

@@ -17,7 +17,7 @@ from kbdisk.cli.misfits import Misfits, misfits
 from kbdisk.cli.sources import open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.target import refuse_odd, sidecar_of, standard_output
+from kbdisk.loaders.target import refuse_odd, refuse_unwritable, sidecar_of, standard_output
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -112,6 +112,7 @@ class Plan:
                 raise WriteError(target, "is one of several sources. Choose another target.")
             if not options["in_place"]:
                 raise WriteError(target, "is the source itself. Say --in-place to change it.")
+            refuse_unwritable(target)
             return
         if options["in_place"]:
             raise ConfigError("--in-place", f"{target} is not the source. Leave --in-place or --out out.")
@@ -119,6 +120,7 @@ class Plan:
             raise WriteError(target, "expected a file to write, got a directory.")
         if not place.absolute().parent.is_dir():
             raise WriteError(target, "cannot be written: no such directory.")
+        refuse_unwritable(target)
         for file in (place, self.sidecar):
             if file.is_file() and not options["force"]:
                 raise WriteError(str(file), "exists already. Say --force to replace it.")
