@@ -179,7 +179,7 @@ def test_the_command_knows_every_bench_and_preset():
     assert list(names) == [*BENCHES, "render"]
     assert set(presets) == set(PRESETS)
     told = command.help or ""
-    assert all(re.search(rf"^ *{name}  ", told, re.MULTILINE) for name in names)
+    assert all(re.search(rf"^ *- {name}  ", told, re.MULTILINE) for name in names)
 
 
 def test_what_a_bench_takes_are_options_of_the_command():
