@@ -105,9 +105,8 @@ def unwritten(summary: Summary, kept: IO[bytes], refused: Sequence[Placeless]) -
         why = reasons.get((row["id"], row["path"]))
         if why is not None:
             filled.add((row["id"], row["path"]))
-            if row["estimate"] == "shared":  # it came with another, and was no gap
-                continue
-            gaps[row["id"], row.get("gap", row["path"])] = (row["class"], row["property"], why)
+            if row["estimate"] != "shared":  # what came with another was no gap
+                gaps[row["id"], row.get("gap", row["path"])] = (row["class"], row["property"], why)
     for of, path, why in gaps.values():
         summary.unwritten(of, path, why)
     return [one for one in refused if (one[0], show(one[1])) not in filled]

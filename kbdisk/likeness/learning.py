@@ -96,12 +96,12 @@ def learn(
 def _order(codec: Codec, queries: Mapping[Place, Queries], values: Mapping[int, Values]) -> list[Place]:
     """The places that enough is known of, the usual ones first."""
     told_of = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
-    order = sorted(
+    enough = (
         place
         for place, own in queries.items()
         if place[0] in told_of and len(own) >= FEW and len(values.get(place[0], ())) >= FEW
     )
-    return sorted(order, key=lambda place: place[1] != ENOUGH)
+    return sorted(enough, key=lambda place: (place[1] != ENOUGH, place))
 
 
 def _left(seconds: float, begun: float) -> float:

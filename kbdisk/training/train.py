@@ -66,7 +66,7 @@ def train(
     with torch.random.fork_rng():
         trainers, members = _networks(run, data, device, watch, keeping)
     first, *others = members
-    record, shapes = _record(trainers, len(members), data, source or {}), Shapes.learn(schema, entities)
+    record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
     for table, doing, teach, name in GUIDES:
         if getattr(run, table).share:
