@@ -39,7 +39,7 @@ def fill(text: bytes, id: str, filled: Mapping[Path, Filled], habits: Habits, re
         problem = _add(root, path, habits, one)
         if problem:
             refused[path] = problem
-    filling = _Filling(text, Manner(text, outline(text), habits), refused)
+    filling = Filling(text, Manner(text, outline(text), habits), refused)
     if root.inner:
         filling.into(filling.manner.root, root)
     report.written += len(filled) - len(refused)
@@ -71,7 +71,7 @@ def _add(wish: Wish, path: Path, habits: Habits, filled: Filled) -> str:
     return ""
 
 
-class _Filling:
+class Filling:
     """Gathers the changes to one text."""
 
     def __init__(self, text: bytes, manner: Manner, refused: dict[Path, str]) -> None:

@@ -857,6 +857,18 @@ def test_the_constant_and_what_is_held_back_are_told_however_narrow_the_terminal
     assert (below in " ".join(lines)) == (columns < 100)
 
 
+@pytest.mark.parametrize(
+    ("unit", "shown"), [("g/cm3", "g/cm3"), ("http://qudt.org/vocab/unit/KiloGM", "KiloGM"), ("", "")]
+)
+def test_an_error_is_told_in_the_unit(monkeypatch, unit, shown):
+    monkeypatch.setenv("COLUMNS", "100")
+    summary = Summary.of([{"class": "", "path": "density.value", "metric": "MAE", "ours": 1.25, "constant": 4.5}])
+    summary.rows["", ("density",)] = Row(
+        "", ("density",), 3, 3, leaves=Counter([("density", "value")]), unit=unit, quality=summary.quality
+    )
+    assert f"1.25 {shown} MAE".replace("  ", " ") in as_tables({"target": None}, summary)
+
+
 # ---------------------------------------------------------------- killed
 
 

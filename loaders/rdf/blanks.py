@@ -18,6 +18,7 @@ class Blanks:
         self.labels = labels  # of labelled ones that look like anonymous ones
         self.ids: dict[str, str] = {}  # pyoxigraph's -> ours
         self.numbers: dict[str, int] = {}  # pyoxigraph's -> the number of an anonymous one
+        self.unnamed: list[str] = []  # pyoxigraph's of the anonymous ones, by their numbers
         self.graphs: dict[str, str] = {}  # pyoxigraph's -> ours, of graphs without a name
 
     def id(self, raw: str) -> str:
@@ -26,6 +27,7 @@ class Blanks:
         if id is None:
             if self.is_anonymous(raw):
                 self.numbers[raw] = len(self.numbers)
+                self.unnamed.append(raw)
                 id = f"_:[{self.numbers[raw]}]"
             else:
                 id = "_:" + raw
@@ -44,7 +46,4 @@ class Blanks:
 
     def raw(self, id: str) -> str:
         """pyoxigraph's id of a node of ours."""
-        if not id.startswith("_:["):
-            return id[2:]
-        number = int(id[3:-1])
-        return next(raw for raw, known in self.numbers.items() if known == number)
+        return self.unnamed[int(id[3:-1])] if id.startswith("_:[") else id[2:]

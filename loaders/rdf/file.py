@@ -19,9 +19,10 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import blocks, brackets, graphs, jsonld, nesting, rdfxml, stream, syntax
+from kbdisk.loaders.rdf import blocks, brackets, graphs, nesting, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.jsonld import contexts
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.source import Source
 
@@ -127,9 +128,9 @@ class RdfFile(RdfKB):
         elif self.format == "n3":
             self._parse_n3(data, take)
         else:
-            data = jsonld.prepared(data, self.options.context, self.name)
-            base = self.options.base or jsonld.NO_BASE
-            self._parse_from(data, lambda quads: take(jsonld.absolute(quads, self.name)), base)
+            data = contexts.prepared(data, self.options.context, self.name)
+            base = self.options.base or contexts.NO_BASE
+            self._parse_from(data, lambda quads: take(contexts.absolute(quads, self.name)), base)
 
     def _parse_n3(self, data: bytes, take: Callable[[Iterable[Any]], None]) -> None:
         """Most of what is called N3 is Turtle; what is not is known only when all of it was looked at."""

@@ -16,8 +16,8 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
 from kbdisk.errors import LoadError
 from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import jsonld
 from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.jsonld import contexts
 
 if TYPE_CHECKING:
     import rdflib
@@ -104,7 +104,7 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
     graph = rdflib.Graph(InOrder(), bind_namespaces="none")
     with lexical_forms():
         try:
-            graph.parse(data=data, format="n3", publicID=base or jsonld.NO_BASE)
+            graph.parse(data=data, format="n3", publicID=base or contexts.NO_BASE)
         except BadSyntax as error:
             said = error._why.rstrip(".")
             raise LoadError(name, f"expected N3, got an error: {said}. Mend it there.", error.lines + 1) from None
@@ -117,7 +117,7 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
             AssertionError,
         ):  # rdflib's own, at the end of the text and elsewhere
             raise fault from None
-    return jsonld.absolute(_numbered(_quads(rows, name, odd)), name)
+    return contexts.absolute(_numbered(_quads(rows, name, odd)), name)
 
 
 def _numbered(quads: Iterable[Quad]) -> Iterator[Quad]:

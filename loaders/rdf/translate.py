@@ -61,12 +61,17 @@ def gathered(kb: RdfKB, new: New) -> tuple[list[Quad], list[Quad]]:
     given: list[Quad] = []
     with kb.again():
         kb.observe(given.extend)
-    labelled = _Labelled(kb.blanks(), given)
-    ours = [*_earlier(kb, labelled, given), *map(labelled.quad, new(given))]
-    return list(dict.fromkeys(map(labelled.quad, given))), ours  # several sources may say the same
+    return labelled(kb, given, new(given))
 
 
-def _earlier(kb: RdfKB, labelled: _Labelled, given: list[Quad]) -> list[Quad]:
+def labelled(kb: RdfKB, given: list[Quad], new: Quads) -> tuple[list[Quad], list[Quad]]:
+    """The given quads with a label for every node; and what earlier completions wrote, with what is new."""
+    labels = _Labelled(kb.blanks(), given)
+    ours = [*_earlier(kb, labels, given), *map(labels.quad, new)]
+    return list(dict.fromkeys(map(labels.quad, given))), ours  # several sources may say the same
+
+
+def _earlier(kb: RdfKB, labels: _Labelled, given: list[Quad]) -> list[Quad]:
     """What our own blocks in the source say."""
     if not kb.is_completed:
         return []
@@ -74,7 +79,7 @@ def _earlier(kb: RdfKB, labelled: _Labelled, given: list[Quad]) -> list[Quad]:
     with kb.again():
         kb.observe_all(everything.extend)
     same = _Labelled(kb.blanks(), everything)
-    known = {labelled.quad(quad) for quad in given}
+    known = {labels.quad(quad) for quad in given}
     return [quad for quad in map(same.quad, everything) if quad not in known]
 
 

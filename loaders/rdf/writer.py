@@ -1,7 +1,8 @@
 """Completions into RDF: the source's bytes as they were, and one block after them.
 
 What stands in an anonymous bracket cannot be reached from outside: with `insert` it goes into the bracket.
-RDF/XML and JSON-LD have no room after their last byte: they are parsed and serialised again (translate.py).
+RDF/XML and JSON-LD have no room after their last byte: what is new is set into JSON-LD (jsonld/), RDF/XML is parsed and
+serialised again (translate.py).
 """
 
 from __future__ import annotations
@@ -9,24 +10,28 @@ from __future__ import annotations
 import io
 import itertools
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from pyoxigraph import BlankNode, Quad
 
 from kbdisk.entity import Completion
+from kbdisk.errors import KBDiskWarning
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, stream, syntax
+from kbdisk.loaders.rdf.jsonld import filling as jsonld
 from kbdisk.loaders.rdf.observed import ENOUGH, Observed
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Anonymous, Made, Reach, Statements
-from kbdisk.loaders.rdf.translate import gathered, translate
+from kbdisk.loaders.rdf.translate import gathered, labelled, serialise, translate
 from kbdisk.loaders.source import Source
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
     from kbdisk.loaders.rdf.file import RdfFile
 
+ANEW = "what is new cannot be set into this JSON-LD as it stands; all of it is serialised anew, without its contexts"
 SAMPLE = 1 << 20  # bytes of a document that show how it spells
 
 Completions = Iterable[Completion]
@@ -67,16 +72,24 @@ def _into_brackets(kb: RdfFile, completions: Completions, stream_out: BinaryIO) 
 
 
 def _again(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
-    """RDF/XML and JSON-LD: the same bytes where nothing is new, else all of it serialised anew."""
-    rest = (one for one in completions if one.filled)
-    first = next(rest, None)
-    with io.BytesIO() as kept:
-        report = Report() if first is None else whole(kb, itertools.chain([first], rest), kept, kb.format)
-        if report.written:
-            stream_out.write(kept.getbuffer())
-            return report
-    with kb.source.open() as bytes_in:
-        shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
+    """RDF/XML and JSON-LD: the same bytes where nothing is new; else JSON-LD with that in it, where it takes it in, and all
+    other serialised anew."""
+    report = Report()
+    given: list[Quad] = []
+    new: list[Quad] = []
+    if rest := [one for one in completions if one.filled]:
+        with kb.again():
+            kb.observe(given.extend)
+        new += _quads(kb, rest, report, given)
+    if not report.written:
+        with kb.source.open() as bytes_in:
+            shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
+    elif kb.format == "jsonld" and (document := jsonld.filled(kb, given, new)) is not None:
+        stream_out.write(document)
+    else:
+        if kb.format == "jsonld":
+            warnings.warn(f"{kb.name}: {ANEW}", KBDiskWarning, stacklevel=2)
+        serialise(itertools.chain(*labelled(kb, given, new)), stream_out, kb.format, kb.prefixes, kb.name)
     return report
 
 

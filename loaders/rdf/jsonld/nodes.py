@@ -1,0 +1,158 @@
+"""Which objects of a JSON-LD document speak of which nodes.
+
+Only the parser knows: a copy of the document, in which every object that may be a node has one member more, is parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+from pyoxigraph import BlankNode, DefaultGraph, Quad
+
+from kbdisk.loaders.outline import Place, outline
+from kbdisk.loaders.rdf.blanks import Blanks
+
+Parse: TypeAlias = Callable[[bytes], list[Any]]  # a document's quads
+
+_MARKER = "urn:kbdisk:object"
+_MAPS = {"@language", "@index", "@id", "@type"}
+_LISTS = {"@list", "@set"}
+_WORDS = {"@id", "@type", "@language", "@index", "@direction", "@base", "@vocab"}  # what they say is no node
+
+
+@dataclass(slots=True)
+class Terms:
+    """What all contexts of a document say of their terms, as far as it tells which objects are nodes."""
+
+    words: dict[str, str] = field(default_factory=dict)  # another name of a keyword -> the keyword
+    maps: set[str] = field(default_factory=set)  # whose objects have values as members, not properties
+    lists: set[str] = field(default_factory=set)  # whose lists are collections
+    verbatim: set[str] = field(default_factory=set)  # whose values are JSON, whatever stands there
+
+    @classmethod
+    def of(cls, document: Any) -> Terms:
+        """Those of a parsed document."""
+        found = cls()
+        rest = [document]
+        while rest:
+            value = rest.pop()
+            if isinstance(value, list):
+                rest.extend(value)
+            elif isinstance(value, dict):
+                rest.extend(value.values())
+                found._learn(value.get("@context"))
+        return found
+
+    def _learn(self, context: Any) -> None:
+        for part in context if isinstance(context, list) else [context]:
+            for term, meant in part.items() if isinstance(part, dict) else ():
+                if not term.startswith("@"):
+                    self._take(term, meant if isinstance(meant, dict) else {"@id": meant})
+
+    def _take(self, term: str, meant: Mapping[str, Any]) -> None:
+        word, container = meant.get("@id"), meant.get("@container")
+        if isinstance(word, str) and word.startswith("@"):
+            self.words[term] = word
+        containers = container if isinstance(container, list) else [container]
+        if _MAPS.intersection(containers):
+            self.maps.add(term)
+        if "@list" in containers:
+            self.lists.add(term)
+        if meant.get("@type") == "@json":
+            self.verbatim.add(term)
+
+    def word(self, key: str) -> str:
+        """A key, or the keyword that it is another name of."""
+        return self.words.get(key, key)
+
+
+class Node(NamedTuple):
+    """An object that speaks of a node, and the contexts around it, the outermost first."""
+
+    place: Place
+    contexts: tuple[Place, ...]
+
+
+def key_of(term: Any, blanks: Blanks) -> str:
+    """What a subject or a graph is called in any parse of the document."""
+    if isinstance(term, DefaultGraph):
+        return ""
+    return blanks.ids.get(term.value) or blanks.graph(term.value) if isinstance(term, BlankNode) else str(term.value)
+
+
+def numbered(quads: list[Quad], blanks: Blanks) -> Blanks:
+    """The blank nodes of some quads, in the order in which they appear."""
+    for quad in quads:
+        for term in (quad.subject, quad.object):
+            if type(term) is BlankNode:
+                blanks.id(term.value)
+    return blanks
+
+
+class Document:
+    """A document whose objects are known; `whole` is what it says as JSON, with all contexts in their place."""
+
+    def __init__(self, text: bytes, whole: Any, parse: Parse, blanks: Blanks) -> None:
+        self.text = text
+        self.root = outline(text)
+        self.terms = Terms.of(whole)
+        self.objects = list(self._objects())
+        self.nodes: dict[tuple[str, str], Node] = {}  # by subject and graph, those that say most
+        self._locate(parse, blanks)
+
+    def contexts(self, node: Node) -> list[Any]:
+        """The contexts around a node, as JSON."""
+        return [orjson.loads(self.text[place.start : place.end]) for place in node.contexts]
+
+    def _locate(self, parse: Parse, blanks: Blanks) -> None:
+        marker = _MARKER
+        while marker.encode() in self.text:
+            marker += "x"
+        marks: list[Any] = []
+        quads: list[Quad] = []
+        for quad in parse(self._marked(marker)):
+            (marks if quad.predicate.value == marker else quads).append(quad)
+        numbered(quads, blanks)
+        for quad in marks:
+            node = self.objects[int(quad.object.value.removeprefix(marker))]
+            where = key_of(quad.subject, blanks), key_of(quad.graph_name, blanks)
+            if where not in self.nodes or len(node.place.inner) > len(self.nodes[where].place.inner):
+                self.nodes[where] = node
+
+    def _marked(self, marker: str) -> bytes:
+        """The document with a member in every object that says which one it is."""
+        additions = []
+        for index, node in enumerate(self.objects):
+            member = f'"{marker}":"{marker}{index}"'.encode()
+            inner = node.place.inner
+            additions.append((inner[-1].place.end, b"," + member) if inner else (node.place.start + 1, member))
+        parts, done = [], 0
+        for offset, member in sorted(additions):
+            parts += [self.text[done:offset], member]
+            done = offset
+        return b"".join([*parts, self.text[done:]])
+
+    def _objects(self) -> Iterator[Node]:
+        """The objects that may speak of a node."""
+        stack: list[tuple[Place, tuple[Place, ...], bool]] = [(self.root, (), True)]
+        while stack:
+            place, contexts, speaks = stack.pop()
+            if place.kind == "list":
+                stack.extend((entry.place, contexts, speaks) for entry in reversed(place.inner))
+            if place.kind != "part":
+                continue
+            words = {self.terms.word(key) for key in place.named} - {"@context"}
+            if "@value" in words:
+                continue
+            if own := place.named.get("@context"):
+                contexts = (*contexts, *([entry.place for entry in own.inner] if own.kind == "list" else [own]))
+            if speaks and not words & _LISTS and words != {"@graph"}:  # whose members would be in a graph of their own
+                yield Node(place, contexts)
+            for key, inner in reversed(place.named.items()):
+                word = self.terms.word(key)
+                if word not in _WORDS and word != "@context" and key not in self.terms.verbatim:
+                    is_map = word == "@reverse" or key in self.terms.maps
+                    stack.append((inner, contexts, not (is_map and inner.kind == "part")))
