@@ -19,10 +19,11 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import blocks, brackets, graphs, nesting, rdfxml, stream, syntax
+from kbdisk.loaders.rdf import blocks, brackets, graphs, nesting, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.jsonld import contexts
+from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.source import Source
 
@@ -124,7 +125,7 @@ class RdfFile(RdfKB):
         with self._given(left_out) as text:
             data = text.read()
         if self.format == "rdfxml":
-            self._parse_from(rdfxml.prepared(data, self.name), take)
+            self._parse_from(sound.prepared(data, self.name), take)
         elif self.format == "n3":
             self._parse_n3(data, take)
         else:

@@ -1,8 +1,8 @@
 """Completions into RDF: the source's bytes as they were, and one block after them.
 
 What stands in an anonymous bracket cannot be reached from outside: with `insert` it goes into the bracket.
-RDF/XML and JSON-LD have no room after their last byte: what is new is set into JSON-LD (jsonld/), RDF/XML is parsed and
-serialised again (translate.py).
+RDF/XML and JSON-LD have no room after their last byte: what is new is set into their
+text (jsonld/, rdfxml/), or all of it is serialised again (translate.py).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, stream, syntax
 from kbdisk.loaders.rdf.jsonld import filling as jsonld
 from kbdisk.loaders.rdf.observed import ENOUGH, Observed
+from kbdisk.loaders.rdf.rdfxml import filling as rdfxml
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Anonymous, Made, Reach, Statements
 from kbdisk.loaders.rdf.translate import gathered, labelled, serialise, translate
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
     from kbdisk.loaders.rdf.file import RdfFile
 
-ANEW = "what is new cannot be set into this JSON-LD as it stands; all of it is serialised anew, without its contexts"
+ANEW = "has no place for all that is new, so it is serialised anew: it says the same, but looks otherwise"
+FILLED = {"jsonld": jsonld.filled, "rdfxml": rdfxml.filled}
 SAMPLE = 1 << 20  # bytes of a document that show how it spells
 
 Completions = Iterable[Completion]
@@ -72,8 +74,7 @@ def _into_brackets(kb: RdfFile, completions: Completions, stream_out: BinaryIO) 
 
 
 def _again(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
-    """RDF/XML and JSON-LD: the same bytes where nothing is new; else JSON-LD with that in it, where it takes it in, and all
-    other serialised anew."""
+    """RDF/XML and JSON-LD: the same bytes, and what is new set into them; serialised anew where that cannot be."""
     report = Report()
     given: list[Quad] = []
     new: list[Quad] = []
@@ -84,11 +85,10 @@ def _again(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Repor
     if not report.written:
         with kb.source.open() as bytes_in:
             shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
-    elif kb.format == "jsonld" and (document := jsonld.filled(kb, given, new)) is not None:
+    elif (document := FILLED[kb.format](kb, given, new)) is not None:
         stream_out.write(document)
     else:
-        if kb.format == "jsonld":
-            warnings.warn(f"{kb.name}: {ANEW}", KBDiskWarning, stacklevel=2)
+        warnings.warn(f"{kb.name}: {ANEW}", KBDiskWarning, stacklevel=2)
         serialise(itertools.chain(*labelled(kb, given, new)), stream_out, kb.format, kb.prefixes, kb.name)
     return report
 

@@ -589,7 +589,7 @@ SAME = "@prefix : <http://ex.org/> . :a :size 5 ; :part [ :name 'p' ; :size 8 ] 
 
 
 @pytest.mark.parametrize(("format", "document"), [("rdfxml", RDFXML), ("jsonld", JSONLD)])
-def test_rdf_xml_and_json_ld_are_serialised_again_where_something_is_new(format, document, tmp_path):
+def test_rdf_xml_and_json_ld_take_in_what_is_new(format, document, tmp_path):
     values = {"b": {"size": 7}, "a": {("part", "size"): 8}}
     out, report = filled(tmp_path, document, values, format)
     assert (report.written, report.unwritable) == (2, [])

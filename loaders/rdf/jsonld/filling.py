@@ -12,24 +12,20 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Quad
+from pyoxigraph import Quad
 
 from kbdisk.loaders.habits import Habits
 from kbdisk.loaders.jsonfill import Filling, Wish
 from kbdisk.loaders.manner import Manner
 from kbdisk.loaders.rdf import syntax
-from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.additions import Additions, NoPlace, say_the_same
 from kbdisk.loaders.rdf.jsonld.contexts import NO_BASE, prepared
-from kbdisk.loaders.rdf.jsonld.nodes import Document, Node, key_of, numbered
+from kbdisk.loaders.rdf.jsonld.nodes import Document, Node
 from kbdisk.loaders.rdf.jsonld.spelling import NOTHING, Spelling, Used
 from kbdisk.loaders.rdf.vocabulary import FIRST, REST
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
-
-
-class NoPlace(Exception):  # noqa: N818 - never seen by a user
-    """A statement that the document cannot take in."""
 
 
 def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
@@ -38,29 +34,25 @@ def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
     text = data.removeprefix(BOM_UTF8)
     for plainly in (False, True):
         try:
-            additions = _Additions(kb, text, numbered(given, kb.blanks()), new, plainly)
-            made = additions.made()
-            if _canonical(additions.parse(made)) == _canonical([*given, *additions.said]):
+            filling = _Filling(kb, text, Additions(given, new, kb.blanks()), plainly)
+            made = filling.made()
+            if say_the_same(filling.parse(made), [*given, *filling.said]):
                 return data[: len(data) - len(text)] + made
         except (SyntaxError, NoPlace):
             continue
     return None
 
 
-class _Additions:
+class _Filling:
     """What goes where in one document."""
 
-    def __init__(self, kb: RdfFile, text: bytes, blanks: Blanks, new: list[Quad], plainly: bool) -> None:
+    def __init__(self, kb: RdfFile, text: bytes, additions: Additions, plainly: bool) -> None:
         self.kb = kb
         self.plainly = plainly  # in whole IRIs, which no context around an object gives another meaning
         self.whole = json.loads(prepared(text, kb.options.context, kb.name))
         self.document = Document(text, self.whole, self.parse, kb.blanks())
-        self.blanks = blanks
-        self.new = new
-        self.parts: dict[Any, list[Quad]] = {}  # what is said of nodes that are new
-        for quad in new:
-            if self._is_new(quad.subject):
-                self.parts.setdefault(quad.subject, []).append(quad)
+        self.additions = additions
+        self.parts = additions.parts
         self.said: list[Quad] = []  # what is new, as it will be read
 
     def parse(self, document: bytes) -> list[Quad]:
@@ -76,7 +68,7 @@ class _Additions:
         filling = Filling(text, Manner(text, self.document.root, habits), {})
         for homes in self._homes():
             spelling = self._spelling(homes[0][0])
-            spelling.learn((quad.predicate, quad.object) for _, quads in homes for quad in self._all(quads))
+            spelling.learn((quad.predicate, quad.object) for _, quads in homes for quad in self.additions.all(quads))
             for node, quads in homes:
                 filling.into(node.place, self._wish(node, self._members(quads, spelling)))
         if filling.refused:
@@ -86,24 +78,13 @@ class _Additions:
     def _homes(self) -> list[list[tuple[Node, list[Quad]]]]:
         """The objects that take something, each with that; those under the same contexts together."""
         homes: dict[tuple[int, ...], dict[int, tuple[Node, list[Quad]]]] = {}
-        for quad in self.new:
-            if quad.subject in self.parts:
-                continue
-            node = self.document.nodes.get((key_of(quad.subject, self.blanks), key_of(quad.graph_name, self.blanks)))
+        for quad in self.additions.roots:
+            node = self.document.nodes.get(self.additions.key(quad))
             if node is None:
                 raise NoPlace
             alike = homes.setdefault(tuple(place.start for place in node.contexts), {})
             alike.setdefault(node.place.start, (node, []))[1].append(quad)
         return [list(alike.values()) for alike in homes.values()]
-
-    def _is_new(self, node: Any) -> bool:
-        return isinstance(node, BlankNode) and node.value not in self.blanks.ids
-
-    def _all(self, quads: Iterable[Quad]) -> Iterator[Quad]:
-        """Quads, and those of the new nodes that they lead to."""
-        for quad in quads:
-            yield quad
-            yield from self._all(self.parts.get(quad.object, ()))
 
     # ------------------------------------------------------------ members
 
@@ -193,10 +174,3 @@ def _strings(value: Any) -> Iterator[str]:
             rest.extend(value)
         elif isinstance(value, dict):
             rest.extend(value.values())
-
-
-def _canonical(quads: Iterable[Quad]) -> set[Quad]:
-    """Quads whose blank nodes are named by what is said of them."""
-    dataset = Dataset(quads)
-    dataset.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
-    return set(dataset)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
-from pyoxigraph import BlankNode, DefaultGraph, Quad
 
 from kbdisk.loaders.outline import Place, outline
+from kbdisk.loaders.rdf.additions import key_of, numbered
 from kbdisk.loaders.rdf.blanks import Blanks
 
 Parse: TypeAlias = Callable[[bytes], list[Any]]  # a document's quads
@@ -76,22 +76,6 @@ class Node(NamedTuple):
     contexts: tuple[Place, ...]
 
 
-def key_of(term: Any, blanks: Blanks) -> str:
-    """What a subject or a graph is called in any parse of the document."""
-    if isinstance(term, DefaultGraph):
-        return ""
-    return blanks.ids.get(term.value) or blanks.graph(term.value) if isinstance(term, BlankNode) else str(term.value)
-
-
-def numbered(quads: list[Quad], blanks: Blanks) -> Blanks:
-    """The blank nodes of some quads, in the order in which they appear."""
-    for quad in quads:
-        for term in (quad.subject, quad.object):
-            if type(term) is BlankNode:
-                blanks.id(term.value)
-    return blanks
-
-
 class Document:
     """A document whose objects are known; `whole` is what it says as JSON, with all contexts in their place."""
 
@@ -112,7 +96,7 @@ class Document:
         while marker.encode() in self.text:
             marker += "x"
         marks: list[Any] = []
-        quads: list[Quad] = []
+        quads: list[Any] = []
         for quad in parse(self._marked(marker)):
             (marks if quad.predicate.value == marker else quads).append(quad)
         numbered(quads, blanks)

@@ -20,11 +20,16 @@ _QUOTED = re.compile(rb"(<!ENTITY\s+[^\s\"'>]+\s+)'([^'\"]*)'")  # the parser kn
 
 def prepared(data: bytes, name: str) -> bytes:
     """The document as the parser can read it; what is not well-formed is refused."""
-    encoding = _Check(name).over(data)
+    encoding = encoding_of(data, name)
     if encoding.lower() != "utf-8":
         text = data.decode(encoding).removeprefix("\ufeff")
         data = _DECLARED.sub(b"", text.encode())
     return _QUOTED.sub(rb'\1"\2"', data) if b"<!ENTITY" in data else data
+
+
+def encoding_of(data: bytes, name: str) -> str:
+    """How a document is encoded that is well-formed; LoadError for another."""
+    return _Check(name).over(data)
 
 
 class _Check:
