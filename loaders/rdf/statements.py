@@ -30,7 +30,7 @@ Anonymous: TypeAlias = dict[int, list[tuple[NamedNode, Any]]]  # number of an an
 class Reach(Enum):
     """Which blank nodes of the source can be spoken of where the new statements go."""
 
-    ALL = auto()  # everything is serialised anew
+    ALL = auto()  # what is new is set into the text, or all is serialised anew
     LABELLED = auto()  # after the source's own bytes
     NONE = auto()  # in a document of their own
 
