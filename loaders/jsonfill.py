@@ -130,6 +130,11 @@ class Filling:
                 self.merge(place.named[key], value[key])
             self.add(place, [(key, one) for key, one in value.items() if key not in place.named])
 
+    def make_list(self, place: Place, values: list[Any]) -> None:
+        """Put values behind the one that stands at a place, which becomes the first of a list."""
+        start, text = self.manner.behind(place, values)
+        self.changes += [(place.start, place.start, b"["), (start, start, text)]
+
     def replace(self, place: Place, value: Any) -> None:
         self.changes.append((place.start, place.end, self.manner.written(value, *self.manner.indent_at(place))))
 

@@ -50,6 +50,10 @@ class Manner:
         entries = (self._entry(key, value, colon, _indent(gap), spread) for key, value in new)
         return last.place.end, b"".join(gap + entry for entry in entries)
 
+    def behind(self, place: Place, values: list[Any]) -> tuple[int, bytes]:
+        """Where to put values that make a list of one that stands alone, and their text, to the end of the list."""
+        return place.end, b"".join(self.comma + self.written(value, b"", False) for value in values) + b"]"
+
     def _first(self, place: Place, new: list[tuple[str | None, Any]]) -> bytes:
         """The first entries of an empty part or list."""
         spread = self.spread and (self.spread_parts if place.kind == "part" else self.spread_lists)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from judges import says
 
 from kbdisk.entity import Date, Link, Text
-from kbdisk.errors import KBDiskWarning
+from kbdisk.errors import KBDiskWarning, LoadError
+from kbdisk.loaders.rdf.jsonld.spelling import Spelling
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 VOCAB = '"@vocab":"http://ex.org/","@base":"http://ex.org/"'
@@ -95,8 +96,50 @@ CASES = {  # a document with what is new between « and », and what is filled
         {"b": {"x": 2}},
     ),
     "one more value of a property": (
-        '{"@context":{%s},"@graph":[{"@id":"a","s":["x","y"]},{"@id":"b","s":"x"«,"http://ex.org/s":"y"»}]}',
-        {"b": {("s", 1): "y"}},
+        '{"@context":{%s},"@graph":[{"@id":"a","s":["x","y"]},{"@id":"b","s":«[»"x"«,"y"]»},{"@id":"c","n":0«,"s":"1"»}]}',
+        {"b": {("s", 1): "y"}, "c": {"s": "1"}},
+    ),
+    "one more value of a property under its whole name": (
+        '{"@context":{},"@graph":[{"@id":"http://ex.org/a","http://ex.org/l":[{"@id":"http://ex.org/a"},{"@id":"http://ex.org/c"}]},'
+        '{"@id":"http://ex.org/b","http://ex.org/l":«[»{"@id":"http://ex.org/a"}«,{"@id":"http://ex.org/c"}]»}]}',
+        {"b": {("l", 1): Link(E + "c")}},
+    ),
+    "a language that a context of a class sets": (
+        '{"@context":{%s,"T":{"@id":"T","@context":{"@language":"de"}},"p":{"@id":"p","@context":{"@language":"de"}}},'
+        '"@graph":[{"@id":"a","x":"u"},{"@type":"T","@id":"b","y":1«,"x":{"@value":"v"}»}]}',
+        {"b": {"x": "v"}},
+    ),
+    "a language that a context of a property sets": (
+        '{"@context":{%s,"p":{"@id":"p","@context":{"@language":"de"}}},'
+        '"@graph":[{"@id":"a","x":"u"},{"@id":"d","p":{"@id":"b","y":1«,"http://ex.org/x":{"@value":"v"}»}}]}',
+        {"b": {"x": "v"}},
+    ),
+    "terms of a class": (
+        '{"@context":{"T":{"@id":"http://ex.org/T","@context":{"w":{"@id":"http://ex.org/w","@type":"http://www.w3.org/2001/XMLSchema#decimal"}}},'
+        '"n":"http://ex.org/n"},"@graph":[{"@id":"http://ex.org/a","@type":"T","w":"1.5"},{"@id":"http://ex.org/b","@type":["T"],"n":1«,"w":"2.5"»},'
+        '{"@id":"http://ex.org/c","@type":"http://ex.org/U","http://ex.org/w":3«,"n":4»}]}',
+        {"b": {"w": 2.5}, "c": {"n": 4}},
+    ),
+    "two languages of one map": (
+        '{"@context":{%s,"t":{"@container":"@language"}},"@graph":[{"@id":"a","t":{"en":"x","de":"y"}},{"@id":"b","n":0«,"t":{"en":"z","de":"w"}»}]}',
+        {"b": {("t", 0): Text("z", "en"), ("t", 1): Text("w", "de")}},
+    ),
+    "numbers as strings": (
+        '{"@context":{%s,"i":{"@type":"http://www.w3.org/2001/XMLSchema#integer"}},"@graph":[{"@id":"a","i":"1"},{"@id":"b","n":0«,"i":"5"»}]}',
+        {"b": {"i": 5}},
+    ),
+    "a link as most are": (
+        '{"@context":{%s,"m":{"@id":"l","@type":"@id"}},"@graph":[{"@id":"a","l":{"@id":"b"}},{"@id":"c","l":{"@id":"a"}},{"@id":"d","m":"a"},'
+        '{"@id":"b","n":0«,"l":{"@id":"c"}»}]}',
+        {"b": {"l": Link(E + "c")}},
+    ),
+    "literals of JSON": (
+        '{"@context":{%s,"j":{"@type":"@json"}},"@graph":[{"@id":"a","j":{"@id":"b","x":1},"x":1},{"@id":"b","j":{"k":[{"x":2}]}«,"x":3»}]}',
+        {"b": {"x": 3}},
+    ),
+    "a negative zero": (
+        '{"@context":{%s},"@graph":[{"@id":"a","d":1.5},{"@id":"b","n":0«,"d":{"@value":"-0.0E0","@type":"http://www.w3.org/2001/XMLSchema#double"}»}]}',
+        {"b": {"d": -0.0}},
     ),
     "escapes": (
         '{"@context":{%s},"@graph":[{"@id":"a","s":"\\u00e9"},{"@id":"b","n":0«,"s":"\\u00fc"»}]}',
@@ -134,6 +177,41 @@ def test_what_no_object_speaks_of_has_all_serialised_anew(tmp_path):
         out, report = filled(tmp_path, document, {"b": {"x": 4}}, "jsonld")
     assert report.written == 1
     says(out, document.replace('[{"@id":"a"', '[{"@id":"b","x":4},{"@id":"a"').encode(), "jsonld", tmp_path)
+
+
+@pytest.mark.filterwarnings("default::kbdisk.errors.KBDiskWarning")
+@pytest.mark.parametrize("depth", [300, *range(800, 1000, 5)])
+def test_however_deep_it_is_written_or_refused(depth, tmp_path):
+    inner = '{"@id":"end","y":1}'
+    for i in range(depth):
+        inner = f'{{"@id":"d{i}","n":{inner}}}'
+    document = f'{{"@context":{{{VOCAB}}},"@graph":[{{"@id":"z","x":1}},{inner}]}}'
+    refused = ""
+    try:
+        out, report = filled(tmp_path, document, {"end": {"x": 2}}, "jsonld")
+    except LoadError as error:
+        refused = str(error)
+    else:
+        assert report.written == 1
+        assert depth > 300 or out.decode() == document.replace('"y":1', '"y":1,"x":2')
+    assert not refused or "nest too deep" in refused
+    assert not refused or depth > 300
+
+
+def test_objects_that_each_have_the_same_context_are_looked_at_together(tmp_path, monkeypatch):
+    tried = []
+    monkeypatch.setattr(Spelling, "learn", lambda self, pairs, learn=Spelling.learn: tried.append(learn(self, pairs)))
+    written = ",".join(f'{{"@context":{{{VOCAB}}},"@id":"a{i}","n":{i}«,"x":{i}»}}' for i in range(9))
+    before, after = before_and_after(f'[{{"@context":{{{VOCAB}}},"@id":"a","x":1}},{written}]')
+    assert filled(tmp_path, before, {f"a{i}": {"x": i} for i in range(9)}, "jsonld")[0].decode() == after
+    assert len(tried) == 1
+
+
+def test_nodes_that_are_all_alike_take_no_long_time(tmp_path):
+    every = [f"_:n{i}" for i in range(40)]
+    clique = ",".join(f'{{"@id":"{one}","l":{json.dumps([{"@id": other} for other in every])}}}' for one in every)
+    document = f'{{"@context":{{{VOCAB}}},"@graph":[{{"@id":"a","x":1}},{{"@id":"b","y":3}},{clique}]}}'
+    assert filled(tmp_path, document, {"b": {"x": 4}}, "jsonld")[0].decode() == document.replace('"y":3', '"y":3,"x":4')
 
 
 WAYS = {  # a context, and how keys, ids and dates are spelt under it

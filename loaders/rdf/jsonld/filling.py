@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from codecs import BOM_UTF8
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from pyoxigraph import Quad
 
+from kbdisk.errors import LoadError
 from kbdisk.loaders.habits import Habits
 from kbdisk.loaders.jsonfill import Filling, Wish
 from kbdisk.loaders.manner import Manner
@@ -21,156 +21,154 @@ from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.additions import Additions, NoPlace, say_the_same
 from kbdisk.loaders.rdf.jsonld.contexts import NO_BASE, prepared
 from kbdisk.loaders.rdf.jsonld.nodes import Document, Node
-from kbdisk.loaders.rdf.jsonld.spelling import NOTHING, Spelling, Used
+from kbdisk.loaders.rdf.jsonld.spelling import Scope, Spelling
+from kbdisk.loaders.rdf.jsonld.usage import Usage
 from kbdisk.loaders.rdf.vocabulary import FIRST, REST
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
+
+Homes = list[tuple[Node, list[Quad]]]  # the objects that take something, each with that
 
 
 def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
     """The document of a source with new statements in it; None where it cannot take them all in."""
     data = kb.source.read()
     text = data.removeprefix(BOM_UTF8)
-    for plainly in (False, True):
-        try:
-            filling = _Filling(kb, text, Additions(given, new, kb.blanks()), plainly)
-            made = filling.made()
-            if say_the_same(filling.parse(made), [*given, *filling.said]):
+    additions = Additions(given, new, kb.blanks())
+    try:
+        reading = _Reading(kb, text)
+        for in_full in (False, True):  # no context of a class, or of a property, gives a whole IRI another meaning
+            said: list[Quad] = []
+            made = reading.with_all(additions, said, in_full)
+            if say_the_same(reading.parse(made), given, said):
                 return data[: len(data) - len(text)] + made
-        except (SyntaxError, NoPlace):
-            continue
+    except (SyntaxError, LoadError, NoPlace):  # a fault in what was made: it has been read before
+        pass
     return None
 
 
-class _Filling:
-    """What goes where in one document."""
+class _Reading:
+    """A document, and how it is to be read."""
 
-    def __init__(self, kb: RdfFile, text: bytes, additions: Additions, plainly: bool) -> None:
+    def __init__(self, kb: RdfFile, text: bytes) -> None:
         self.kb = kb
-        self.plainly = plainly  # in whole IRIs, which no context around an object gives another meaning
-        self.whole = json.loads(prepared(text, kb.options.context, kb.name))
-        self.document = Document(text, self.whole, self.parse, kb.blanks())
-        self.additions = additions
-        self.parts = additions.parts
-        self.said: list[Quad] = []  # what is new, as it will be read
+        whole = json.loads(self._prepared(text))
+        self.document = Document(text, whole, self.parse, kb.blanks())
+        self.usage = Usage.of(self.document, whole, kb.prefixes, kb.base)
 
-    def parse(self, document: bytes) -> list[Quad]:
+    def parse(self, text: bytes) -> list[Any]:
         """What a document says where this one stands."""
-        whole = prepared(document, self.kb.options.context, self.kb.name)
-        return list(syntax.parser(whole, self.kb.format, self.kb.options.base or NO_BASE))
+        return self._parse_prepared(self._prepared(text))
 
-    def made(self) -> bytes:
-        """The text with all that is new."""
+    def _prepared(self, text: bytes) -> bytes:
+        return prepared(text, self.kb.options.context, self.kb.name)
+
+    def _parse_prepared(self, text: bytes) -> list[Any]:
+        return list(syntax.parser(text, self.kb.format, self.kb.options.base or NO_BASE))
+
+    def with_all(self, additions: Additions, said: list[Quad], in_full: bool) -> bytes:
+        """The text with all that is new; `said` takes that as it will be read."""
         text = self.document.text
         habits = Habits()
         habits.wide, habits.escaped = not text.isascii(), b"\\u" in text
         filling = Filling(text, Manner(text, self.document.root, habits), {})
-        for homes in self._homes():
-            spelling = self._spelling(homes[0][0])
-            spelling.learn((quad.predicate, quad.object) for _, quads in homes for quad in self.additions.all(quads))
+        for homes in self._homes(additions):
+            spelling = self._spelling(homes[0][0], in_full)
+            spelling.learn((quad.predicate, quad.object) for _, quads in homes for quad in additions.all(quads))
+            members = _Members(additions, spelling, said)
             for node, quads in homes:
-                filling.into(node.place, self._wish(node, self._members(quads, spelling)))
+                _set_in(filling, node, members.of(quads), members)
         if filling.refused:
             raise NoPlace
         return filling.done()
 
-    def _homes(self) -> list[list[tuple[Node, list[Quad]]]]:
-        """The objects that take something, each with that; those under the same contexts together."""
-        homes: dict[tuple[int, ...], dict[int, tuple[Node, list[Quad]]]] = {}
-        for quad in self.additions.roots:
-            node = self.document.nodes.get(self.additions.key(quad))
+    def _homes(self, additions: Additions) -> list[Homes]:
+        """The objects that take something; those of one scope together."""
+        homes: dict[Any, dict[int, tuple[Node, list[Quad]]]] = {}
+        for quad in additions.roots:
+            node = self.document.nodes.get(additions.key(quad))
             if node is None:
                 raise NoPlace
-            alike = homes.setdefault(tuple(place.start for place in node.contexts), {})
+            alike = homes.setdefault(self.document.scope(node), {})
             alike.setdefault(node.place.start, (node, []))[1].append(quad)
         return [list(alike.values()) for alike in homes.values()]
 
-    # ------------------------------------------------------------ members
+    def _spelling(self, node: Node, in_full: bool) -> Spelling:
+        contexts, classes = self.document.scope(node)
+        around = b'{"@context":[' + b",".join(contexts) + b"]}"
+        scope = Scope(
+            json.loads(self._prepared(around))["@context"], {key: orjson.loads(text) for key, text in classes}
+        )
+        return Spelling(scope, self.usage, self.document.terms, self._parse_prepared, in_full)
 
-    def _members(self, quads: Iterable[Quad], spelling: Spelling) -> dict[str, list[Any]]:
+
+def _set_in(filling: Filling, node: Node, members: dict[str, list[Any]], manner: _Members) -> None:
+    """Set new members into an object; a value of a key that has one goes into its list, or makes it one."""
+    wish = Wish()
+    for key, values in members.items():
+        place = node.place.named.get(key)
+        if place is None or place.kind == "null":
+            wish.inner[key] = Wish(manner.value(key, values), paths=[(key,)])
+        elif place.kind == "list":
+            inner = wish.inner[key] = Wish(paths=[(key,)])
+            inner.inner = {index: Wish(value, paths=[(key,)]) for index, value in enumerate(values, len(place.inner))}
+        else:
+            filling.make_list(place, values)
+    filling.into(node.place, wish)
+
+
+class _Members:
+    """New statements as members of objects; `said` takes them as they will be read."""
+
+    def __init__(self, additions: Additions, spelling: Spelling, said: list[Quad]) -> None:
+        self.parts = additions.parts
+        self.spelling = spelling
+        self.usage = spelling.usage
+        self.terms = spelling.terms
+        self.said = said
+
+    def of(self, quads: Iterable[Quad]) -> dict[str, list[Any]]:
         """What is said by quads of one subject, key by key."""
         members: dict[str, list[Any]] = {}
         for quad in quads:
-            predicate = quad.predicate.value
-            if quad.object in self.parts:
-                key, term = spelling.keys_of(predicate)[0], quad.object
-                value = self._part(quad.object, spelling, key)
-            elif (predicate, quad.object) in spelling.said:
-                key, value, term = spelling.said[predicate, quad.object]
-            else:
-                raise NoPlace
+            key, value = self._member(quad)
             members.setdefault(key, []).append(value)
-            self.said.append(Quad(quad.subject, quad.predicate, term, quad.graph_name))
         return members
 
-    def _part(self, node: Any, spelling: Spelling, key: str) -> dict[str, Any] | list[Any]:
-        """A new node under a key, with all that is in it; a collection as a list."""
+    def value(self, key: str, values: list[Any]) -> Any:
+        """One value or several: in a list where the document has lists, in a map where it is one of languages."""
+        if key in self.terms.maps and all(isinstance(value, dict) for value in values):
+            return {name: one for value in values for name, one in value.items()}
+        if len(values) > 1 or (key in self.usage.listed and key not in self.terms.lists):
+            return values
+        return values[0]
+
+    def _member(self, quad: Quad) -> tuple[str, Any]:
+        predicate = quad.predicate.value
+        if quad.object in self.parts:
+            key, term = self.spelling.keys_of(predicate)[0], quad.object
+            value = self._part(quad.object, is_list=key in self.terms.lists)
+        elif (predicate, quad.object) in self.spelling.said:
+            key, value, term = self.spelling.said[predicate, quad.object]
+        else:
+            raise NoPlace
+        self.said.append(Quad(quad.subject, quad.predicate, term, quad.graph_name))
+        return key, value
+
+    def _part(self, node: Any, is_list: bool) -> Any:
+        """A new node with all that is in it; a collection as a list."""
         if any(quad.predicate.value == FIRST for quad in self.parts[node]):
-            items = list(self._items(node, spelling))
-            return items if key in self.document.terms.lists else {"@list": items}
-        members = self._members(self.parts[node], spelling)
-        return {key: self._value(key, values) for key, values in members.items()}
+            items = list(self._items(node))
+            return items if is_list else {"@list": items}
+        return {key: self.value(key, values) for key, values in self.of(self.parts[node]).items()}
 
-    def _items(self, node: Any, spelling: Spelling) -> Iterator[Any]:
-        """The members of a collection."""
+    def _items(self, node: Any) -> Iterator[Any]:
+        """The values of a collection."""
         while node in self.parts:
-            first, rest = sorted(self.parts[node], key=lambda quad: quad.predicate.value)
-            if (first.predicate.value, rest.predicate.value) != (FIRST, REST):
+            quads = {quad.predicate.value: quad for quad in self.parts[node]}
+            if quads.keys() != {FIRST, REST}:
                 raise NoPlace
-            [[value]] = self._members([first], spelling).values()
-            yield value
-            self.said.append(rest)
-            node = rest.object
-
-    def _value(self, key: str, values: list[Any]) -> Any:
-        """One value or several, in a list where the document has lists."""
-        is_bare = key in self.document.terms.lists or key not in self._listed
-        return values[0] if len(values) == 1 and is_bare else values
-
-    def _wish(self, node: Node, members: dict[str, list[Any]]) -> Wish:
-        """What is to stand in an object."""
-        wish = Wish()
-        for key, values in members.items():
-            place = node.place.named.get(key)
-            inner = wish.inner[key] = Wish(paths=[(key,)])
-            if place is not None and place.kind == "list":
-                start = len(place.inner)
-                inner.inner = {index: Wish(value, paths=[(key,)]) for index, value in enumerate(values, start)}
-            else:
-                inner.value = self._value(key, values)
-        return wish
-
-    # ------------------------------------------------------------ manner
-
-    def _spelling(self, node: Node) -> Spelling:
-        document, kb = self.document, self.kb
-        return Spelling(document.contexts(node), self._used, document.terms, kb.prefixes, kb.options.base, self.parse)
-
-    @cached_property
-    def _used(self) -> Used:
-        if self.plainly:
-            return NOTHING
-        counts = Counter(key for node in self.document.objects for key in node.place.named)
-        return Used([key for key, _ in counts.most_common()], frozenset(_strings(self.whole)))
-
-    @cached_property
-    def _listed(self) -> set[str]:
-        """Keys whose values are lists more often than not."""
-        counts: Counter[str] = Counter()
-        for node in self.document.objects:
-            for key, place in node.place.named.items():
-                counts[key] += 1 if place.kind == "list" else -1
-        return {key for key, count in counts.items() if count > 0}
-
-
-def _strings(value: Any) -> Iterator[str]:
-    rest = [value]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            rest.extend(value)
-        elif isinstance(value, dict):
-            rest.extend(value.values())
+            yield self._member(quads[FIRST])[1]
+            self.said.append(quads[REST])
+            node = quads[REST].object

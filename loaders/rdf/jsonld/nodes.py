@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-import orjson
-
 from kbdisk.loaders.outline import Place, outline
 from kbdisk.loaders.rdf.additions import key_of, numbered
 from kbdisk.loaders.rdf.blanks import Blanks
@@ -30,7 +28,6 @@ class Terms:
     words: dict[str, str] = field(default_factory=dict)  # another name of a keyword -> the keyword
     maps: set[str] = field(default_factory=set)  # whose objects have values as members, not properties
     lists: set[str] = field(default_factory=set)  # whose lists are collections
-    verbatim: set[str] = field(default_factory=set)  # whose values are JSON, whatever stands there
 
     @classmethod
     def of(cls, document: Any) -> Terms:
@@ -61,8 +58,6 @@ class Terms:
             self.maps.add(term)
         if "@list" in containers:
             self.lists.add(term)
-        if meant.get("@type") == "@json":
-            self.verbatim.add(term)
 
     def word(self, key: str) -> str:
         """A key, or the keyword that it is another name of."""
@@ -87,9 +82,11 @@ class Document:
         self.nodes: dict[tuple[str, str], Node] = {}  # by subject and graph, those that say most
         self._locate(parse, blanks)
 
-    def contexts(self, node: Node) -> list[Any]:
-        """The contexts around a node, as JSON."""
-        return [orjson.loads(self.text[place.start : place.end]) for place in node.contexts]
+    def scope(self, node: Node) -> tuple[tuple[bytes, ...], tuple[tuple[str, bytes], ...]]:
+        """What gives the keys of an object their meaning: the texts of the contexts around it, and of its own classes."""
+        contexts = tuple(self.text[place.start : place.end] for place in node.contexts)
+        own = ((key, place) for key, place in node.place.named.items() if self.terms.word(key) == "@type")
+        return contexts, tuple((key, self.text[place.start : place.end]) for key, place in own)
 
     def _locate(self, parse: Parse, blanks: Blanks) -> None:
         marker = _MARKER
@@ -133,10 +130,11 @@ class Document:
                 continue
             if own := place.named.get("@context"):
                 contexts = (*contexts, *([entry.place for entry in own.inner] if own.kind == "list" else [own]))
-            if speaks and not words & _LISTS and words != {"@graph"}:  # whose members would be in a graph of their own
+            is_graph = words == {"@graph"}  # of no name: with a member more, it would be one of a node without a name
+            if speaks and not is_graph and not words & _LISTS:
                 yield Node(place, contexts)
             for key, inner in reversed(place.named.items()):
                 word = self.terms.word(key)
-                if word not in _WORDS and word != "@context" and key not in self.terms.verbatim:
+                if word not in _WORDS and word != "@context":
                     is_map = word == "@reverse" or key in self.terms.maps
                     stack.append((inner, contexts, not (is_map and inner.kind == "part")))

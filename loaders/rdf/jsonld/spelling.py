@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import orjson
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from kbdisk.loaders.rdf.jsonld.nodes import Parse, Terms
+from kbdisk.loaders.rdf.jsonld.usage import Usage
 from kbdisk.loaders.rdf.vocabulary import STRING, TYPE, XSD
 
 _TRIAL = "urn:kbdisk:trial:"
@@ -28,32 +29,27 @@ class Said(NamedTuple):
     term: Any
 
 
-class Used(NamedTuple):
-    """What a document uses: its keys, the most frequent first, and its strings."""
+class Scope(NamedTuple):
+    """What gives the keys of an object their meaning: the contexts around it, and its own classes by their key."""
 
-    keys: Sequence[str]
-    strings: frozenset[str]
-
-
-NOTHING = Used((), frozenset())  # then all is said in whole IRIs
+    contexts: list[Any]
+    classes: dict[str, Any]
 
 
 class Spelling:
-    """How statements are spelt where some contexts are in force."""
+    """How statements are spelt in some scope; in full, as nothing but whole IRIs and what they are of, where that is asked for."""
 
-    def __init__(
-        self, contexts: list[Any], used: Used, terms: Terms, prefixes: Mapping[str, str], base: str | None, parse: Parse
-    ) -> None:
-        self.contexts = contexts
-        self.used = used
+    def __init__(self, scope: Scope, usage: Usage, terms: Terms, parse: Parse, in_full: bool) -> None:
+        self.scope = scope
+        self.usage = usage
         self.terms = terms
         self.parse = parse
-        self.base = base
-        seen = {text.partition(":")[0] for text in (*used.strings, *used.keys) if ":" in text}
-        self.prefixes = {name: iri for name, iri in prefixes.items() if name in seen}
-        self.keys: dict[str, list[str]] = {TYPE: [key for key in used.keys if terms.word(key) == "@type"] or ["@type"]}
+        self.in_full = in_full
+        own = [] if in_full else [key for key in usage.keys if terms.word(key) == "@type"]
+        self.keys: dict[str, list[str]] = {TYPE: own or ["@type"]}
         self.said: dict[tuple[str, Any], Said] = {}
-        self._learn_keys(key for key in used.keys if not terms.word(key).startswith("@"))
+        if not in_full:
+            self._learn_keys(key for key in usage.keys if not terms.word(key).startswith("@"))
 
     def learn(self, pairs: Iterable[tuple[NamedNode, Any]]) -> None:
         """Find out how some predicates with their objects are said, new nodes aside."""
@@ -64,8 +60,7 @@ class Spelling:
         trials = [
             (predicate.value, object, key, value)
             for predicate, object in wanted
-            for value in self._values(object)
-            for key in self.keys_of(predicate.value)
+            for key, value in self._members(predicate.value, object)
         ]
         found = self._tried([{key: value} for *_, key, value in trials])
         for (predicate, object, key, value), quads in zip(trials, found, strict=True):
@@ -88,9 +83,9 @@ class Spelling:
         """What is read of objects with these members, each by itself; nothing of what is no JSON-LD."""
         if not members:
             return []
-        objects = [{"@id": f"{_TRIAL}{index}", **one} for index, one in enumerate(members)]
+        objects = [{"@id": f"{_TRIAL}{index}", **self.scope.classes, **one} for index, one in enumerate(members)]
         try:
-            quads = self.parse(orjson.dumps({"@context": self.contexts, "@graph": objects}))
+            quads = self.parse(orjson.dumps({"@context": self.scope.contexts, "@graph": objects}))
         except SyntaxError:
             half = len(members) // 2
             return [*self._tried(members[:half]), *self._tried(members[half:])] if half else [[]]
@@ -98,9 +93,26 @@ class Spelling:
         for quad in quads:
             if quad.subject.value in found:
                 found[quad.subject.value].append(quad)
-        return list(found.values())
+        return [
+            [quad for quad in several if quad.predicate.value != TYPE or self._is_class(one)]
+            for one, several in zip(members, found.values(), strict=True)
+        ]
+
+    def _is_class(self, member: dict[str, Any]) -> bool:
+        """Whether a member says a class itself, which then stands in the place of those of the scope."""
+        return any(self.terms.word(key) == "@type" for key in member)
 
     # ------------------------------------------------------------ forms
+
+    def _members(self, predicate: str, object: Any) -> list[tuple[str, Any]]:
+        """The members that may say a statement, the likeliest first: a link by the most frequent key, all else as plainly as
+        can be; a number as a string where its key has strings."""
+        keys, values = self.keys_of(predicate), list(self._values(object))
+        if isinstance(object, NamedNode):
+            return [(key, value) for key in keys for value in values]
+        if keys[0] in self.usage.quoted:
+            values.sort(key=lambda value: isinstance(value, int | float))
+        return [(key, value) for value in values for key in keys]
 
     def _values(self, object: Any) -> Iterator[Any]:
         """The forms that an object may have, the plainest first."""
@@ -111,35 +123,41 @@ class Spelling:
         elif isinstance(object, BlankNode):
             yield {"@id": f"_:{object.value}"}
         elif isinstance(object, Literal):
-            yield from self._literals(object)
+            yield from () if self.in_full else self._plain(object)
+            yield from self._whole(object)
 
-    def _literals(self, literal: Literal) -> Iterator[Any]:
-        text = literal.value
+    def _plain(self, literal: Literal) -> Iterator[Any]:
+        """A literal of which the context has to say what it is."""
         number = _number(literal)
         if number is not None:
             yield number
-        if literal.datatype.value == XSD + "boolean" and text in ("true", "false"):
-            yield text == "true"
-        yield text
+        if literal.datatype.value == XSD + "boolean" and literal.value in ("true", "false"):
+            yield literal.value == "true"
+        yield literal.value
         if literal.language:
-            yield {literal.language: text}
-            yield {"@value": text, "@language": literal.language}
+            yield {literal.language: literal.value}
+
+    def _whole(self, literal: Literal) -> Iterator[Any]:
+        """A literal that says itself what it is."""
+        if literal.language:
+            yield {"@value": literal.value, "@language": literal.language}
+        elif literal.datatype.value == STRING:
+            yield {"@value": literal.value}
         else:
-            if literal.datatype.value == STRING:
-                yield {"@value": text}
-            yield from ({"@value": text, "@type": form} for form in self._short(literal.datatype.value))
+            yield from ({"@value": literal.value, "@type": form} for form in self._short(literal.datatype.value))
 
     def _short(self, iri: str) -> list[str]:
         """An IRI in the forms that it may have, those that the document has first."""
-        if self.used is NOTHING:
+        if self.in_full:
             return [iri]
+        usage = self.usage
         forms = [
-            f"{name}:{iri[len(start) :]}" for name, start in self.prefixes.items() if start and iri.startswith(start)
+            f"{name}:{iri[len(start) :]}" for name, start in usage.prefixes.items() if start and iri.startswith(start)
         ]
         forms += [word[0]] if (word := _LAST_WORD.search(iri)) else []
-        if self.base and iri.startswith(self.base):
-            forms.append(iri[len(self.base) :])
-        return sorted(dict.fromkeys([*forms, iri]), key=lambda form: form not in self.used.strings)
+        if usage.base and iri.startswith(usage.base):
+            forms.append(iri[len(usage.base) :])
+        return sorted(dict.fromkeys([*forms, iri]), key=lambda form: form not in usage.strings)
 
 
 def _number(literal: Literal) -> int | float | None:
@@ -160,4 +178,7 @@ def _same(found: Any, wanted: Any) -> bool:
         return True
     if not (isinstance(found, Literal) and isinstance(wanted, Literal) and found.datatype == wanted.datatype):
         return False
-    return found.datatype.value in _FLOATS and _number(found) is not None and _number(found) == _number(wanted)
+    # as text: 0.0 is not -0.0
+    return (
+        found.datatype.value in _FLOATS and _number(found) is not None and repr(_number(found)) == repr(_number(wanted))
+    )

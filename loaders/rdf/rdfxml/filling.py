@@ -41,7 +41,7 @@ def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
     additions = Additions(given, new, kb.blanks())
     try:
         made = _made(data, Elements(data, parse, kb.blanks()), additions)
-        same = say_the_same(parse(made), [*given, *new])
+        same = say_the_same(parse(made), given, new)
     except (SyntaxError, NoPlace):
         return None
     return made if same else None
