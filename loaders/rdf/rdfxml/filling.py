@@ -161,7 +161,8 @@ class _Layout:
             text = "".join(self.newline + inner + depth * unit + line for depth, line in lines)
         close = "" if inner is None else self.newline + (own or "")
         if element.is_one_tag:
-            return len(self.data[: element.end - 2].rstrip()), f">{text}{close}</{element.name}>"
+            tag = self.data[element.start : element.end - 2].rstrip()
+            return element.start + len(tag), f">{text}{close}</{element.name}>"
         before = self.data[max(element.start, element.end - _LOOK) : element.end]
         blanks = before[len(before.rstrip()) :]
         if inner is None or not (element.first or b"\n" in blanks):
