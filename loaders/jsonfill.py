@@ -17,6 +17,7 @@ from kbdisk.loaders.habits import Habits
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.manner import Manner
 from kbdisk.loaders.outline import Place, outline
+from kbdisk.loaders.splicing import Change, spliced
 
 TAKEN = "has a value already"
 
@@ -78,15 +79,11 @@ class Filling:
         self.text = text
         self.manner = manner
         self.refused = refused
-        self.changes: list[tuple[int, int, bytes]] = []  # from, to, what stands there then
+        self.changes: list[Change] = []
 
     def done(self) -> bytes:
         """The text with all changes made."""
-        pieces, last = [], 0
-        for start, end, new in sorted(self.changes):
-            pieces += [self.text[last:start], new]
-            last = end
-        return b"".join([*pieces, self.text[last:]])
+        return spliced(self.text, self.changes)
 
     def into(self, place: Place, wish: Wish) -> None:
         """Set wishes into what stands at a place."""

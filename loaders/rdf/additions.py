@@ -56,12 +56,30 @@ def key_of(term: Any, blanks: Blanks) -> str:
     return str(term.value)
 
 
+def unused(data: bytes, marker: str) -> str:
+    """An IRI like this marker that a document has nowhere."""
+    while marker.encode() in data:
+        marker += "x:"
+    return marker
+
+
+def marked_nodes(quads: Iterable[Any], marker: str, blanks: Blanks) -> Iterator[tuple[tuple[str, str], int]]:
+    """Which node in which graph has which number, by a document in which all that may speak of one says its number."""
+    marks: list[Any] = []
+    others: list[Any] = []
+    for quad in quads:
+        (marks if quad.predicate.value == marker else others).append(quad)
+    numbered(others, blanks)  # as if there were no marks
+    for quad in marks:
+        yield (key_of(quad.subject, blanks), key_of(quad.graph_name, blanks)), int(quad.object.value)
+
+
 def say_the_same(found: Iterable[Quad], given: list[Quad], new: list[Quad]) -> bool:
     """Whether quads are those that were given, and the new ones, whatever their blank nodes are called."""
     found = list(found)
     names = _Names()
     rest = names.beside(found, given)
-    if rest is not None and _canonical(rest) == _canonical(map(names.bound, new)):
+    if rest is not None and _canonical(_named(rest, names.known)) == _canonical(_named(new, names.taken)):
         return True
     return _canonical(found) == _canonical([*given, *new])
 
@@ -72,16 +90,30 @@ def _canonical(quads: Iterable[Quad]) -> set[Quad]:
     return set(dataset)
 
 
+def _named(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
+    """Quads whose blank nodes are no more blank where they have a name."""
+
+    def named(term: Any) -> Any:
+        return (
+            NamedNode(f"urn:kbdisk:node:{names[term.value]}")
+            if type(term) is BlankNode and term.value in names
+            else term
+        )
+
+    for quad in quads:
+        yield Quad(named(quad.subject), quad.predicate, named(quad.object), named(quad.graph_name))
+
+
 class _Names:
     """Which blank node of one parse is which of another, by the order of the quads: that is told at once, while to compare
     whole graphs takes very long where many nodes are alike."""
 
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
-        self.taken: set[str] = set()
+        self.taken: dict[str, str] = {}  # each to itself
 
     def beside(self, found: list[Quad], given: list[Quad]) -> list[Quad] | None:
-        """What is found beside the given quads, with the names that given nodes have; None where these are not all found."""
+        """What is found beside the given quads; None where these are not all found, in their order."""
         rest: list[Quad] = []
         left = iter(given)
         wanted = next(left, None)
@@ -90,16 +122,7 @@ class _Names:
                 wanted = next(left, None)
             else:
                 rest.append(quad)
-        return None if wanted is not None else [self.bound(quad, self.known) for quad in rest]
-
-    def bound(self, quad: Quad, known: Mapping[str, str] | None = None) -> Quad:
-        """A quad with names for the nodes that are given, or that are `known` as such."""
-
-        def named(term: Any) -> Any:
-            name = (known.get(term.value) if known is not None else term.value) if type(term) is BlankNode else None
-            return NamedNode(f"urn:kbdisk:node:{name}") if name in self.taken else term
-
-        return Quad(named(quad.subject), quad.predicate, named(quad.object), named(quad.graph_name))
+        return None if wanted is not None else rest
 
     def _is(self, quad: Quad, wanted: Quad) -> bool:
         """Whether a quad may be the wanted one; then its nodes are known."""
@@ -119,5 +142,5 @@ class _Names:
             else:
                 fresh[term.value] = other.value
         self.known |= fresh
-        self.taken.update(fresh.values())
+        self.taken |= {name: name for name in fresh.values()}
         return True

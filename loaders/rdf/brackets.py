@@ -18,6 +18,7 @@ import pyoxigraph
 
 from kbdisk.loaders.rdf import blocks, scan
 from kbdisk.loaders.rdf.scan import Token
+from kbdisk.loaders.splicing import spliced
 
 ANONYMOUS = re.compile(
     r"[a-f][0-9a-f]{15,31}"
@@ -80,14 +81,12 @@ def locate(data: bytes, format: str, base: str | None = None) -> dict[int, Place
 def insert(data: bytes, places: Mapping[int, Place], additions: Mapping[int, list[bytes]]) -> bytes:
     """The document with new `predicate object` pairs in the brackets of some nodes; every other byte as it was."""
     newline = scan.newline_of(data[: scan.CHUNK])
-    parts = []
-    done = 0
-    for number in sorted(additions, key=lambda number: places[number].offset):
-        place = places[number]
-        if additions[number]:
-            parts += [data[done : place.offset], _inserted(data, place, additions[number], newline)]
-            done = place.offset
-    return b"".join([*parts, data[done:]])
+    changes = []
+    for number, pairs in additions.items():
+        if pairs:
+            place = places[number]
+            changes.append((place.offset, place.offset, _inserted(data, place, pairs, newline)))
+    return spliced(data, changes)
 
 
 def _inserted(data: bytes, place: Place, pairs: list[bytes], newline: bytes) -> bytes:
@@ -145,14 +144,12 @@ def _declared(prefixes: Mapping[str, str], directive: bytes) -> Mapping[str, str
 
 def _marked(data: bytes, found: Iterable[_Bracket], marker: str) -> bytes:
     """The document with a triple in every bracket that says which one it is."""
-    parts = []
-    done = 0
+    changes = []
     for index, bracket in enumerate(found):
         if bracket.place:
-            end = bracket.open + 1
-            parts += [data[done:end], f" <{marker}> {index} {'' if bracket.empty else ';'}".encode()]
-            done = end
-    return b"".join([*parts, data[done:]])
+            mark = f" <{marker}> {index} {'' if bracket.empty else ';'}".encode()
+            changes.append((bracket.open + 1, bracket.open + 1, mark))
+    return spliced(data, changes)
 
 
 def _numbers(quads: Iterable[Any], marker: pyoxigraph.NamedNode, labels: set[str]) -> dict[int, int]:

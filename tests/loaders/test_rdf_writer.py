@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 
 import pytest
+from fillings import SUFFIX, E, completions, filled
 from judges import graph, says
 
 import kbdisk
-from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Date, Filled, Link, Quantity, Text
+from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.errors import WriteError
 
-E = "http://ex.org/"
 HEAD = """@prefix : <http://ex.org/> .
 @prefix ex: <http://ex.org/> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
@@ -24,34 +24,6 @@ HEAD = """@prefix : <http://ex.org/> .
 @prefix geo: <http://www.w3.org/2003/01/geo/wgs84_pos#> .
 @prefix gsp: <http://www.opengis.net/ont/geosparql#> .
 """
-SUFFIX = {"turtle": "ttl", "trig": "trig", "ntriples": "nt", "nquads": "nq", "rdfxml": "rdf", "jsonld": "jsonld"}
-
-
-def completions(kb, values):
-    """What is filled in entities: id -> path -> value; ids without a colon are short."""
-    wanted = {id if ":" in id else E + id: paths for id, paths in values.items()}
-    found = [
-        Completion(
-            entity,
-            {
-                path if isinstance(path, tuple) else (path,): Filled(value)
-                for path, value in wanted.pop(entity.id).items()
-            },
-        )
-        for entity in kb
-        if entity.id in wanted
-    ]
-    assert not wanted, wanted
-    return found
-
-
-def filled(folder, document, values, format="turtle", base=None, **how):
-    """A document with values filled in, and the report of that."""
-    data = document if isinstance(document, bytes) else document.encode()
-    kb = kbdisk.load(data, format=format, base=base)
-    target = folder / f"out.{SUFFIX[format]}"
-    report = kbdisk.write(completions(kb, values) or kb, target, format=format, force=True, **how)
-    return target.read_bytes(), report
 
 
 def check(folder, document, values, new, format="turtle", base=None, **how):

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from kbdisk.loaders.outline import Place, outline
-from kbdisk.loaders.rdf.additions import key_of, numbered
+from kbdisk.loaders.rdf.additions import marked_nodes, unused
 from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.splicing import spliced
 
 Parse: TypeAlias = Callable[[bytes], list[Any]]  # a document's quads
 
@@ -89,32 +90,20 @@ class Document:
         return contexts, tuple((key, self.text[place.start : place.end]) for key, place in own)
 
     def _locate(self, parse: Parse, blanks: Blanks) -> None:
-        marker = _MARKER
-        while marker.encode() in self.text:
-            marker += "x"
-        marks: list[Any] = []
-        quads: list[Any] = []
-        for quad in parse(self._marked(marker)):
-            (marks if quad.predicate.value == marker else quads).append(quad)
-        numbered(quads, blanks)
-        for quad in marks:
-            node = self.objects[int(quad.object.value.removeprefix(marker))]
-            where = key_of(quad.subject, blanks), key_of(quad.graph_name, blanks)
+        marker = unused(self.text, _MARKER)
+        for where, index in marked_nodes(parse(self._marked(marker)), marker, blanks):
+            node = self.objects[index]
             if where not in self.nodes or len(node.place.inner) > len(self.nodes[where].place.inner):
                 self.nodes[where] = node
 
     def _marked(self, marker: str) -> bytes:
         """The document with a member in every object that says which one it is."""
-        additions = []
+        changes = []
         for index, node in enumerate(self.objects):
-            member = f'"{marker}":"{marker}{index}"'.encode()
-            inner = node.place.inner
-            additions.append((inner[-1].place.end, b"," + member) if inner else (node.place.start + 1, member))
-        parts, done = [], 0
-        for offset, member in sorted(additions):
-            parts += [self.text[done:offset], member]
-            done = offset
-        return b"".join([*parts, self.text[done:]])
+            member, inner = f'"{marker}":"{index}"'.encode(), node.place.inner
+            offset = inner[-1].place.end if inner else node.place.start + 1
+            changes.append((offset, offset, b"," + member if inner else member))
+        return spliced(self.text, changes)
 
     def _objects(self) -> Iterator[Node]:
         """The objects that may speak of a node."""

@@ -12,11 +12,13 @@ from enum import Enum, auto
 from typing import Any
 from xml.parsers import expat
 
-from kbdisk.loaders.rdf.additions import key_of, numbered
+from kbdisk.loaders.rdf.additions import NoPlace, marked_nodes, unused
 from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.vocabulary import RDF
+from kbdisk.loaders.splicing import spliced
 
-_MARKER = "urn:kbdisk:element:"
+_MARKER, _MARK = "urn:kbdisk:element:", "is"  # a namespace, and a property in it
 
 
 class Role(Enum):
@@ -60,36 +62,32 @@ class Elements:
     stand at the beginning of attributes, by name."""
 
     def __init__(self, data: bytes, parse: Callable[[bytes], list[Any]], blanks: Blanks) -> None:
-        marker = _MARKER
-        while marker.encode() in data:
-            marker += "x:"
         reading = _Reading(data)
         self.entities = {name: text for name, text in reading.entities.items() if f'="&{name};'.encode() in data}
-        marks: list[Any] = []
-        quads: list[Any] = []
-        for quad in parse(_marked(data, reading.found, marker)):
-            (marks if quad.predicate.value == marker + "is" else quads).append(quad)
-        numbered(quads, blanks)
-        self.by_node: dict[str, Element] = {}
-        for quad in marks:
-            element, key = reading.found[int(quad.object.value)], key_of(quad.subject, blanks)
-            if key not in self.by_node or element.children > self.by_node[key].children:
-                self.by_node[key] = element
+        self.by_node: dict[tuple[str, str], Element] = {}
+        marker = unused(data, _MARKER)
+        marked = parse(_marked(data, reading.found, marker))
+        for where, index in marked_nodes(marked, marker + _MARK, blanks):
+            element = reading.found[index]
+            if where not in self.by_node or element.children > self.by_node[where].children:
+                self.by_node[where] = element
 
 
 def _marked(data: bytes, elements: list[Element], marker: str) -> bytes:
     """The document with a property in every element that says which one it is."""
-    parts, done = [], 0
-    for index, element in sorted(enumerate(elements), key=lambda one: one[1].end):
-        mark = f'<is xmlns="{marker}">{index}</is>'.encode()
-        offset = element.end - 2 if element.is_one_tag else element.end
-        parts += [data[done:offset], b">" + mark + b"</" + element.name.encode() + b">" if element.is_one_tag else mark]
-        done = element.end
-    return b"".join([*parts, data[done:]])
+    changes = []
+    for index, element in enumerate(elements):
+        mark = f'<{_MARK} xmlns="{marker}">{index}</{_MARK}>'
+        if element.is_one_tag:
+            changes.append((element.end - 2, element.end, f">{mark}</{element.name}>".encode()))
+        else:
+            changes.append((element.end, element.end, mark.encode()))
+    return spliced(data, changes)
 
 
 class _Reading:
-    """Goes through a document that is well-formed; `found` are the elements that may speak of a node."""
+    """Goes through a document that is well-formed; `found` are the elements that may speak of a node. NoPlace where it is
+    not in UTF-8."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -101,6 +99,9 @@ class _Reading:
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
         parser.EntityDeclHandler = self._entity
+        parser.XmlDeclHandler = self._declaration
+        if data[:2] in sound.WIDE:
+            raise NoPlace
         parser.Parse(data, True)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -141,3 +142,7 @@ class _Reading:
     def _entity(self, name: str, parameter: bool, value: str | None, *place: str | None) -> None:
         if value and not parameter:
             self.entities[name] = value
+
+    def _declaration(self, version: str, encoding: str | None, standalone: int) -> None:
+        if (encoding or "utf-8").lower() != "utf-8":
+            raise NoPlace

@@ -17,6 +17,7 @@ from kbdisk.loaders.rdf.additions import Additions, NoPlace, say_the_same
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.rdfxml.elements import Element, Elements
 from kbdisk.loaders.rdf.vocabulary import RDF, STRING, TYPE
+from kbdisk.loaders.splicing import Change, spliced
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
@@ -32,8 +33,6 @@ Line = tuple[int, str]  # how much further in than the properties beside it, and
 def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
     """The document of a source with new statements in it; None where it cannot take them all in."""
     data = kb.source.read()
-    if sound.encoding_of(data, kb.name).lower() != "utf-8":
-        return None
 
     def parse(document: bytes) -> list[Any]:
         return list(syntax.parser(sound.prepared(document, kb.name), kb.format, kb.options.base))
@@ -51,17 +50,18 @@ def _made(data: bytes, elements: Elements, additions: Additions) -> bytes:
     """The document with all that is new."""
     homes: dict[int, tuple[Element, list[Quad]]] = {}
     for quad in additions.roots:
-        element = elements.by_node.get(additions.key(quad)[0])
+        element = elements.by_node.get(additions.key(quad))
         if element is None:
             raise NoPlace
-        homes.setdefault(element.end, (element, []))[1].append(quad)
+        homes.setdefault(element.start, (element, []))[1].append(quad)
     layout = _Layout(data)
-    parts, done = [], 0
-    for _, (element, quads) in sorted(homes.items()):
-        offset, text = layout.added(element, list(_Words(additions, element, elements.entities).properties(quads, 0)))
-        parts += [data[done:offset], text.encode()]
-        done = element.end if element.is_one_tag else offset
-    return b"".join([*parts, data[done:]])
+    return spliced(
+        data,
+        (
+            layout.change(element, list(_Words(additions, element, elements.entities).properties(quads, 0)))
+            for element, quads in homes.values()
+        ),
+    )
 
 
 class _Words:
@@ -151,23 +151,23 @@ class _Layout:
         self.data = data
         self.newline = scan.newline_of(data[: scan.CHUNK]).decode()
 
-    def added(self, element: Element, lines: list[Line]) -> tuple[int, str]:
-        """Where an element takes new properties, and their text there."""
+    def change(self, element: Element, lines: list[Line]) -> Change:
+        """What becomes of an element that takes new properties."""
         own, inner = self._indent(element.start), self._inner(element)
         if inner is None:
-            text = "".join(line for _, line in lines)
+            text, close = "".join(line for _, line in lines), ""
         else:
             unit = inner.removeprefix(own or "") or "  "
             text = "".join(self.newline + inner + depth * unit + line for depth, line in lines)
-        close = "" if inner is None else self.newline + (own or "")
-        if element.is_one_tag:
-            tag = self.data[element.start : element.end - 2].rstrip()
-            return element.start + len(tag), f">{text}{close}</{element.name}>"
+            close = self.newline + (own or "")
         before = self.data[max(element.start, element.end - _LOOK) : element.end]
-        blanks = before[len(before.rstrip()) :]
-        if inner is None or not (element.first or b"\n" in blanks):
-            return element.end, text + close
-        return element.end - len(blanks), text
+        if element.is_one_tag:
+            tag = before[:-2].rstrip()
+            return element.end - len(before) + len(tag), element.end, f">{text}{close}</{element.name}>".encode()
+        place = element.end - (len(before) - len(before.rstrip()))
+        if inner is None or not (element.first or b"\n" in self.data[place : element.end]):
+            return element.end, element.end, (text + close).encode()
+        return place, place, text.encode()
 
     def _inner(self, element: Element) -> str | None:
         """How far the properties of an element are indented; None where they stand beside each other."""

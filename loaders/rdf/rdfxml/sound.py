@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 from kbdisk.errors import LoadError
 
+WIDE = (b"\xff\xfe", b"\xfe\xff")  # a document in UTF-16 begins so
 DEEP = 20_000  # levels; the parser takes time by their square
 
 _DECLARED = re.compile(rb"\A\s*<\?xml\b[^>]*?\?>")
@@ -20,16 +21,11 @@ _QUOTED = re.compile(rb"(<!ENTITY\s+[^\s\"'>]+\s+)'([^'\"]*)'")  # the parser kn
 
 def prepared(data: bytes, name: str) -> bytes:
     """The document as the parser can read it; what is not well-formed is refused."""
-    encoding = encoding_of(data, name)
+    encoding = _Check(name).over(data)
     if encoding.lower() != "utf-8":
         text = data.decode(encoding).removeprefix("\ufeff")
         data = _DECLARED.sub(b"", text.encode())
     return _QUOTED.sub(rb'\1"\2"', data) if b"<!ENTITY" in data else data
-
-
-def encoding_of(data: bytes, name: str) -> str:
-    """How a document is encoded that is well-formed; LoadError for another."""
-    return _Check(name).over(data)
 
 
 class _Check:
@@ -53,8 +49,7 @@ class _Check:
             raise self._fault(error) from None
         except LookupError as error:
             raise LoadError(self.name, f"expected RDF/XML in UTF-8, got an {error}. Save it as UTF-8.", 1) from None
-        wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-        return "utf-16" if wide else self.encoding or "utf-8"
+        return "utf-16" if data[:2] in WIDE else self.encoding or "utf-8"
 
     def _fault(self, error: expat.ExpatError) -> LoadError:
         said = expat.errors.messages.get(error.code, str(error))
