@@ -248,7 +248,7 @@ def _copied(tree: Any) -> Any:
 
 # ---------------------------------------------------------------- paths as text
 
-_PLAIN = re.compile(r'[^.\[\]"\s][^.\[\]"]*')
+_PLAIN = re.compile(r'[^.\[\]"\s](?:[^.\[\]"]*[^.\[\]"\s])?')  # no blank at either end, which a reader would strip
 _NAME = r'(?:"((?:[^"\\]|\\.)*)"|([^.\[\]"]+))'
 _FIRST = re.compile("()" + _NAME)
 _NEXT = re.compile(r"\[(\d+)\]|\." + _NAME)

@@ -7,7 +7,7 @@ import io
 from decimal import Decimal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import kbdisk
@@ -731,6 +731,7 @@ def test_a_part_that_is_null_somewhere_adds_no_column_that_takes_the_others_apar
         unique=True,
     )
 )
+@example(names=['"1 "'])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_any_names_of_columns_are_kept_from_one_table_to_the_next(format, names, tmp_path):
     text = io.StringIO(newline="")
