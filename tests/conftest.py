@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell begins in the background
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors: threads wait for each other more than they work
 # No timed assertions: the first call of many a layer is slow. `make test-slow` looks at ten times as many examples.
 settings.register_profile("unhurried", deadline=None, max_examples=60)
