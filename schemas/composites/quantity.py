@@ -110,7 +110,7 @@ class Quantity:
         if is_number(value):
             return Amount(value, None)
         if isinstance(value, dict) and {key for key in value if key[:1] != "@"} <= {"value", "unit"}:
-            return Amount(value.get("value"), value.get("unit"))
+            return Amount(value.get("value"), None if value.get("unit") == "" else value.get("unit"))
         spelt = measure(value) if isinstance(value, str) else None
         if spelt is None:
             raise ValueError(f"expected a quantity such as {self.pointed('6.9')} {self.unit or 'kg'}, got {value!r}")

@@ -53,9 +53,11 @@ def quantity_of_parts(node: Node) -> Decision | None:
     strings = set(unit.facts.count) == {"text"} and not unit.parts and not unit.lists
     if not strings or not labels.exact or labels.distinct() > MANY_UNITS:
         return None
-    main, *others = (one for one, _ in labels.counts.most_common())
+    units = [one for one, _ in labels.counts.most_common() if one]  # a blank one is none
     leaf = number_leaf(value.facts.low, value.facts.whole, value.facts.labels_of("number"))
-    return Decision(Quantity(main, dict.fromkeys(others), leaf), "parts value and unit: a quantity")
+    return Decision(
+        Quantity(units[0] if units else None, dict.fromkeys(units[1:]), leaf), "parts value and unit: a quantity"
+    )
 
 
 def keys_are_labels(node: Node) -> str:

@@ -871,6 +871,12 @@ def test_lists_of_no_values_are_gaps_wherever_they_stand():
     assert fitting([[{"n": 1}, {"n": []}]]) == listed.Listed({"n": leaf.Number(integer=True, minimum=0)}, 2)
 
 
+@pytest.mark.parametrize(("units", "unit"), [(["", ""], None), (["", "", "g"], "g")])
+def test_a_blank_unit_is_none(units, unit):
+    values = [{"value": i, "unit": one} for i, one in enumerate(units)]
+    assert fitting(values) == quantity.Quantity(unit, {}, leaf.Number(integer=True, minimum=0))
+
+
 mixed = st.recursive(
     st.integers(-3, 30)
     | st.sampled_from([1.5, "a", "5 kg", "1912-11-28", "2012-02-31", "12/11/1912", "", True, Link("x"), Date(1912, 5, 3), None]),
