@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kbdisk.entity import Date, Path, Quantity
 from kbdisk.loaders.arrow import DAY, DIGITS, days_of, plain, reader
 from kbdisk.loaders.flat import text_of
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.numerals import has_int, is_number
 
 if TYPE_CHECKING:
     import pyarrow
@@ -105,7 +105,7 @@ def _scalar(value: Any, kind: pyarrow.DataType) -> Any:
     if _is_text(kind):
         return text_of(value)
     number = is_number(value)
-    if is_.is_integer(kind) and number and value == int(value):
+    if is_.is_integer(kind) and number and has_int(value):
         return int(value)
     if is_.is_floating(kind) and number:
         text_of(value)  # finite

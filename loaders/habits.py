@@ -6,7 +6,6 @@ The first values at a path (places in lists left out) tell; where nothing stands
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import orjson
 from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, Tree
 from kbdisk.loaders import tagged
 from kbdisk.schemas.measures import measured_as
+from kbdisk.schemas.numerals import has_int, is_finite, show_digits
 
 SAMPLES = 20  # values kept of each path
 
@@ -96,11 +96,11 @@ def _all(pattern: re.Pattern[str], seen: list[Any]) -> bool:
 
 
 def _shape_number(number: int | float | Decimal, seen: list[Any], _: list[Any]) -> Any:
-    if not math.isfinite(number):
+    if not is_finite(number):
         return None
     if _all(_NUMBER, seen):
         return _digits(number)
-    whole = bool(seen) and all(type(value) is int for value in seen) and number == int(number)
+    whole = bool(seen) and all(type(value) is int for value in seen) and has_int(number)
     return int(number) if whole else _bare(number)
 
 
@@ -110,7 +110,7 @@ def _bare(number: int | float | Decimal | None) -> Any:
 
 
 def _digits(number: int | float | Decimal) -> str:
-    return tagged.show_int(number) if type(number) is int else str(number)
+    return show_digits(number) if type(number) is int else str(number)
 
 
 def _shape_date(date: Date, seen: list[Any], _: list[Any]) -> Any:
@@ -137,7 +137,7 @@ def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:
     first = seen[0] if seen else None
     if type(first) in _NUMBERS:
         return _bare(quantity.value)
-    if type(first) is str and quantity.value is not None and math.isfinite(quantity.value):
+    if type(first) is str and quantity.value is not None and is_finite(quantity.value):
         spelt = measured_as([one for one in seen if type(one) is str], quantity.unit)
         if spelt is not None:
             return spelt.like(_digits(quantity.value), quantity.unit or "")

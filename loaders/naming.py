@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from kbdisk.entity import Path, Tree, at, show
-from kbdisk.loaders.tagged import show_int
+from kbdisk.schemas.numerals import show_digits
 
 ID_KEYS = ("@id", "id", "_id")
 LABEL_KEYS = ("name", "label", "title")
@@ -109,4 +109,4 @@ def no_properties(tree: Tree) -> Iterator[Path]:
 def _as_id(value: object) -> str | None:
     if type(value) is str:
         return value or None
-    return show_int(value) if type(value) is int else None
+    return show_digits(value) if type(value) is int else None

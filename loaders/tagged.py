@@ -23,6 +23,7 @@ from typing import Any, get_args
 import orjson
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Precision, Quantity, Text, Tree
+from kbdisk.schemas.numerals import show_digits
 
 DEEPEST = 200  # levels of brackets, read or written
 
@@ -41,11 +42,6 @@ def read_int(text: str) -> int:
     if len(text) > _LONGEST:
         raise ValueError(f"expected a number of at most {_LONGEST} digits, got {len(text)}")
     return int(text) if len(text) <= _LONG else int(Decimal(text))
-
-
-def show_int(number: int) -> str:
-    """All digits of a whole number."""
-    return str(number) if number.bit_length() < 3 * _LONG else f"{Decimal(number):f}"
 
 
 def read_float(text: str) -> float | Decimal:
@@ -158,7 +154,7 @@ def encode(value: Any, depth: int = 1) -> Any:
     if kind is list:
         return [encode(one, depth + 1) for one in value]
     if kind is int and not -(1 << 63) <= value < 1 << 64:
-        return orjson.Fragment(show_int(value))
+        return orjson.Fragment(show_digits(value))
     if kind is float and not math.isfinite(value):
         raise ValueError(f"expected a finite number, got {value}")
     writer = _WRITERS.get(kind)

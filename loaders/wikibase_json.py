@@ -6,7 +6,6 @@ id that only the Wikibase can mint, so what was filled leaves as QuickStatements
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ import orjson
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError, WriteError
+from kbdisk.jsonio import load_json
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
@@ -177,10 +177,7 @@ class WikibaseJson(KB):
 def _parsed(text: bytes) -> Any:
     if _LONG.search(text) is None:
         return orjson.loads(text)
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    return load_json(text)
 
 
 def _shown(text: bytes) -> str:

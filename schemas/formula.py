@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kbdisk.entity import Path
+from kbdisk.schemas.numerals import as_float
 
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -50,6 +52,7 @@ TAKES: dict[str, tuple[int, int]] = {
     "log": (1, 2),
 }  # others one number
 LONGEST = 500  # characters
+DEEPEST = 200  # operations within each other
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,13 @@ class Formula:
         if len(text) > LONGEST:
             raise ValueError(f"expected a formula of at most {LONGEST} characters, got {len(text)}")
         try:
-            tree = ast.parse(text.strip(), mode="eval").body
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)  # of `2if a else 3`
+                tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise ValueError(f"expected a formula such as weight.value / height.value ** 2, got {text!r}") from None
         paths: dict[Path, None] = {}
+        _check_depth(tree)
         _check(tree, paths)
         return cls(text, tuple(paths), tree)
 
@@ -84,10 +90,21 @@ class Formula:
         return value if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)) else None
 
 
+def _check_depth(tree: ast.AST) -> None:
+    """Refuse a formula that is too deep to be computed; not recursive itself."""
+    level = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise ValueError(f"expected a formula of at most {DEEPEST} operations within each other, got more")
+
+
 def _check(node: ast.AST, paths: dict[Path, None]) -> None:
     match node:
-        case ast.Constant(value=bool() | int() | float()):
-            return
+        case ast.Constant(value=bool() | int() | float() as value):
+            if not math.isfinite(as_float(value)):
+                raise ValueError("expected numbers below 1.8e308, got a greater one")
         case ast.Name() | ast.Attribute():
             paths[_path(node)] = None
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS or isinstance(op, ast.Pow):

@@ -18,6 +18,7 @@ from kbdisk.schemas.imported import Notes
 from kbdisk.schemas.jsonchoices import is_gap, without_gaps
 from kbdisk.schemas.jsonhints import GAP, HINT, NOVALUE
 from kbdisk.schemas.jsonmerge import ANNOTATIONS, merged
+from kbdisk.schemas.numerals import is_whole
 
 DEEPEST = 60
 LARGEST = 2**53
@@ -152,7 +153,7 @@ class Document:
             value: Any = raw.get(key)
             truth = isinstance(value, bool) and not (isinstance(shape, tuple) and bool in shape)
             fits = isinstance(value, shape) and not truth
-            if key in raw and not (fits and (expected is not COUNT or (0 <= value < LARGEST and value == int(value)))):
+            if key in raw and not (fits and (expected is not COUNT or (0 <= value < LARGEST and is_whole(value)))):
                 raise self.wrong(_at(place, key), f"expected {expected}, got {_short(value)}.")
         told = raw.get("type", [])
         for name in [told] if isinstance(told, str) else told:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Text as TextValue
-from kbdisk.schemas.numerals import show
+from kbdisk.schemas.numerals import as_float, is_whole, show
 
 Transform: TypeAlias = Literal["auto", "none", "log", "quantile", "standard"]
 Label: TypeAlias = str | int | float | bool  # what a category's values are
@@ -37,16 +37,16 @@ class Number:
         """A finite number within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not _finite(value):
             raise ValueError(f"expected a number, got {_told(value)}")
-        if self.integer and value != int(value):
+        if self.integer and not is_whole(value):
             raise ValueError(f"expected a whole number, got {value!r}")
         if self.minimum is not None and value < self.minimum:
-            raise ValueError(f"expected a number of at least {self.minimum:.15g}, got {value!r}")
+            raise ValueError(f"expected a number of at least {as_float(self.minimum):.15g}, got {value!r}")
         if self.maximum is not None and value > self.maximum:
-            raise ValueError(f"expected a number of at most {self.maximum:.15g}, got {value!r}")
+            raise ValueError(f"expected a number of at most {as_float(self.maximum):.15g}, got {value!r}")
         if self.above is not None and value <= self.above:
-            raise ValueError(f"expected a number above {self.above:.15g}, got {value!r}")
+            raise ValueError(f"expected a number above {as_float(self.above):.15g}, got {value!r}")
         if self.below is not None and value >= self.below:
-            raise ValueError(f"expected a number below {self.below:.15g}, got {value!r}")
+            raise ValueError(f"expected a number below {as_float(self.below):.15g}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,44 @@ def number(text: str) -> Number:
         raise _wrong("a number", text) from None
 
 
+def is_finite(value: Number) -> bool:
+    """Whether a number is neither infinite nor NaN. `math.isfinite` asks the float, which is infinite beyond 1.8e308."""
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def is_whole(value: Number) -> bool:
+    """Whether a finite number has no decimals. `int()` does not tell: of 1E+999999999 it takes all memory."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return isinstance(value, int) or value.is_integer()
+
+
+def has_int(value: Number) -> bool:
+    """Whether a number is a whole one that `int()` can take: a Decimal may stand for more digits than memory holds."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value.adjusted() < LIMIT and is_whole(value)
+    return is_finite(value) and is_whole(value)
+
+
+def as_float(value: Number) -> float:
+    """The float nearest to a number; infinite where there is none."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def show_digits(value: int) -> str:
+    """All digits of a whole number."""
+    return str(value) if value.bit_length() < 3 * LIMIT else f"{Decimal(value):f}"
+
+
 def show(value: Number) -> str:
     """A number in full, without exponent: every digit that it has, and `.0` on a float that is whole."""
     if isinstance(value, int):
-        return str(value) if value.bit_length() < 3 * LIMIT else str(Decimal(value))
+        return show_digits(value)
     if isinstance(value, Decimal) and max(abs(value.adjusted()), -int(value.as_tuple().exponent)) > LIMIT:
         raise ValueError(f"expected a number that can be written without exponent, got {value}")
     text = format(Decimal(repr(value)) if isinstance(value, float) else value, "f")

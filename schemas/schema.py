@@ -276,5 +276,5 @@ def _knows(kind: Kind, names: Path) -> bool:
 def _close(result: float, given: Any) -> bool:
     try:
         return abs(float(result) - float(given)) <= 1e-6 + 1e-3 * abs(float(result))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False

@@ -12,6 +12,7 @@ from kbdisk.schemas.composites.base import apply_kind, is_node
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.leaf import Link, Set
+from kbdisk.schemas.numerals import is_whole
 
 if TYPE_CHECKING:
     from kbdisk.schemas.schema import Many, Property
@@ -54,7 +55,7 @@ def spelling(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    if -EXACT < value < EXACT and value == int(value):
+    if -EXACT < value < EXACT and is_whole(value):
         return str(int(value))
     return None if isinstance(value, int) else str(value)
 

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [  # a part may import only itself and the parts of the rows above
     ["entity", "errors"],
     ["schemas"],
+    ["jsonio"],
     ["loaders"],
     ["inspection"],
     ["checking", "shapes"],
@@ -42,7 +43,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["cli"],
     ["__main__"],
 ]
-GROUND = {"entity", "errors", "schemas", "loaders", "inspection", "checking", "shapes"}
+GROUND = {"entity", "errors", "schemas", "jsonio", "loaders", "inspection", "checking", "shapes"}
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 
 

@@ -10,6 +10,7 @@ import rich_click as click
 
 from kbdisk.cli.sources import OPTIONS, open_source, watching
 from kbdisk.cli.verbosely import open_model, verbose_option
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -105,9 +106,7 @@ def _print(told: bytes) -> None:
 
 
 def _json(data: Any) -> bytes:
-    import orjson
-
-    return orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
+    return dump_json(data)
 
 
 def _json_of_all(told: Mapping[str, Belief]) -> bytes:

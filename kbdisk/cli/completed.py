@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbdisk.cli.tables import GAP, counted, short_names, table_of
 from kbdisk.cli.values import shown, shown_number
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.tagged import decode
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.iris import last_word
@@ -27,10 +28,8 @@ LEAST = 12  # columns for the names of properties
 
 def as_json(told: Mapping[str, Any], summary: Summary, values: Sequence[Mapping[str, Any]] | None) -> bytes:
     """One JSON object."""
-    import orjson
-
     data = {**told, **summary.to_json()} | ({} if values is None else {"values": values})
-    return orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return dump_json(data)
 
 
 def listed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.cli.tables import counted
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, LoadError
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -237,8 +238,6 @@ def _bytes(text: str) -> bytes:
 
 
 def _json(model: str, source: str, sides: Sides, asked: list[Entity], data: dict[str, Any]) -> bytes:
-    import orjson
-
     known = {id(one) for one in sides.trained_on}
     counts = {
         "asked": len(asked),
@@ -247,4 +246,4 @@ def _json(model: str, source: str, sides: Sides, asked: list[Entity], data: dict
         "trained_on": sum(id(one) in known for one in asked),
     }
     whole = {"model": model, "source": source, "entities": counts, **data}
-    return orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return dump_json(whole)

@@ -10,6 +10,7 @@ import rich_click as click
 
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import KBDiskWarning
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def inspect(
 
 
 def _json(found: Inspection) -> bytes:
-    import orjson
-
-    return orjson.dumps(as_data(found), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return dump_json(as_data(found))
 
 
 def _tables(found: Inspection, everything: bool) -> bytes:

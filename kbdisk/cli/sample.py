@@ -11,6 +11,7 @@ import rich_click as click
 from kbdisk.cli.counting import counting
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, WriteError
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -120,8 +121,6 @@ def _entities(count: int) -> str:
 
 
 def _print_json(target: str, count: int, drawing: float, seconds: float, seed: int) -> None:
-    import orjson
-
     data = {
         "target": target,
         "entities": count,
@@ -130,4 +129,4 @@ def _print_json(target: str, count: int, drawing: float, seconds: float, seed: i
         "per_second": round(count / drawing, 1),
     }
     with standard_output() as stream:
-        stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        stream.write(dump_json(data))

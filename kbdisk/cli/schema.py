@@ -11,6 +11,7 @@ import rich_click as click
 
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import KBDiskWarning, SchemaError
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def _leaves(schema: Schema) -> dict[str, dict[str, str]]:
 def _findings(found: Findings) -> dict[str, Any]:
     import dataclasses
 
-    told = {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}  # orjson knows what is in them
+    told = {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}
     return {**told, "classes": dict(found.classes), "strange": dict(found.strange), "fits": found.fits}
 
 
@@ -276,10 +277,8 @@ def _reasons(reasons: Any) -> list[dict[str, str]]:
 
 
 def _print_json(data: Any) -> None:
-    import orjson
-
     with standard_output() as stream:
-        stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        stream.write(dump_json(data))
 
 
 def _print_yaml(text: str) -> None:

@@ -14,6 +14,7 @@ from kbdisk.cli.tables import counted
 from kbdisk.cli.trainbar import training
 from kbdisk.cli.verbosely import tell_left_out
 from kbdisk.errors import ConfigError, KBDiskWarning
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
@@ -214,8 +215,6 @@ def _tell_misfits(reading: Reading, schema: Schema | str) -> None:
 
 
 def _print_json(model: Model, out: str, skipped: int) -> None:
-    import orjson
-
     record = model.record
     data = {
         "model": out,
@@ -228,7 +227,7 @@ def _print_json(model: Model, out: str, skipped: int) -> None:
         "skipped": skipped,
     }
     with standard_output() as stream:
-        stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        stream.write(dump_json(data))
 
 
 def _print(model: Model, out: str, verbose: bool) -> None:

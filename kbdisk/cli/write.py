@@ -12,6 +12,7 @@ from kbdisk.cli import placeless
 from kbdisk.cli.marks import Marks, is_wanted
 from kbdisk.cli.sources import named_from, open_source, source_options, watching
 from kbdisk.errors import ConfigError
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import set_aside, sidecar_of, standard_output
 
 if TYPE_CHECKING:
@@ -126,8 +127,6 @@ def _set_aside(target: str, marks: Marks) -> str | None:
 
 
 def _print_json(kb: KB, target: str, report: Report) -> None:
-    import orjson
-
     data = {
         "source": kb.name,
         "target": target,
@@ -137,7 +136,7 @@ def _print_json(kb: KB, target: str, report: Report) -> None:
         "skipped": len(kb.skipped),
     }
     with standard_output() as stream:
-        stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        stream.write(dump_json(data))
 
 
 def _print(kb: KB, target: str, report: Report) -> None:

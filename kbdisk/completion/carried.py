@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-import orjson
-
 from kbdisk.completion.earlier import BLOCKS, CELLS, Row, leaf_by_leaf, rows_beside
 from kbdisk.completion.standing import standing
 from kbdisk.entity import Entity, Path, show, with_values
+from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import encode
 
@@ -62,11 +61,11 @@ class Carried:
                 leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
                 if all(leaf in rest for leaf in leaves):
                     rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}
-                    told.append((orjson.loads(row.line), row.block, path, value))
+                    told.append((load_json(row.line), row.block, path, value))
         told = [*reversed(told), *(({}, True, path, value) for path, value in rest.items())]
         return [self._line(entity.id, *each) for each in told]
 
     def _line(self, id: str, row: dict[str, Any], block: bool, path: Path, value: Any) -> bytes:
         row = {**row, "id": id, "path": show(path), "value": encode(value)}
         row.pop("block", None)
-        return orjson.dumps(row | (self.blocked if block else self.plain), option=orjson.OPT_APPEND_NEWLINE)
+        return dump_json(row | (self.blocked if block else self.plain), LINE)

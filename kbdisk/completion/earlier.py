@@ -11,11 +11,10 @@ from dataclasses import astuple, is_dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
-import orjson
-
 from kbdisk.completion.standing import standing
 from kbdisk.entity import Entity, Link, Path, Tree, at, read_path, walk, with_values, without_places
 from kbdisk.errors import LoadError
+from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
 from kbdisk.loaders.target import sidecars_of
@@ -112,7 +111,7 @@ def _rows(file: FilePath) -> Iterator[tuple[str, Row]]:
         raise LoadError(str(file), f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
     for number, line in enumerate(data.splitlines(), 1):
         try:
-            row = orjson.loads(line)
+            row = load_json(line)
             id, path, value = str(row["id"]), read_path(row["path"]), decode({"": row["value"]})[""]
             block = row.get("block", True)
         except (ValueError, TypeError, KeyError):

@@ -27,13 +27,13 @@ from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import IO, Any
 
-import orjson
 import torch
 
 from kbdisk.completion.placing import Told
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.wording import in_words
 from kbdisk.entity import Completion, show
+from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
@@ -81,7 +81,7 @@ def rows(completion: Completion, model: Mapping[str, Any], time: str) -> Iterato
 
 def line(row: Mapping[str, Any]) -> bytes:
     """A row as it stands in the file."""
-    return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    return dump_json(row, LINE)
 
 
 def read_rows(kept: IO[bytes], report: Report | None = None) -> Iterator[dict[str, Any]]:
@@ -90,7 +90,7 @@ def read_rows(kept: IO[bytes], report: Report | None = None) -> Iterator[dict[st
     spelt = {(id, show(path)): value for (id, path), value in report.spelt.items()} if report else {}
     kept.seek(0)
     for one in kept:
-        row = orjson.loads(one)
+        row = load_json(one)
         place = row["id"], row["path"]
         if place not in without:
             yield row | {"value": encode(spelt[place])} if place in spelt else row

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-import orjson
-
 from kbdisk import loaders
 from kbdisk.entity import read_path, show
+from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
 
 
@@ -29,7 +28,7 @@ def in_words(lines: Iterable[bytes], words: Mapping[str, str]) -> Iterable[bytes
 
 
 def _in_words(words: Mapping[str, str], line: bytes) -> bytes:
-    row = orjson.loads(line)
+    row = load_json(line)
     for name in row.keys() & {"path", "gap"}:
         row[name] = show(tuple(words.get(key, key) if isinstance(key, str) else key for key in read_path(row[name])))
-    return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    return dump_json(row, LINE)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from kbdisk.schemas import numerals
-from kbdisk.schemas.numerals import Number
+from kbdisk.schemas.numerals import Number, has_int
 
 FORMS = 200  # kept of each place; by then the common ones are among them
 
@@ -40,7 +40,7 @@ class Numbers:
         """A number that stands as one."""
         if isinstance(value, int):
             self.whole += 1
-        elif value == int(value):
+        elif has_int(value):
             self.pointed += 1
 
     def see_text(self, text: str) -> None:
@@ -58,7 +58,7 @@ class Numbers:
 
     def typed(self, value: Any) -> Any:
         """A number as one like the others."""
-        if isinstance(value, bool) or value != int(value):
+        if isinstance(value, bool) or not has_int(value):
             return value
         if not isinstance(value, int):
             return int(value) if self.whole > self.pointed else value
@@ -67,7 +67,7 @@ class Numbers:
     def text(self, value: Any) -> str:
         """A number as text like the others."""
         exact = value if isinstance(value, Decimal) else Decimal(numerals.show(value))
-        before, _, decimals = f"{abs(exact):f}".partition(".")
+        before, _, decimals = f"{exact.copy_abs():f}".partition(".")
         if self.zeros and self.shortest == self.longest:
             before = before.zfill(self.longest)
         if self.commas > 0:

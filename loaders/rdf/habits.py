@@ -20,7 +20,7 @@ from kbdisk.loaders.numberhabit import NumberHabit, most
 from kbdisk.loaders.rdf import literals, places
 from kbdisk.loaders.rdf.vocabulary import XSD
 from kbdisk.schemas import dates, numerals
-from kbdisk.schemas.numerals import Number
+from kbdisk.schemas.numerals import Number, has_int
 
 Samples = Sequence[str]
 
@@ -51,7 +51,7 @@ def as_number(value: Any) -> Number:
 def _number(value: Any, datatype: str, samples: Samples) -> str:
     number = as_number(value)
     if datatype in literals.INTEGERS:
-        if number != int(number):
+        if not has_int(number):
             raise ValueError(f"expected a whole number, got {number}")
         lexical = NumberHabit(0, NumberHabit.of(samples).plus).show(int(number))
     else:

@@ -14,6 +14,7 @@ from kbdisk.schemas.composites.coordinate import NAMES
 from kbdisk.schemas.inference.decision import Decision, counted
 from kbdisk.schemas.inference.sketch import Labels
 from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.numerals import LIMIT
 from kbdisk.schemas.values import EXACT
 
 ENOUGH = 20  # values before one says that all differ, or that there is but one
@@ -62,7 +63,7 @@ def days_decision(leaf: Number, low: Any, high: Any, labels: Labels) -> Decision
 def _is_day(value: Any) -> bool:
     try:
         datetime.date(int(value) // 10000, int(value) // 100 % 100, int(value) % 100)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     return True
 
@@ -113,7 +114,7 @@ def _decimals(sample: Iterable[Any]) -> int | None:
         if not isinstance(value, int):
             exponent = Decimal(repr(value) if isinstance(value, float) else value).as_tuple().exponent
             most = max(most, -int(exponent))
-            if abs(value) >= EXACT:
+            if not -EXACT < value < EXACT:
                 return None
         if most > MOST_DECIMALS:
             return None
@@ -140,4 +141,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
         whole = int(value)
         return str(whole) if whole.bit_length() < 100 else "a number of very many digits"
+    if isinstance(value, Decimal) and abs(value.adjusted()) > LIMIT:
+        return str(value)  # formatting rounds, and fails for an exponent beyond 999,999
     return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"

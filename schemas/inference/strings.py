@@ -21,7 +21,7 @@ from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.vocabulary import vocabulary
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.measures import Measure, measure
-from kbdisk.schemas.numerals import number
+from kbdisk.schemas.numerals import is_whole, number
 
 GAPS = frozenset(
     {"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "-", "--", "\u2013", "\u2014", "?"}
@@ -198,7 +198,7 @@ def _numbers(strings: Strings) -> tuple[Labels, Any, Any, bool]:
     values = [_number(text) for text, _ in strings.texts if PLAIN.fullmatch(text) or GROUPED.fullmatch(text)]
     labels = Labels(Budget())
     labels.take(values)
-    return labels, min(values), max(values), all(value == int(value) for value in values)
+    return labels, min(values), max(values), all(map(is_whole, values))
 
 
 def _number(text: str) -> Any:
@@ -224,7 +224,7 @@ def _measures(strings: Strings, measured: list[tuple[Measure, int]], comma: bool
         return None
     values = Labels(Budget())
     values.take([_number(found.number) for found, _ in measured])
-    low, whole = min(values.counts), all(value == int(value) for value in values.counts)
+    low, whole = min(values.counts), all(map(is_whole, values.counts))
     main, *others = (unit for unit, _ in units.most_common())
     kind = Quantity(main, dict.fromkeys(others), number_leaf(low, whole, values), comma=comma)
     told = f"all in {main}" if not others else f"in {counted(len(units), 'unit')}, most in {main}"

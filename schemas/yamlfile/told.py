@@ -20,6 +20,7 @@ from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.schemas.yamlfile.text import Scalar
 
 LONGEST_NUMBER = 4000  # characters
+MAX_WHOLE = 10**18  # years, lengths, counts and decimals are below
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,16 @@ def real(value: Any) -> float:
 
 
 def whole(value: Any) -> int:
-    """A whole number."""
+    """A whole number of a size that something may have: a year, a length, a count."""
     try:
         number = numerals.number(value) if isinstance(value, str) else value
-        if not isinstance(number, bool) and number == int(number):
-            return int(number)
-    except (ValueError, OverflowError, TypeError):
-        pass
-    raise ValueError(f"expected a whole number, got {got(value)}")
+    except ValueError:
+        number = None
+    if not numerals.is_number(number) or not numerals.is_finite(number) or not numerals.is_whole(number):
+        raise ValueError(f"expected a whole number, got {got(value)}")
+    if not -MAX_WHOLE < number < MAX_WHOLE:
+        raise ValueError(f"expected a whole number of at most 18 digits, got {got(value)}")
+    return int(number)
 
 
 def at_least(low: int) -> Callable[[Any], int]:

@@ -12,7 +12,8 @@ from strategies import dates, trees, values
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders import jsontext
-from kbdisk.loaders.tagged import decode, encode, read_float, read_int, show_day, show_int
+from kbdisk.loaders.tagged import decode, encode, read_float, read_int, show_day
+from kbdisk.schemas.numerals import show_digits
 
 FORMS = [  # a value, its JSON
     (Link("http://ex.org/ada"), {"@id": "http://ex.org/ada"}),
@@ -106,11 +107,11 @@ def test_what_could_not_be_read_again_for_its_depth_is_refused():
 
 def test_integers_of_thousands_of_digits_are_exact():
     number = 7**9000
-    text = show_int(number)
+    text = show_digits(number)
     assert len(text) > 4300
     assert read_int(text) == number
     assert read_int("-" + text) == -number
-    assert show_int(-number) == "-" + text
+    assert show_digits(-number) == "-" + text
 
 
 def test_a_number_of_absurd_length_is_refused_at_once():
