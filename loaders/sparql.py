@@ -24,6 +24,7 @@ from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.trees import Trees
+from kbdisk.loaders.rdf.triple_terms import renamed_quad
 from kbdisk.loaders.source import Source
 
 PAGE = 5000  # entities named in one answer
@@ -160,14 +161,10 @@ class Endpoint(RdfKB):
             quads = list(pyoxigraph.parse(answer.body, format, base_iri=self.name))
         except SyntaxError as error:
             raise LoadError(self.name, f"expected triples: {error}. Try again later.") from None
-        return [Quad(_renamed(quad.subject, answers), quad.predicate, _renamed(quad.object, answers)) for quad in quads]
+        return [renamed_quad(quad, lambda node: BlankNode(f"r{answers}_{node.value}")) for quad in quads]
 
     def _no_endpoint(self, expected: str, type: str) -> NoReturn:
         raise LoadError(self.name, f"expected {expected}, got {type}. Is this the address of a SPARQL endpoint?")
-
-
-def _renamed(term: Any, answers: int) -> Any:
-    return BlankNode(f"r{answers}_{term.value}") if isinstance(term, BlankNode) else term
 
 
 def _leads_on(quad: Quad) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, DefaultGraph, NamedNode, Quad
 
 from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.triple_terms import blank_nodes
 
 
 class NoPlace(Exception):  # noqa: N818 - never seen by a user
@@ -41,9 +42,8 @@ class Additions:
 def numbered(quads: Iterable[Quad], blanks: Blanks) -> Blanks:
     """The blank nodes of some quads, in the order in which they appear."""
     for quad in quads:
-        for term in (quad.subject, quad.object):
-            if type(term) is BlankNode:
-                blanks.id(term.value)
+        for node in blank_nodes(quad.subject, quad.object):
+            blanks.id(node.value)
     return blanks
 
 

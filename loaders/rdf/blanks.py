@@ -1,11 +1,15 @@
 """What blank nodes are called: `_:label` where they have one, else `_:[0]`, `_:[1]`, ... as they appear.
 
-pyoxigraph gives an anonymous node another id at each parse; its number, subject before object, is always the same.
+pyoxigraph gives an anonymous node another id at each parse; its number, subject before object, within triple terms too, is
+always the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Any
+
+from pyoxigraph import BlankNode, Triple
 
 from kbdisk.loaders.rdf.brackets import ANONYMOUS
 
@@ -39,6 +43,12 @@ class Blanks:
         if raw in self.ids or not self.is_anonymous(raw):
             return self.ids.get(raw, "_:" + raw)
         return self.graphs.setdefault(raw, f"_:[graph {len(self.graphs)}]")
+
+    def shown(self, term: Any) -> str:
+        """A term as N-Triples has it, but for what anonymous nodes are called: the same at each parse."""
+        if type(term) is Triple:
+            return f"<<( {self.shown(term.subject)} {term.predicate} {self.shown(term.object)} )>>"
+        return self.id(term.value) if type(term) is BlankNode else str(term)
 
     def is_anonymous(self, raw: str) -> bool:
         """Whether a node has no label."""

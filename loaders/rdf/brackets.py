@@ -18,6 +18,7 @@ import pyoxigraph
 
 from kbdisk.loaders.rdf import blocks, scan
 from kbdisk.loaders.rdf.scan import Token
+from kbdisk.loaders.rdf.triple_terms import blank_nodes
 from kbdisk.loaders.splicing import spliced
 
 ANONYMOUS = re.compile(
@@ -160,9 +161,7 @@ def _numbers(quads: Iterable[Any], marker: pyoxigraph.NamedNode, labels: set[str
         if quad.predicate == marker:
             brackets[quad.subject.value] = int(quad.object.value)
             continue
-        for term in (quad.subject, quad.object):
-            if type(term) is pyoxigraph.BlankNode and term.value not in numbers:
-                id = term.value
-                if ANONYMOUS.fullmatch(id) and id not in labels:
-                    numbers[id] = len(numbers)
+        for id in (node.value for node in blank_nodes(quad.subject, quad.object)):
+            if id not in numbers and ANONYMOUS.fullmatch(id) and id not in labels:
+                numbers[id] = len(numbers)
     return {number: brackets[id] for id, number in numbers.items() if id in brackets}

@@ -1,7 +1,8 @@
 """Trees to entities: blank nodes and value nodes fold into their owner's tree.
 
 A blank node that one value points to becomes a part of that value's owner. One that nobody points to, that
-several values share, that stands on a circle of blank nodes or lies very deep is an entity of its own.
+several values share, that a triple term speaks of, that stands on a circle of blank nodes or lies very deep is an entity
+of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def fold(trees: Trees, shared: Callable[[str], bool] = OUTSIDE) -> set[str]:
     folded = _fold_composites(trees)
     if trees.mentions:
         mentions = [mention for mention in trees.mentions if mention[2] not in folded] if folded else trees.mentions
-        folded |= _fold_blanks(trees.trees, mentions, shared)
+        folded |= _fold_blanks(trees, mentions, shared)
     for id in trees.several:
         _settle_plain(trees.trees[id])
     for id in trees.chained:
@@ -146,7 +147,8 @@ def _replace_each(values: Several, found: dict[str, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------- blank nodes
 
 
-def _fold_blanks(trees: dict[str, Tree], mentions: list[Mention], shared: Callable[[str], bool]) -> set[str]:
+def _fold_blanks(every: Trees, mentions: list[Mention], shared: Callable[[str], bool]) -> set[str]:
+    trees = every.trees
     alone: dict[str, Mention] = {}
     several: set[str] = set()
     for mention in mentions:
@@ -154,6 +156,8 @@ def _fold_blanks(trees: dict[str, Tree], mentions: list[Mention], shared: Callab
         if before is not mention and before != mention:
             several.add(mention[2])
     for blank in several:
+        del alone[blank]
+    for blank in every.quoted & alone.keys():
         del alone[blank]
     if shared is not OUTSIDE:
         alone = {blank: mention for blank, mention in alone.items() if not shared(blank)}

@@ -85,6 +85,22 @@ def literal_of(value: Value) -> Literal:
     return literal
 
 
+def language_of(literal: Any) -> str | None:
+    """The language of pyoxigraph's literal, with its base direction where it has one, as RDF 1.2 spells them: `ar--rtl`."""
+    language: str | None = literal.language
+    return f"{language}--{literal.direction.value}" if literal.direction else language
+
+
+def in_language(text: str, language: str) -> Any:
+    """pyoxigraph's literal of a text in a language, with a base direction or without; ValueError where it is no language."""
+    import pyoxigraph
+
+    tag, dashes, direction = language.partition("--")
+    if not dashes:
+        return pyoxigraph.Literal(text, language=language)
+    return pyoxigraph.Literal(text, language=tag, direction=pyoxigraph.BaseDirection(direction))
+
+
 def unit_of(datatype: str) -> str | None:
     """The unit that a DBpedia datatype names."""
     name = datatype[len(DBPEDIA) :] if datatype.startswith(DBPEDIA) else ""
@@ -228,10 +244,8 @@ def _field(item: str | Number) -> str:
 
 def _language(value: Text) -> Literal:
     """Language tags are compared without regard to case, and parsers write them small."""
-    import pyoxigraph
-
     try:
-        pyoxigraph.Literal(value.text, language=value.language)
+        in_language(value.text, value.language)
     except ValueError:
         return Literal(f"{quote(value.language, safe='')}@{value.text}", OUR_TEXT)
     return Literal(value.text, LANGUAGE, value.language)

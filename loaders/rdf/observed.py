@@ -12,6 +12,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.shapes import SAMPLES, Shape
 from kbdisk.loaders.rdf.terms import recognised
+from kbdisk.loaders.rdf.triple_terms import blank_nodes
 from kbdisk.loaders.rdf.vocabulary import FIRST, NIL, TYPE
 
 ENOUGH = 300_000  # statements of a large file that show its habits
@@ -32,9 +33,8 @@ class Observed:
         default = DefaultGraph()
         for quad in quads if most is None else itertools.islice(quads, most):
             predicate = quad.predicate.value
-            for term in (quad.subject, quad.object):
-                if type(term) is BlankNode:
-                    self.blanks.id(term.value)
+            for node in blank_nodes(quad.subject, quad.object):
+                self.blanks.id(node.value)
             fields = self.fields.get(quad.subject)
             if fields is None:
                 fields = self.fields[quad.subject] = {}

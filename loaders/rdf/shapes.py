@@ -188,7 +188,7 @@ class Shape:
         fields = None if isinstance(term, LiteralTerm) else fields_of(term)
         key: tuple[Any, ...] = ()
         if isinstance(term, LiteralTerm):
-            key = (term.datatype.value, term.language)
+            key = (term.datatype.value, literals.language_of(term))
         elif fields and recognised(term, fields, fields_of) is not None:
             classes = tuple(sorted(kind.value for kind in fields.get(TYPE, ())))
             form = composites.form_of(classes, list(fields))

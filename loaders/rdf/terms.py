@@ -24,7 +24,7 @@ def value_of_term(term: Any) -> Any:
         return literals.NAMED[term.value] if term.value in literals.NAMED else Link(id_of_iri(term.value))
     if isinstance(term, Literal):
         try:
-            return literals.value_of(term.value, term.datatype.value, term.language)
+            return literals.value_of(term.value, term.datatype.value, literals.language_of(term))
         except ValueError:
             return term.value
     return Link(f"_:{term.value}") if isinstance(term, BlankNode) else str(term)
@@ -63,5 +63,6 @@ def literal_term(lexical: str, datatype: str, language: str | None = None) -> Li
     except UnicodeEncodeError:
         raise ValueError(f"expected text that can be written as UTF-8, got {lexical!r}") from None
     if language is not None:
-        return Literal(lexical, language=language)
+        literal: Literal = literals.in_language(lexical, language)
+        return literal
     return Literal(lexical) if datatype == STRING else Literal(lexical, datatype=NamedNode(datatype))

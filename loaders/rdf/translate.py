@@ -9,16 +9,17 @@ Nodes without a label get one, always the same. RDF/XML and JSON-LD have no bloc
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import pyoxigraph
-from pyoxigraph import BlankNode, DefaultGraph, Quad, Triple
+from pyoxigraph import BlankNode, Quad
 
 from kbdisk.errors import WriteError
 from kbdisk.loaders.rdf import render, syntax
+from kbdisk.loaders.rdf.jsonld import serialising as jsonld
+from kbdisk.loaders.rdf.rdfxml import serialising as rdfxml
 from kbdisk.loaders.rdf.spelling import Terms
+from kbdisk.loaders.rdf.triple_terms import blank_nodes, renamed_quad
 from kbdisk.loaders.rdf.vocabulary import XSD
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
 CHUNK = 10_000  # quads
 BARE = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))  # datatypes without quotes, in Turtle
-XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-ENDS_IN_NAME = re.compile(r".*[^\W\d][\w.-]*", re.DOTALL)  # what a predicate of RDF/XML does
+SERIALISERS = {"jsonld": jsonld.serialise, "rdfxml": rdfxml.serialise}
 
 Quads = Iterable[Quad]
 New = Callable[
@@ -104,34 +104,12 @@ def write_all(document: render.Writer, quads: Quads, name: str) -> None:
 
 
 def serialise(quads: Quads, stream: BinaryIO, format: str, prefixes: dict[str, str], name: str) -> None:
-    """Quads as a document of a format that pyoxigraph writes."""
+    """Quads as a document of RDF/XML or JSON-LD."""
     usable = Terms(prefixes).prefixes
     try:
-        terms: Iterable[Any] = quads if format in syntax.GRAPHS else _as_xml([_triple(quad) for quad in quads])
-        pyoxigraph.serialize(terms, stream, format=syntax.FORMATS[format], prefixes=usable)
+        SERIALISERS[format](list(quads), stream, usable)
     except ValueError as error:
         raise _refused(name, format, error) from None
-
-
-def _triple(quad: Quad) -> Triple:
-    if not isinstance(quad.graph_name, DefaultGraph):
-        raise ValueError(f"expected the default graph, got {quad.graph_name}")
-    return quad.triple
-
-
-def _as_xml(triples: list[Triple]) -> Iterator[Triple]:
-    """The same with labels that XML allows; ValueError where a predicate has no name that it does. pyoxigraph would write
-    them all the same, and no other could read them."""
-    if nameless := next((one for one in triples if not ENDS_IN_NAME.fullmatch(one.predicate.value)), None):
-        raise ValueError(f"expected a predicate that ends in a name, got {nameless.predicate}")
-    raws = {term.value for triple in triples for term in (triple.subject, triple.object) if type(term) is BlankNode}
-    free = (name for n in itertools.count(1) if (name := f"b{n}") not in raws)
-    names = {raw: BlankNode(next(free)) for raw in sorted(raws) if not XML_NAME.fullmatch(raw)}
-
-    def allowed(term: Any) -> Any:
-        return names.get(term.value, term) if type(term) is BlankNode else term
-
-    return (Triple(allowed(triple.subject), triple.predicate, allowed(triple.object)) for triple in triples)
 
 
 def _refused(name: str, format: str, error: ValueError) -> WriteError:
@@ -144,19 +122,15 @@ class _Labelled:
 
     def __init__(self, blanks: Blanks, quads: Quads) -> None:
         for quad in quads:
-            for term in (quad.subject, quad.object, quad.graph_name):
-                if type(term) is BlankNode:
-                    blanks.id(term.value)
+            for node in blank_nodes(quad.subject, quad.object, quad.graph_name):
+                blanks.id(node.value)
         taken = {raw for raw in blanks.ids if raw not in blanks.numbers}
         free = (name for n in itertools.count(1) if (name := f"b{n}") not in taken)
         self.names = {raw: BlankNode(name) for raw, name in zip(blanks.numbers, free, strict=False)}
 
     def quad(self, quad: Quad) -> Quad:
         """The same quad."""
-        if not self.names:
-            return quad
-        subject, object, graph = map(self._term, (quad.subject, quad.object, quad.graph_name))
-        return Quad(subject, quad.predicate, object, graph)
+        return renamed_quad(quad, self._node) if self.names else quad
 
-    def _term(self, term: Any) -> Any:
-        return self.names.get(term.value, term) if type(term) is BlankNode else term
+    def _node(self, node: BlankNode) -> BlankNode:
+        return self.names.get(node.value, node)

@@ -21,9 +21,10 @@ from kbdisk.entity import Link, Text, Tree
 from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf import composites
 from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.literals import CONVERTERS, NAMED
+from kbdisk.loaders.rdf.literals import CONVERTERS, NAMED, language_of
 from kbdisk.loaders.rdf.names import Names, id_of_iri
 from kbdisk.loaders.rdf.nodes import Node
+from kbdisk.loaders.rdf.triple_terms import blank_nodes
 from kbdisk.loaders.rdf.vocabulary import CHAIN, NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
 
 
@@ -49,6 +50,7 @@ class Trees:
         self.graphs: dict[str, str] = {}  # subject -> the named graph its first quad stands in
         self.several: set[str] = set()  # subjects with a Several among their values
         self.mentions: list[Mention] = []
+        self.quoted: set[str] = set()  # blank nodes within triple terms
         self.composite: set[str] = set()  # subjects that may be a quantity, a date or a coordinate as a whole
         self.chained: set[str] = set()  # subjects that may be links of a collection
         self.wikibase = False
@@ -167,12 +169,10 @@ class Trees:
             self.wikibase = self.wikibase or (name.startswith(WIKIBASE) and name not in composites.BY_CLASS)
         else:
             self.odd.note("a class that is no IRI, left out", f"{self.name}: {subject}: {self._shown(object)}")
-            if type(object) is pyoxigraph.BlankNode:
-                self.blanks.id(object.value)  # it takes a number, too
         return name
 
     def _other_literal(self, literal: Any) -> Any:
-        language = literal.language
+        language = language_of(literal)
         return literal.value if language is None else Text(literal.value, language)
 
     def _odd_literal(self, literal: Any, subject: str, error: ValueError) -> str:
@@ -187,13 +187,10 @@ class Trees:
         return self._shown(object)
 
     def _shown(self, term: Any) -> str:
-        """A triple as text that is the same at each reading."""
+        """A term as text; the blank nodes in it are numbered, as all others, and stay entities of their own."""
         if type(term) is pyoxigraph.Triple:
-            inner = " ".join(map(self._shown, (term.subject, term.predicate, term.object)))
-            return f"<<( {inner} )>>"
-        if type(term) is pyoxigraph.BlankNode:
-            return "[]" if self.blanks.is_anonymous(term.value) else f"_:{term.value}"
-        return str(term)
+            self.quoted.update(self.blanks.id(node.value) for node in blank_nodes(term))
+        return self.blanks.shown(term)
 
 
 class _Links(dict[str, Any]):

@@ -13,6 +13,7 @@ from typing import Any
 from pyoxigraph import Literal, NamedNode
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
+from kbdisk.loaders.rdf.literals import in_language
 from kbdisk.loaders.rdf.vocabulary import XSD
 from kbdisk.schemas import numerals
 from kbdisk.schemas.calendars import to_wikibase
@@ -36,7 +37,7 @@ def truthy_term(value: Any) -> Literal | NamedNode:
         case bool() | Known() | dict() | list() | None:
             raise ValueError("a truthy triple cannot say that")
         case Text():
-            return Literal(value.text, language=value.language)
+            return in_language(value.text, value.language)
         case str():
             return Literal(value)
         case Link():

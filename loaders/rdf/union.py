@@ -24,6 +24,7 @@ from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.triple_terms import renamed
 
 MIXED = "trig"  # what sources of several formats are as a whole: it can say all that RDF can
 GRAPH = "_:[graph "  # begins the id of a graph without a name
@@ -119,18 +120,14 @@ class _Labelled(Iterable[Quad]):
         for quad in self.quads:
             terms = quad.subject, quad.object, quad.graph_name
             if any(type(term) is BlankNode or type(term) is Triple for term in terms):
-                subject, object, graph = self._term(terms[0]), self._term(terms[1]), terms[2]
+                subject, object, graph = renamed(terms[0], self._node), renamed(terms[1], self._node), terms[2]
                 if type(graph) is BlankNode:
                     graph = BlankNode(_label(self.number, self.blanks.graph(graph.value)))
                 quad = Quad(subject, quad.predicate, object, graph)
             yield quad
 
-    def _term(self, term: Any) -> Any:
-        if type(term) is BlankNode:
-            return BlankNode(_label(self.number, self.blanks.id(term.value)))
-        if type(term) is Triple:
-            return Triple(self._term(term.subject), term.predicate, self._term(term.object))
-        return term
+    def _node(self, node: BlankNode) -> BlankNode:
+        return BlankNode(_label(self.number, self.blanks.id(node.value)))
 
 
 def _agreed(parts: Sequence[KB]) -> Options:

@@ -140,7 +140,8 @@ class Spelling:
     def _whole(self, literal: Literal) -> Iterator[Any]:
         """A literal that says itself what it is."""
         if literal.language:
-            yield {"@value": literal.value, "@language": literal.language}
+            direction = {"@direction": literal.direction.value} if literal.direction else {}
+            yield {"@value": literal.value, "@language": literal.language, **direction}
         elif literal.datatype.value == STRING:
             yield {"@value": literal.value}
         else:

@@ -109,6 +109,8 @@ class _Words:
         if not isinstance(term, Literal):
             raise NoPlace
         text = escape(term.value, {"\r": "&#13;"})
+        if term.direction:  # has a namespace of its own, which none of these documents declares
+            raise NoPlace
         if term.language:
             return f" xml:lang={quoteattr(term.language)}", text
         if term.datatype.value != STRING or self.element.language:  # a plain one would be of that language
