@@ -9,6 +9,7 @@ Wikibase likewise. Nothing is ever written to an endpoint.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -22,7 +23,9 @@ from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.loaders import web
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
+from kbdisk.loaders.rdf import nesting
 from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.rdf.triple_terms import renamed_quad
 from kbdisk.loaders.source import Source
@@ -157,8 +160,13 @@ class Endpoint(RdfKB):
         format = RdfFormat.N_TRIPLES if answer.type == "text/plain" else RdfFormat.from_media_type(answer.type)
         if format is None:
             self._no_endpoint("triples", answer.type)
+        body = answer.body
+        if format == RdfFormat.RDF_XML:
+            body = sound.prepared(body, self.name)
+        else:
+            nesting.check(lambda: io.BytesIO(body), self.name, format == RdfFormat.N_TRIPLES)
         try:
-            quads = list(pyoxigraph.parse(answer.body, format, base_iri=self.name))
+            quads = list(pyoxigraph.parse(body, format, base_iri=self.name))
         except SyntaxError as error:
             raise LoadError(self.name, f"expected triples: {error}. Try again later.") from None
         return [renamed_quad(quad, lambda node: BlankNode(f"r{answers}_{node.value}")) for quad in quads]

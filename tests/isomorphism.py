@@ -65,7 +65,11 @@ def _refined(rows: list[tuple[Any, ...]], colours: Colours) -> Colours:
 
 
 def _match(
-    left: list[tuple[Any, ...]], right: list[tuple[Any, ...]], of_left: Colours, of_right: Colours, trials: Iterator[int]
+    left: list[tuple[Any, ...]],
+    right: list[tuple[Any, ...]],
+    of_left: Colours,
+    of_right: Colours,
+    trials: Iterator[int],
 ) -> bool:
     of_left, of_right = _refined(left, of_left), _refined(right, of_right)
     classes: dict[Hashable, tuple[list[BlankNode], list[BlankNode]]] = defaultdict(lambda: ([], []))

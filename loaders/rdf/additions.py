@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, DefaultGraph, NamedNode, Quad
+from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, DefaultGraph, NamedNode, Quad, Triple
 
 from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.triple_terms import blank_nodes
+from kbdisk.loaders.rdf.triple_terms import blank_nodes, renamed_quad
 
 
 class NoPlace(Exception):  # noqa: N818 - never seen by a user
@@ -93,15 +93,10 @@ def _canonical(quads: Iterable[Quad]) -> set[Quad]:
 def _named(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
     """Quads whose blank nodes are no more blank where they have a name."""
 
-    def named(term: Any) -> Any:
-        return (
-            NamedNode(f"urn:kbdisk:node:{names[term.value]}")
-            if type(term) is BlankNode and term.value in names
-            else term
-        )
+    def named(node: BlankNode) -> Any:
+        return NamedNode(f"urn:kbdisk:node:{names[node.value]}") if node.value in names else node
 
-    for quad in quads:
-        yield Quad(named(quad.subject), quad.predicate, named(quad.object), named(quad.graph_name))
+    return (renamed_quad(quad, named) for quad in quads)
 
 
 class _Names:
@@ -129,9 +124,11 @@ class _Names:
         fresh: dict[str, str] = {}
         if quad.predicate != wanted.predicate:
             return False
-        pairs = ((quad.subject, wanted.subject), (quad.object, wanted.object), (quad.graph_name, wanted.graph_name))
+        pairs = [(quad.subject, wanted.subject), (quad.object, wanted.object), (quad.graph_name, wanted.graph_name)]
         for term, other in pairs:
-            if type(term) is not BlankNode or type(other) is not BlankNode:
+            if type(term) is Triple and type(other) is Triple:
+                pairs += zip(term, other, strict=True)
+            elif type(term) is not BlankNode or type(other) is not BlankNode:
                 if term != other:
                     return False
             elif (name := self.known.get(term.value) or fresh.get(term.value)) is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 FEW = 8 << 20  # bytes
 BATCH = 2000  # entities grouped at a time
 
-Row = tuple[bytes, bytes | None, bytes | None, bytes]  # subject; predicate and object, if that is a blank node; line
+
+class Row(NamedTuple):
+    """A line, its subject, its predicate and object where that is a blank node, and the blank nodes in its triple term."""
+
+    subject: bytes
+    predicate: bytes | None
+    object: bytes | None
+    text: bytes
+    quoted: tuple[bytes, ...] = ()
 
 
 class Aside:
@@ -45,7 +53,7 @@ class Aside:
     def add(self, rows: list[Row]) -> None:
         """Set lines aside."""
         self.rows.extend(rows)
-        self.size += sum(len(row[-1]) for row in rows)
+        self.size += sum(len(row.text) for row in rows)
         if self.size > FEW:
             self._store()
 
@@ -53,7 +61,7 @@ class Aside:
         """What the lines make, once all of them are here."""
         if self.database is None:
             if self.rows:
-                yield from self._folded((row[-1] for row in self.rows), set())
+                yield from self._folded((row.text for row in self.rows), set())
             return
         self._store()
         yield from self._grouped(self.database)
@@ -65,10 +73,13 @@ class Aside:
             self.database.executescript("""
                 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; PRAGMA temp_store = FILE;
                 CREATE TABLE line (subject BLOB, predicate BLOB, object BLOB, text BLOB);
+                CREATE TABLE quoted (blank BLOB PRIMARY KEY) WITHOUT ROWID;
                 CREATE TABLE done (blank BLOB PRIMARY KEY) WITHOUT ROWID;
             """)
         self.database.execute("BEGIN")
-        self.database.executemany("INSERT INTO line VALUES (?, ?, ?, ?)", self.rows)
+        self.database.executemany("INSERT INTO line VALUES (?, ?, ?, ?)", (row[:4] for row in self.rows))
+        quoted = ([blank] for row in self.rows for blank in row.quoted)
+        self.database.executemany("INSERT OR IGNORE INTO quoted VALUES (?)", quoted)
         self.database.execute("COMMIT")
         self.rows.clear()
         self.size = 0
@@ -80,6 +91,7 @@ class Aside:
             CREATE TABLE mentions AS SELECT object AS blank, count(DISTINCT subject || predicate) AS n FROM line
                 WHERE object IS NOT NULL GROUP BY object;
             CREATE UNIQUE INDEX by_blank ON mentions (blank);
+            UPDATE mentions SET n = n + 1 WHERE blank IN (SELECT blank FROM quoted);
         """)
         things = "SELECT subject FROM line WHERE substr(subject, 1, 1) = x'3C' GROUP BY subject ORDER BY min(rowid)"
         blanks = (

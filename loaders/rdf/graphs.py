@@ -147,6 +147,11 @@ def lexical_forms() -> Iterator[None]:
         rdflib.NORMALIZE_LITERALS = before
 
 
+def is_known(term: Any) -> bool:
+    """Whether rdflib has such terms: it knows no triple terms and no base directions."""
+    return type(term) is not pyoxigraph.Triple and not (type(term) is Literal and term.direction)
+
+
 def add(graph: rdflib.Graph, quads: Iterable[Any]) -> None:
     """Add pyoxigraph's quads to an rdflib Graph or Dataset."""
     with lexical_forms():

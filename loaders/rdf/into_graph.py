@@ -13,6 +13,7 @@ from kbdisk.errors import WriteError
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.rdf import fresh, graphs, writer
 from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.writing import origins_of
 
 NAME = "<graph>"
@@ -47,6 +48,11 @@ def _add(graph: rdflib.Graph, quads: list[Any], prefixes: dict[str, str]) -> Non
     if named is not None and not isinstance(graph, rdflib.Dataset):
         raise WriteError(
             NAME, f"expected the default graph, got {named}. Pass an rdflib Dataset, which has named graphs."
+        )
+    if unknown := next((quad.object for quad in quads if not graphs.is_known(quad.object)), None):
+        raise WriteError(
+            NAME,
+            f"expected RDF 1.1, which is all that rdflib holds, got {Terms().term(unknown)}. Write a file instead.",
         )
     for prefix, iri in prefixes.items():
         graph.bind(prefix, iri, override=False)

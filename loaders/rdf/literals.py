@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from decimal import Decimal
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Known, Quantity, Text, Value
@@ -19,6 +19,9 @@ from kbdisk.loaders.rdf import places
 from kbdisk.loaders.rdf.vocabulary import OURS, RDF, STRING, XSD
 from kbdisk.schemas import dates, numerals
 from kbdisk.schemas.numerals import Number
+
+if TYPE_CHECKING:
+    import pyoxigraph
 
 Converter: TypeAlias = Callable[[str], Any]
 
@@ -85,14 +88,14 @@ def literal_of(value: Value) -> Literal:
     return literal
 
 
-def language_of(literal: Any) -> str | None:
-    """The language of pyoxigraph's literal, with its base direction where it has one, as RDF 1.2 spells them: `ar--rtl`."""
-    language: str | None = literal.language
+def language_of(literal: pyoxigraph.Literal) -> str | None:
+    """The language of a literal, with its base direction where it has one, as RDF 1.2 spells them: `ar--rtl`."""
+    language = literal.language
     return f"{language}--{literal.direction.value}" if literal.direction else language
 
 
-def in_language(text: str, language: str) -> Any:
-    """pyoxigraph's literal of a text in a language, with a base direction or without; ValueError where it is no language."""
+def in_language(text: str, language: str) -> pyoxigraph.Literal:
+    """A text in a language as pyoxigraph's literal, with a base direction or without; ValueError where it is no language."""
     import pyoxigraph
 
     tag, dashes, direction = language.partition("--")

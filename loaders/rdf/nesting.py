@@ -26,7 +26,12 @@ def check(open_text: Callable[[], BinaryIO], name: str, lines: bool) -> None:
     with open_text() as stream:  # strings may hold such marks, too
         data = stream.read()
     if _is_deep(token.text for token in scan.tokens(data)):
-        raise LoadError(name, f"expected at most {DEEP} triples within triples, got more. Write it flat.")
+        raise too_deep(name)
+
+
+def too_deep(name: str, line: int | None = None) -> LoadError:
+    """That triples stand too deep within triples."""
+    return LoadError(name, f"expected at most {DEEP} triples within triples, got more. Write it flat.", line)
 
 
 def _has_long_lines(open_text: Callable[[], BinaryIO]) -> bool:

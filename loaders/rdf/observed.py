@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Triple
 
+from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.shapes import SAMPLES, Shape
 from kbdisk.loaders.rdf.terms import recognised
@@ -26,6 +27,7 @@ class Observed:
         self.fields: dict[Any, dict[str, list[Any]]] = {}  # node -> predicate -> objects
         self.graphs: dict[Any, Any] = {}  # node -> the named graph that its first statement stands in
         self.objects: dict[str, list[Any]] = {}  # predicate -> some objects
+        self.triple_terms: dict[tuple[str, str], Triple] = {}  # by predicate and text, as a tree has it
         self._shapes: dict[str, Shape] = {}
 
     def add(self, quads: Iterable[Any], most: int | None = None) -> None:
@@ -41,6 +43,8 @@ class Observed:
                 if quad.graph_name != default:
                     self.graphs[quad.subject] = quad.graph_name
             fields.setdefault(predicate, []).append(quad.object)
+            if type(quad.object) is Triple:
+                self.triple_terms[predicate, self.blanks.shown(quad.object)] = quad.object
             examples = self.objects.setdefault(predicate, [])
             if len(examples) < SAMPLES:
                 examples.append(quad.object)
@@ -62,6 +66,22 @@ class Observed:
             ]
             shape = self._shapes[predicate] = Shape.observe((term, self.fields_of) for term in examples)
         return shape
+
+    def triple_term(self, predicate: str, text: str) -> Triple | None:
+        """The triple term that a tree has as this text; of a large file, not all are known, but their text says it all."""
+        known = self.triple_terms.get((predicate, text))
+        if known is not None or not self.holds_triple_terms(predicate):
+            return known
+        try:
+            triples = [quad.object for quad in syntax.parser(f"<s:s> <p:p> {text} .".encode(), "ntriples", None)]
+        except SyntaxError:
+            return None
+        return triples[0] if len(triples) == 1 and type(triples[0]) is Triple else None
+
+    def holds_triple_terms(self, predicate: str) -> bool:
+        """Whether all values of a property are triple terms."""
+        examples = self.objects.get(predicate, ())
+        return bool(examples) and all(type(term) is Triple for term in examples)
 
     def is_collection(self, node: Any, predicate: str) -> bool:
         """Whether a value of a node's property is a collection, which nothing can be added to."""

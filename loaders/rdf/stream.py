@@ -21,6 +21,7 @@ from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.aside import Aside, Row
 from kbdisk.loaders.rdf.composites import BY_CLASS
 from kbdisk.loaders.rdf.trees import without_collection
+from kbdisk.loaders.rdf.triple_terms import blank_nodes
 from kbdisk.loaders.rdf.vocabulary import TYPE, WIKIBASE
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ ESCAPE = re.compile(rb"\\u([0-9A-Fa-f]{4})|\\U(00[01][0-9A-Fa-f]{5})")
 SUBJECT = re.compile(rb"\s*(<[^>]*>|_:[^\s<]+)")
 BLANK = re.compile(rb'[ \t]*(?:<[^>]*>|_:[^\s<]+)[ \t]*(<[^>]*>)[ \t]*(_:[^\s<>"#]+?)\.?(?=[\s<#]|\Z)')
 RUN = re.compile(rb"((<[^>\\\n]*+>).*+(?:\n\2.*+)*+\n*+|.++\n*+|\n++)")  # lines of one subject, if it is a plain IRI
-NAME = re.compile(rb'_:[^\s<>"#]++')  # of a blank node; in a literal, too: that does no harm here
+NAME = re.compile(rb'_:[^\s<>"#()]++')  # of a blank node; in a literal, too: that does no harm here
+QUOTING = b"<<("  # begins a triple term; in a literal, too: that does no harm here
 CLASS = re.compile(rb"<%s>[ \t]*<([^>\n]*)>" % TYPE.encode())
 ALONE = re.compile(rb"[ \t]*<[^>\n]*>[ \t]*")
 STATED = re.compile(rb"^[ \t]*<[^>\n]*>[ \t]*<[^>\n]*/prop/statement/", re.MULTILINE)
@@ -261,5 +263,18 @@ def _row(line: bytes) -> Row | None:
     subject = subject_of(line)
     if subject is None:
         return None
-    found = BLANK.match(line) if b"_:" in line else None
-    return (subject, unescaped(found[1]), found[2], line) if found else (subject, None, None, line)
+    if b"_:" not in line:
+        return Row(subject, None, None, line)
+    found = BLANK.match(line)
+    if found:
+        return Row(subject, unescaped(found[1]), found[2], line)
+    return Row(subject, None, None, line, _quoted(line) if QUOTING in line else ())
+
+
+def _quoted(line: bytes) -> tuple[bytes, ...]:
+    """The blank nodes in the triple term of a line; none where it is no statement, which is told when it is read."""
+    try:
+        nodes = [node for quad in syntax.parser(line, "nquads", None) for node in blank_nodes(quad.object)]
+    except SyntaxError:
+        return ()
+    return tuple(f"_:{node.value}".encode() for node in nodes)

@@ -2,6 +2,7 @@
 
 predicates, shapes    as the source has them; a value that fits no shape is said most naturally
 blank nodes           stay blank nodes: `_:[3]`, which has no label, gets one
+triple terms          as the source has them
 a Wikibase            truthy triples and labels, where it has such
 """
 
@@ -20,8 +21,10 @@ from kbdisk.loaders.rdf.fold import PLACE
 from kbdisk.loaders.rdf.names import id_of_part, iri_of_id, iri_of_key
 from kbdisk.loaders.rdf.shapes import natural
 from kbdisk.loaders.rdf.statements import graph_of
+from kbdisk.loaders.rdf.terms import literal_term, recognised
+from kbdisk.loaders.rdf.triple_terms import renamed
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
-from kbdisk.loaders.rdf.vocabulary import PART, THING, TYPE
+from kbdisk.loaders.rdf.vocabulary import PART, STRING, THING, TYPE
 from kbdisk.loaders.rdf.words import Words
 
 if TYPE_CHECKING:
@@ -89,6 +92,11 @@ class Subset(Words):
         return node if isinstance(node, BlankNode) else link
 
     def term(self, predicate: str, value: Any) -> tuple[Any, list[Triple]]:
+        triple = self.observed.triple_term(predicate, value) if isinstance(value, str) else None
+        if triple is not None:
+            return renamed(triple, self._quoted), []
+        if type(value) is str and (STRING, None) in self.observed.shape(predicate).molds:
+            return literal_term(value, STRING), []  # beside others, a new one would take their language
         if value is None or (isinstance(value, Known) and value is not SOMEVALUE):
             return natural(value, self.fresh)
         try:
@@ -97,6 +105,15 @@ class Subset(Words):
             if isinstance(value, dict):
                 raise
             return natural(value, self.fresh)
+
+    def _quoted(self, node: BlankNode) -> NamedNode | BlankNode:
+        """What a blank node within a triple term is called; ValueError where there is no such node but a value."""
+        fields = self.observed.fields_of(node)
+        if fields is not None and recognised(node, fields, self.observed.fields_of) is not None:
+            raise ValueError(
+                "a triple term speaks of a node that is written as a value; write the whole source instead"
+            )
+        return self._node(self.observed.blanks.id(node.value))
 
     def part(self, predicate: str, value: Tree) -> tuple[Any, list[Triple]]:
         id = id_of_part(value)

@@ -63,6 +63,5 @@ def literal_term(lexical: str, datatype: str, language: str | None = None) -> Li
     except UnicodeEncodeError:
         raise ValueError(f"expected text that can be written as UTF-8, got {lexical!r}") from None
     if language is not None:
-        literal: Literal = literals.in_language(lexical, language)
-        return literal
+        return literals.in_language(lexical, language)
     return Literal(lexical) if datatype == STRING else Literal(lexical, datatype=NamedNode(datatype))

@@ -22,7 +22,7 @@ def blank_nodes(*terms: Any) -> Iterator[BlankNode]:
             yield from blank_nodes(term.subject, term.object)
 
 
-def renamed(term: Any, name: Callable[[BlankNode], BlankNode]) -> Any:
+def renamed(term: Any, name: Callable[[BlankNode], Any]) -> Any:
     """A term whose blank nodes, those within a triple term too, are named anew."""
     kind = type(term)
     if kind is BlankNode:
@@ -32,7 +32,7 @@ def renamed(term: Any, name: Callable[[BlankNode], BlankNode]) -> Any:
     return term
 
 
-def renamed_quad(quad: Quad, name: Callable[[BlankNode], BlankNode]) -> Quad:
+def renamed_quad(quad: Quad, name: Callable[[BlankNode], Any]) -> Quad:
     """A quad whose blank nodes, that of its graph too, are named anew."""
     subject, object = renamed(quad.subject, name), renamed(quad.object, name)
     return Quad(subject, quad.predicate, object, renamed(quad.graph_name, name))

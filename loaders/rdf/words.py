@@ -80,6 +80,8 @@ class Words:
             )
         if value is None:
             raise ValueError("there is nothing to write")
+        if self.observed.holds_triple_terms(predicate):
+            raise ValueError("expected a triple term, as its other values are, which cannot be filled in")
         if value is SOMEVALUE:
             return self.fresh(), []
         if value is NOVALUE and NamedNode(NAMES[NOVALUE]) not in self.observed.objects.get(predicate, ()):

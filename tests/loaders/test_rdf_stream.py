@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kbdisk.entity import Link
 from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load
 from kbdisk.loaders.rdf import aside, stream
@@ -78,6 +79,11 @@ PREDICATES = [
 ]
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 LITERALS = ['"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"a _:x b"', '"<http://e/a>"@en', r'"\" > _:y ."', '""']
+TRIPLE_TERMS = [
+    "<<( <http://e/a> <http://e/p> _:x)>>",
+    "<<(_:y <http://e/p> <<( _:z <http://e/q> _:x )>> )>>",
+    '<<( _:w.1 <http://e/q> "a _:y b" )>>',
+]
 NOTHING = ["", "  ", "# a comment", "# _:x <http://e/a>", "\t"]
 SPACES = ["{} {} {} .", "{}{}{}.", "  {}\t{} {}. # _:y", "{} {} {}.#_:y", "{} {}  {}.", "{} {} {} ."]
 
@@ -90,7 +96,7 @@ def lines(draw):
     predicate = draw(st.sampled_from(PREDICATES) | special)
     objects = st.sampled_from([*SUBJECTS, f"<{RDF}nil>", "<http://e/T>"])
     if predicate != f"<{RDF}type>":
-        objects |= st.sampled_from(LITERALS)
+        objects |= st.sampled_from(LITERALS) | st.sampled_from(TRIPLE_TERMS)
     else:
         objects = st.just("<http://e/T>")
     object = draw(objects)
@@ -113,6 +119,7 @@ def documents(draw):
     return text.encode() or b"\n"
 
 
+@pytest.mark.filterwarnings("ignore:.* a triple within a triple, kept as text")
 @pytest.mark.parametrize(("block", "few"), PLACES)
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=documents())
@@ -163,6 +170,14 @@ def test_a_subject_that_comes_back_later_is_one_entity(place, monkeypatch):
         "b": {"p": "2"},
         "c": {"p": "3"},
     }
+
+
+@pytest.mark.filterwarnings("ignore:.* a triple within a triple, kept as text")
+def test_a_blank_node_of_which_a_triple_term_speaks_elsewhere_stays_an_entity(place, monkeypatch):
+    told = [line(A, P, "_:x"), line("_:x", Q, '"1"'), line(B, P, '"2"'), line(C, P, f"<<( {A} {P} _:x)>>")]
+    entities = {entity.id: entity.tree for entity in streamed("\n".join(told).encode(), monkeypatch, *place)}
+    assert entities["http://e/a"] == {"p": Link("_:x")}
+    assert entities["_:x"] == {"@id": "_:x", "q": "1"} or entities["_:x"] == {"q": "1"}
 
 
 def test_entities_that_stand_together_keep_their_order(place, monkeypatch):

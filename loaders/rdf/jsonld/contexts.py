@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from kbdisk.errors import LoadError
 
@@ -33,7 +33,8 @@ def prepared(data: bytes, contexts: Mapping[str, bytes], name: str) -> bytes:
 def absolute(quads: Iterable[Any], name: str) -> Iterator[Any]:
     """The quads, none of which has an IRI that was relative and had no base."""
     for quad in quads:
-        for term in (quad.subject, quad.predicate, quad.object, quad.graph_name):
+        datatype = quad.object.datatype if type(quad.object) is Literal else None
+        for term in (quad.subject, quad.predicate, quad.object, datatype, quad.graph_name):
             if type(term) is NamedNode and term.value.startswith(NO_BASE):
                 relative = term.value[len(NO_BASE) :]
                 raise LoadError(name, f"expected an absolute IRI, got {relative!r} without a base. Say --base IRI.")

@@ -19,7 +19,9 @@ from kbdisk.loaders.rdf.vocabulary import RDF
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_RESERVED = frozenset(RDF + name for name in ("bagID", "aboutEach", "aboutEachPrefix"))  # and more that pyoxigraph knows
+_RESERVED = frozenset(
+    RDF + name for name in ("bagID", "aboutEach", "aboutEachPrefix")
+)  # and more that pyoxigraph knows
 _OWN_PREFIXES = ("rdf", "its")  # that pyoxigraph declares itself
 
 
@@ -76,9 +78,8 @@ def _check_predicate(predicate: NamedNode) -> None:
     trial = Triple(BlankNode("b"), predicate, Literal(""))
     try:
         if predicate.value not in _RESERVED:
-            expat.ParserCreate(namespace_separator=" ").Parse(
-                pyoxigraph.serialize([trial], format=RdfFormat.RDF_XML), True
-            )
+            document = pyoxigraph.serialize([trial], format=RdfFormat.RDF_XML) or b""
+            expat.ParserCreate(namespace_separator=" ").Parse(document, True)
             return
     except OSError:  # pyoxigraph knows it to be reserved
         pass

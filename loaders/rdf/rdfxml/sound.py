@@ -11,6 +11,7 @@ from typing import Any
 from xml.parsers import expat
 
 from kbdisk.errors import LoadError
+from kbdisk.loaders.rdf import nesting
 
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # a document in UTF-16 begins so
 DEEP = 20_000  # levels; the parser takes time by their square
@@ -25,6 +26,7 @@ def prepared(data: bytes, name: str) -> bytes:
     if encoding.lower() != "utf-8":
         text = data.decode(encoding).removeprefix("\ufeff")
         data = _DECLARED.sub(b"", text.encode())
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # as every XML parser does, but for this one
     return _QUOTED.sub(rb'\1"\2"', data) if b"<!ENTITY" in data else data
 
 
@@ -34,6 +36,7 @@ class _Check:
     def __init__(self, name: str) -> None:
         self.name = name
         self.depth = 0
+        self.within: list[int] = []  # the depths of the triple terms around
         self.encoding = ""
         self.parser = parser = expat.ParserCreate()
         parser.StartElementHandler = self._start
@@ -62,8 +65,14 @@ class _Check:
         if self.depth > DEEP:
             line = self.parser.CurrentLineNumber
             raise LoadError(self.name, f"expected at most {DEEP:,} levels, got more. Write it flat.", line)
+        if any(key.endswith("parseType") and value == "Triple" for key, value in attributes.items()):
+            self.within.append(self.depth)
+            if len(self.within) > nesting.DEEP:
+                raise nesting.too_deep(self.name, self.parser.CurrentLineNumber)
 
     def _end(self, name: str) -> None:
+        if self.within and self.within[-1] == self.depth:
+            self.within.pop()
         self.depth -= 1
 
     def _entity(self, name: str, parameter: bool, value: str | None, *place: str | None) -> None:
