@@ -185,8 +185,8 @@ def _of_number(codec: Codec, asked: Sequence[Case], told: Sequence[Constant]) ->
     several: tuple[tuple[str, Sequence[Any]], ...] = (("", asked), ("constant_", told))
     for prefix, answers in several:
         pairs = list(zip(asked, answers, strict=True))
-        square = _mean([(float(case.truth) - one.mean) ** 2 for case, one in pairs])
-        scores[f"{prefix}rmse"] = None if square is None else math.sqrt(square)
+        errors = [float(case.truth) - one.mean for case, one in pairs]
+        scores[f"{prefix}rmse"] = math.hypot(*errors) / math.sqrt(len(errors)) if errors else None  # squares overflow
         sure = all(one.interval is not None for _, one in pairs)
         scores[f"{prefix}coverage"] = (
             _mean([_covers(codec, case, one.interval) for case, one in pairs]) if sure else None

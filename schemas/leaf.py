@@ -8,16 +8,18 @@ ValueError `expected ..., got ...` where a value is none of this kind.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Text as TextValue
-from kbdisk.schemas.numerals import as_float, is_whole, show
+from kbdisk.schemas.numerals import Number as AnyNumber
+from kbdisk.schemas.numerals import as_float, is_finite, is_number, is_whole, show
 
 Transform: TypeAlias = Literal["auto", "none", "log", "quantile", "standard"]
+LARGEST = 1e300  # of sums and differences of larger numbers many are no finite floats
+TOO_LARGE = f"expected a number from {-LARGEST:g} to {LARGEST:g}"
 Label: TypeAlias = str | int | float | bool  # what a category's values are
 
 
@@ -35,8 +37,10 @@ class Number:
 
     def check(self, value: Any) -> None:
         """A finite number within the bounds."""
-        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not _finite(value):
-            raise ValueError(f"expected a number, got {_told(value)}")
+        if not is_number(value) or not is_finite(value):
+            raise ValueError(f"expected a number, got {value!r}")
+        if not -LARGEST <= value <= LARGEST:
+            raise ValueError(f"{TOO_LARGE}, got {_described(value)}")
         if self.integer and not is_whole(value):
             raise ValueError(f"expected a whole number, got {value!r}")
         if self.minimum is not None and value < self.minimum:
@@ -147,19 +151,9 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def _finite(value: int | float | Decimal) -> bool:
-    """Whether a number is one that a float comes near to."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-def _told(value: Any) -> str:
-    """What is no number that a float comes near to; digits beyond that are counted."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return repr(value)
-    return f"one of {len(show(abs(value))):,} digits, more than can be reckoned with"
+def _described(value: AnyNumber) -> str:
+    """A very large number in few characters."""
+    return f"one of {len(show(abs(value))):,} digits" if isinstance(value, int) else str(value)
 
 
 def _among(value: Any, values: tuple[Label, ...]) -> bool:

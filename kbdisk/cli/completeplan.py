@@ -13,7 +13,7 @@ import rich_click as click
 from kbdisk.cli import placeless
 from kbdisk.cli.counting import Told
 from kbdisk.cli.leftout import refuse_left_out
-from kbdisk.cli.misfits import Misfits, misfits
+from kbdisk.cli.misfits import Misfits, misfits, too_large
 from kbdisk.cli.sources import open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
@@ -164,6 +164,8 @@ class Plan:
             self.say(line)
         with training(self.quiet, options["verbose"]) as watch:
             own = own_model(self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not self.dry)
+        for line in too_large(own.model.schema, self.reading.entities, self.reading.name) if not wanted.schema else ():
+            self.say(line)
         self.folder = "" if own.folder is None else str(own.folder)
         return own.model
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ class Misfits:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.found: dict[tuple[str, Path], Counter[str]] = defaultdict(Counter)  # by class and path: what was expected
+        self.found: dict[tuple[str, Path], Counter[str]] = {}  # by class and path: what was expected
 
     def take(self, entity: Entity) -> None:
         """Another entity."""
@@ -29,7 +29,13 @@ class Misfits:
             pass
         for one in misfits:
             if of is not None and of.properties[one.path].role != "ignore":
-                self.found[of.name, one.path][one.problem.partition(", got ")[0]] += 1
+                problems = self.found.setdefault((of.name, one.path), Counter())
+                problems[one.problem.partition(", got ")[0]] += 1
+
+    def keep(self, expected: str) -> None:
+        """Forget all but the values of which this was expected."""
+        found = {place: Counter({expected: problems[expected]}) for place, problems in self.found.items()}
+        self.found = {place: problems for place, problems in found.items() if problems[expected]}
 
     def lines(self, source: str) -> Iterator[str]:
         """What to tell of a source: the worst first."""
@@ -52,4 +58,15 @@ def misfits(schema: Schema, entities: Iterable[Entity], source: str) -> Iterator
     found = Misfits(schema)
     for entity in entities:
         found.take(entity)
+    return found.lines(source)
+
+
+def too_large(schema: Schema, entities: Iterable[Entity], source: str) -> Iterator[str]:
+    """What to tell where the schema was inferred, which fits all but a few values: numbers too large to compute with."""
+    from kbdisk.schemas.leaf import TOO_LARGE
+
+    found = Misfits(schema)
+    for entity in entities:
+        found.take(entity)
+    found.keep(TOO_LARGE)
     return found.lines(source)

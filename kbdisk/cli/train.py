@@ -91,8 +91,7 @@ def train(
         reading, inferred = _read(sources, schema is None, quiet, verbose, options)
         if not quiet:
             _tell(reading, inferred, out, verbose, options)
-            if schema is not None:
-                _tell_misfits(reading, schema)
+            _tell_misfits(reading, schema, inferred)
             tell_made(reading.made)
         settings = {name: options[name] for name in ("device", "resume", "force")}
         with training(quiet, verbose) as watch:
@@ -204,13 +203,16 @@ def _tell(reading: Reading, inferred: Inference | None, out: str, verbose: bool,
             click.echo(f"left out of the schema: {show((of_class, *path) if of_class else path)}: {why}", err=True)
 
 
-def _tell_misfits(reading: Reading, schema: Schema | str) -> None:
-    """What the schema that was given refuses, which would be lost without a word."""
-    from kbdisk.cli.misfits import misfits
+def _tell_misfits(reading: Reading, schema: Schema | str | None, inferred: Inference | None) -> None:
+    """What the schema refuses, which would be lost without a word."""
+    from kbdisk.cli.misfits import misfits, too_large
     from kbdisk.schemas.schema import Schema
 
-    known = schema if isinstance(schema, Schema) else Schema.read(schema)
-    for line in misfits(known, reading.entities, reading.name):
+    known = schema if isinstance(schema, Schema) or schema is None else Schema.read(schema)
+    told = misfits(known, reading.entities, reading.name) if known is not None else ()
+    if inferred is not None:
+        told = too_large(inferred.schema, reading.entities, reading.name)
+    for line in told:
         click.echo(line, err=True)
 
 

@@ -17,7 +17,7 @@ DATA = [
     (Number(), [5] * 20),
     (Number(), RANDOM.normal(size=300).tolist() + [0.0] * 60 + [1 / 3] * 60),
     (Number(), []),
-    (Number(above=0), [1e300, 2e300, 5e299]),
+    (Number(above=0), [1e299, 2e299, 5e298]),
     (Number(), [2**60 + 1000 * k for k in range(9)]),
 ]
 

@@ -182,9 +182,9 @@ def test_numbers_of_any_size_are_no_gaps_and_break_nothing():
         assert applied(Category(), huge, missing=("-1",)) == huge
 
 
-@pytest.mark.parametrize("huge", [10**400, Decimal("1E+400"), "1E+400", float("inf")])
-def test_numbers_beyond_what_a_float_holds_do_not_fit(huge):
-    assert problems(schema(x=Number(minimum=0)), x=huge)[0].startswith("x: expected a number, got")
+@pytest.mark.parametrize("huge", [10**400, Decimal("1E+400"), "1E+400", 1.1e300, -1e308, float("inf")])
+def test_numbers_beyond_what_can_be_computed_with_do_not_fit(huge):
+    assert problems(schema(x=Number()), x=huge)[0].startswith("x: expected a number")
 
 
 def test_numbers_in_strings_are_numbers():

@@ -23,12 +23,11 @@ from kbdisk.leaves.number.binning import bins_of
 from kbdisk.leaves.number.config import NumberConfig
 from kbdisk.leaves.number.maps import ADVICE, CODES, CodeMap, Floats
 from kbdisk.leaves.number.resolution import bounds_of, decimals_of
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.leaf import LARGEST, Number
 
 FAR = 1e6  # no code is further out: what is, is as surprising as can be told in float32
 OPEN = 1e20  # how far a step without an end goes
 THIN = 1e-30  # no step is narrower in code
-LARGEST = 8e307  # differences of larger numbers overflow
 BESIDE = 10  # values next to an end
 PILED = 4  # times as often as these an end was met, where others are counted as it
 
@@ -47,6 +46,7 @@ class NumberCodec:
     weights: tuple[float, ...]  # the share of the training values that each bin has
     floor: float  # in code, what is finer than anything worth believing
     count: int  # training values
+    ends: tuple[float, float] | None = None  # the least and the greatest of these
 
     @classmethod
     def fit(cls, leaf: Number, values: Sequence[Any], config: NumberConfig, words: Any = None) -> Self:
@@ -62,9 +62,9 @@ class NumberCodec:
         code = ADVICE.get(leaf.transform, "quantile") if config.code == "auto" else config.code
         map = CODES[code](others if code == "quantile" else numbers, step, config.knots)
         edges, weights = bins_of(map, others, step, config.bins)
-        return cls(
-            leaf, whole, decimals, map, atoms, shares, tuple(edges), tuple(weights), _floor(map, others, step), count
-        )
+        ends = (float(numbers[0]), float(numbers[-1]))
+        floor = _floor(map, others, step)
+        return cls(leaf, whole, decimals, map, atoms, shares, tuple(edges), tuple(weights), floor, count, ends)
 
     @property
     def step(self) -> float:
@@ -78,7 +78,9 @@ class NumberCodec:
 
     @cached_property
     def met(self) -> tuple[float, float]:
-        """The least and the greatest of the training values, about: as the bins have them."""
+        """The least and the greatest of the training values; as the bins have them where the codec does not know."""
+        if self.ends is not None:
+            return self.ends
         low, high = self.map.inverse(np.array([self.edges[0], self.edges[-1]])) + np.array([1, -1]) * self.step / 2
         return float(low), float(max(low, high))
 
@@ -129,10 +131,21 @@ class NumberCodec:
         code, atom = (codes[:, at].detach().cpu().double().numpy() for at in (0, 3))
         low, high = self.bounds
         numbers = np.clip(self.map.inverse(code), -LARGEST, LARGEST).tolist()
-        written = [min(max(round(number, self.decimals) + 0.0, low), high) for number in numbers]  # never -0.0
+        written = [min(max(self._rounded(number), low), high) for number in numbers]
         for place in np.flatnonzero((atom >= 0) & (atom < len(self.atoms))).tolist():
             written[place] = self.atoms[int(atom[place])]
         return [round(number) for number in written] if self.whole else written
+
+    def _rounded(self, number: float) -> float:
+        """A number to the decimals seen: never -0.0. One that this would take out of what was met keeps six digits.
+
+        Where numbers span hundreds of orders of magnitude, one step of the largest is more than all others.
+        """
+        rounded, (least, most) = round(number, self.decimals) + 0.0, self.met
+        if not least <= number <= most or least <= rounded <= most:
+            return rounded
+        end = least if rounded < least else most
+        return end if abs(number - end) <= 1e-5 * abs(number) else float(f"{number:.6g}")
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
@@ -160,7 +173,7 @@ def _floats(leaf: Number, values: Sequence[Any]) -> Floats:
         _refuse(leaf, values)
     if len(numbers) and not _fit(leaf, numbers):
         _refuse(leaf, values)
-    return numbers.clip(-LARGEST, LARGEST)
+    return numbers
 
 
 def _refuse(leaf: Number, values: Sequence[Any]) -> None:
@@ -169,11 +182,11 @@ def _refuse(leaf: Number, values: Sequence[Any]) -> None:
 
 
 def _fit(leaf: Number, numbers: Floats) -> bool:
-    """Whether all are finite and within the leaf's bounds."""
+    """Whether all can be computed with and are within the leaf's bounds."""
     low, high = numbers.min(), numbers.max()  # NaN where one is
     return bool(
-        np.isfinite(low)
-        and np.isfinite(high)
+        low >= -LARGEST
+        and high <= LARGEST
         and (leaf.minimum is None or low >= leaf.minimum)
         and (leaf.above is None or low > leaf.above)
         and (leaf.maximum is None or high <= leaf.maximum)

@@ -2,7 +2,8 @@
 
 One step of the resolution is 10 ** -decimals. Values are written with as many decimals as nearly all of them have;
 noise of floating point (0.30000000000000004) is none, and few values of full precision are left out. Where many have
-full precision, decimals mean nothing: the step is a millionth of the middle half's spread.
+full precision, decimals mean nothing: the step is a millionth of the middle half's spread. Where values span more orders
+of magnitude than a float has digits, it is a millionth of the small ones: a step of the large ones would be all others.
 """
 
 from __future__ import annotations
@@ -31,9 +32,17 @@ def decimals_of(leaf: Number, values: Floats, whole: bool) -> int:
     if len(values) == 0:
         return 0 if whole else 2
     size = float(np.quantile(np.abs(values), NEARLY, method="lower"))
+    if (small := _small(values)) < size * 10.0**-DIGITS:
+        return min(0 if whole else FINEST, 6 - math.floor(math.log10(small)))
     coarsest = 15 - math.ceil(math.log10(size)) if size > 1e-275 else FINEST  # of a float's digits at that size
     seen = 0 if whole else _seen(values)
     return min(seen, coarsest, FINEST)
+
+
+def _small(values: Floats) -> float:
+    """The size that a tenth of the values is below, zeros aside; infinite where all are zeros."""
+    sizes = np.abs(values[values != 0])
+    return float(np.quantile(sizes, 0.1, method="lower")) if len(sizes) else math.inf
 
 
 def _seen(values: Floats) -> int:

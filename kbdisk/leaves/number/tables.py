@@ -85,8 +85,11 @@ class Tables(nn.Module):
 
     def snapped(self, slot: Tensor, values: Tensor) -> Tensor:
         """Numbers (n, m) on the grid of the resolution and within the bounds; an atom where one is within half a step."""
-        step = self.step[slot, None]
-        values = self.bounded(slot, torch.round(values / step) * step)
+        step, least, most = self.step[slot, None], self.least[slot, None], self.most[slot, None]
+        steps = values / step
+        rounded = torch.where(steps.isinf(), values, torch.round(steps) * step)
+        leaves = (rounded < least) | (rounded > most)  # as NumberCodec.decode has it, such a number keeps more digits
+        values = self.bounded(slot, values.where(leaves & (values >= least) & (values <= most), rounded))
         atom = self.atom(slot, values)
         return torch.where(atom < 0, values, self._atoms_at(slot, atom)) if self.atoms.shape[1] else values
 
