@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 FORM = '{"id": "...", "path": "launch.year", "value": 1999}'
 
+MAX_EMPTY_PLACES = 1000  # of a list, between its last value and a new one
+
 New = dict[Path, tuple[int, Any]]  # a path -> the line it stands in, its value
 
 
@@ -63,10 +65,25 @@ def _read(name: str) -> dict[str, New]:
 
 def _completion(name: str, entity: Entity, new: New) -> Completion:
     completion = Completion(entity)
+    _refuse_within_each_other(name, entity, new)
     for path, (line, value) in new.items():
         _fits(name, entity, path, line)
         completion.filled[path] = Filled(value)
     return completion
+
+
+def _refuse_within_each_other(name: str, entity: Entity, new: New) -> None:
+    """Refuse a path that leads through another new value, or into what is a list by one path and a part by another."""
+    first: dict[Path, tuple[int, Path]] = {}  # a path that others lead through -> the first of these
+    for path, (line, _) in new.items():
+        for length in range(1, len(path)):
+            before, other = first.setdefault(path[:length], (line, path))
+            if path[:length] in new:
+                before, other = new[path[:length]][0], path[:length]
+            elif isinstance(path[length], int) is isinstance(other[length], int):
+                continue
+            problem = f"{show(path)} of {entity.id!r} and {show(other)} in line {before} cannot both be. Leave one out."
+            raise LoadError(name, problem, line)
 
 
 def _fits(name: str, entity: Entity, path: Path, line: int) -> None:
@@ -80,9 +97,24 @@ def _fits(name: str, entity: Entity, path: Path, line: int) -> None:
             here = show(path[:count]) or "the entity"
             problem = f"{show(path)}: expected {kind} at {here} of {entity.id!r}, got {place!r}. Mend the path."
             raise LoadError(name, problem, line)
+        if isinstance(key, int) and key > len(place) + MAX_EMPTY_PLACES:
+            raise LoadError(name, _too_far(path, count, len(place)), line)
         try:
             place = place[key]
         except LookupError:  # made when it is written
-            return
+            place = None
         if place is None:
+            _refuse_far_places(name, path, count + 1, line)
             return
+
+
+def _refuse_far_places(name: str, path: Path, start: int, line: int) -> None:
+    """Refuse a place far behind the end of a list that is yet to be made."""
+    for count, key in enumerate(path[start:], start):
+        if isinstance(key, int) and key > MAX_EMPTY_PLACES:
+            raise LoadError(name, _too_far(path, count, 0), line)
+
+
+def _too_far(path: Path, count: int, length: int) -> str:
+    held = f"{length:,} value{'' if length == 1 else 's'}"
+    return f"{show(path)}: expected a place near the end of {show(path[:count])}, which has {held}. Mend the path."

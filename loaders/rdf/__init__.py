@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
 from kbdisk.entity import Completion, Entity
+from kbdisk.errors import LoadError
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
 
 def load(source: Source, format: str, options: Options) -> KB:
     """A knowledge base over an RDF file."""
+    from kbdisk.loaders.rdf import syntax
     from kbdisk.loaders.rdf.file import RdfFile
 
+    if format not in syntax.FORMATS:
+        raise LoadError(
+            source.name,
+            f"expected a knowledge base, got {format}, which is only written. Load what it was written from.",
+        )
     return RdfFile(source, format, options)
 
 

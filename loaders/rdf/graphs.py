@@ -117,6 +117,10 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
             AssertionError,
         ):  # rdflib's own, at the end of the text and elsewhere
             raise fault from None
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            raise fault from None  # rdflib raises the bare class for a variable without a name
     return contexts.absolute(_numbered(_quads(rows, name, odd)), name)
 
 

@@ -50,7 +50,7 @@ def splice(kb: RdfFile, completions: Completions, stream_out: BinaryIO, insert: 
     """The whole source with what was filled in it."""
     if not kb.appends:
         return _again(kb, completions, stream_out)
-    if not insert:
+    if not insert or kb.is_n3:  # true N3 is no Turtle, and pyoxigraph does not tell where its brackets are
         with kb.source.open() as bytes_in:
             shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
         return append(kb, completions, stream_out)

@@ -1,0 +1,62 @@
+"""What the fuzzer met, each with the least that shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_sparql_update_is_refused_as_a_source(here, run):
+    Path("kb.ru").write_text("INSERT DATA { <a:a> <a:p> 1 }")
+    status, out, err = run("inspect", "kb.ru")
+    assert (status, out) == (2, "")
+    assert err.startswith("error: kb.ru: expected a knowledge base, got sparql-update, which is only written.")
+
+
+def test_a_variable_without_a_name_is_told_as_what_is_wrong_with_n3(here, run):
+    Path("kb.n3").write_text("@prefix : <http://e/> .\n{ :a :p ? } => { :b :q 1 } .\n")
+    status, _, err = run("inspect", "kb.n3")
+    assert status == 2
+    assert err.startswith("error: kb.n3:2: expected N3, got an error")
+
+
+def test_new_values_go_into_true_n3_where_anonymous_nodes_are_to_be_filled_too(here, run):
+    text = "@prefix : <http://e/> .\n@prefix r: <http://e/> .\n:a = :b ; :q [ :q 1 ] .\n:c :p 1 .\n"
+    Path("kb.n3").write_text(text)
+    Path("new.jsonl").write_text('{"id": "http://e/a", "path": "p", "value": 5}\n')
+    status, _, err = run("write", "kb.n3", "--values", "new.jsonl", "--in-place", "--insert", "--out", "kb.n3")
+    assert status == 0, err
+    assert Path("kb.n3").read_text().startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [
+        ("x", "x.y", "2: x.y of 'a' and x in line 1 cannot both be"),
+        ("x.y", "x", "1: x.y of 'a' and x in line 2 cannot both be"),
+        ("x[0]", "x.y", "2: x.y of 'a' and x[0] in line 1 cannot both be"),
+    ],
+)
+def test_new_values_that_cannot_stand_together_are_refused(here, run, first, second, shown):
+    Path("kb.jsonl").write_text('{"id": "a"}\n')
+    Path("new.jsonl").write_text("".join(f'{{"id": "a", "path": "{path}", "value": 1}}\n' for path in (first, second)))
+    status, _, err = run("write", "kb.jsonl", "--values", "new.jsonl", "--out", "out.ttl")
+    assert status == 2
+    assert err == f"error: new.jsonl:{shown}. Leave one out.\n"
+    assert not Path("out.ttl").exists()
+
+
+@pytest.mark.parametrize("path", ["tags[99999999]", "new[99999999]", "x.y[2][99999999]"])
+def test_a_new_value_far_behind_the_end_of_its_list_is_refused(here, run, path):
+    Path("kb.jsonl").write_text('{"id": "a", "tags": ["x"]}\n')
+    Path("new.jsonl").write_text(f'{{"id": "a", "path": "{path}", "value": 1}}\n')
+    status, _, err = run("write", "kb.jsonl", "--values", "new.jsonl", "--out", "out.jsonl")
+    assert status == 2
+    assert err.startswith(f"error: new.jsonl:1: {path}: expected a place near the end of ")
