@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tables import FEW, seed_all
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell begins in the background
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors: threads wait for each other more than they work
-# No timed assertions: the first call of many a layer is slow. `make test-slow` looks at ten times as many examples.
-settings.register_profile("unhurried", deadline=None, max_examples=60)
-settings.register_profile("thorough", deadline=None, max_examples=600)
+# No timed assertions: the first call of many a layer is slow. `make test-slow` looks at fifteen times as many examples.
+settings.register_profile("unhurried", deadline=None, max_examples=FEW)
+settings.register_profile("thorough", deadline=None, max_examples=15 * FEW)
 settings.load_profile(os.environ.get("KBDISK_HYPOTHESIS", "unhurried"))
 
 ROOT = Path(__file__).parents[1]
@@ -23,9 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def seed():
-    random.seed(0)
-    if "torch" in sys.modules:  # not imported for the tests that do without
-        sys.modules["torch"].manual_seed(0)
+    seed_all()
 
 
 def shared_data() -> Path | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tables import for_each
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,6 +63,7 @@ def sources() -> dict[str, Path]:
 SOURCES = sources()
 
 
+@functools.cache
 def imports(file: Path) -> set[str]:
     """Every module that a file imports, anywhere in it."""
     found: set[str] = set()
@@ -74,6 +76,7 @@ def imports(file: Path) -> set[str]:
     return found
 
 
+@functools.cache
 def part(module: str) -> str:
     """The name in LAYERS that a dotted name belongs to: kbdisk.loaders.kb.KB -> loaders, kbdisk.load -> __init__."""
     names = module.split(".")
@@ -89,7 +92,7 @@ def test_every_module_has_its_place_in_the_layers():
     assert {part(module) for module in SOURCES} == {name for row in LAYERS for name in row}
 
 
-@pytest.mark.parametrize("module", SOURCES)
+@for_each("module", SOURCES)
 def test_imports_point_one_way(module):
     own = part(module)
     row = next(i for i, names in enumerate(LAYERS) if own in names)
@@ -98,7 +101,7 @@ def test_imports_point_one_way(module):
     assert ours <= allowed, f"{module} may not import {', '.join(sorted(ours - allowed))}"
 
 
-@pytest.mark.parametrize("module", [module for module in SOURCES if part(module) in GROUND])
+@for_each("module", [module for module in SOURCES if part(module) in GROUND])
 def test_the_ground_never_imports_torch(module):
     assert not {name for name in imports(SOURCES[module]) if name.split(".")[0] in ("torch", "safetensors")}
 
@@ -112,7 +115,7 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "code",
     [
         "import kbdisk",

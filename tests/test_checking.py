@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 import kbdisk
 from kbdisk.checking import EXAMPLES, Findings, check
@@ -93,7 +94,7 @@ def test_paths_that_only_one_side_knows_are_told_and_are_no_misfits(found):
     assert (findings.fits, findings.whole) == (True, False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "tree", "right"),
     [
         ("wieght", {"weight": 1}, "weight"),
@@ -228,7 +229,7 @@ def test_one_class_can_be_checked_alone():
         check(CITIES, kb, classes=["City", "Citi"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("paths", "complaint"),
     [
         (
@@ -259,7 +260,7 @@ def test_a_link_to_an_entity_of_which_no_class_is_told_is_no_misfit():
     assert check(schema, kbdisk.load(cities)).misfits == []
 
 
-@pytest.mark.parametrize("name", ["cities.json", "cities.csv"])
+@for_each("name", ["cities.json", "cities.csv"])
 def test_links_are_to_the_ids_that_the_schema_names(name, tmp_path):
     rows = [("R", "Rome", "city", "I"), ("I", "Italy", "country", "R"), ("M", "Milan", "city", "R")]
     source = tmp_path / name

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 import kbdisk
 from kbdisk.cli import main
@@ -43,7 +44,7 @@ def values(tmp_path, *lines) -> Path:
 # ---------------------------------------------------------------- every command
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_every_command_and_option_has_help_with_an_example(command, run):
     for parameter in main.commands[command].params:
         assert parameter.param_type_name == "argument" or parameter.help, parameter.name
@@ -52,8 +53,8 @@ def test_every_command_and_option_has_help_with_an_example(command, run):
     assert re.search(rf"^ *kbdisk {command} \S+", out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("columns", ["80", "120"])
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("columns", ["80", "120"])
+@for_each("command", COMMANDS)
 def test_help_fits_the_terminal(command, columns, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     _, out, _ = run(command, "--help")
@@ -65,17 +66,15 @@ def test_the_version_is_that_of_the_package(run):
     assert (status, out) == (0, "kbdisk 0.1.0\n")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["inspekt"], ["inspect"], ["inspect", PHONES, "--exampels", "3"], ["write", PHONES]]
-)
+@for_each("arguments", [["inspekt"], ["inspect"], ["inspect", PHONES, "--exampels", "3"], ["write", PHONES]])
 def test_a_wrong_call_exits_with_2_and_says_so_on_standard_error(arguments, run):
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert "Error" in err
 
 
-@pytest.mark.parametrize("command", [["inspect"], ["write", "--out", "out.json"]])
-@pytest.mark.parametrize(
+@for_each("command", [["inspect"], ["write", "--out", "out.json"]])
+@for_each(
     ("name", "content", "complaint"),
     [
         ("none.jsonl", None, "none.jsonl: no such file."),
@@ -103,7 +102,7 @@ def test_bad_input_is_one_line_and_status_2(command, name, content, complaint, t
     assert not (tmp_path / "out.json").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "complaint"),
     [
         (["--format", "yaml"], "--format: unknown format 'yaml'. Known formats: "),
@@ -120,8 +119,8 @@ def test_an_option_that_makes_no_sense_is_one_line(options, complaint, run):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["inspect", "write"])
-@pytest.mark.parametrize(
+@for_each("command", ["inspect", "write"])
+@for_each(
     ("source", "option", "value"),
     [
         (PHONES, "--base", "http://e/"),
@@ -146,7 +145,7 @@ def test_an_option_that_the_format_of_the_source_does_not_heed_is_refused(
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "option"),
     [
         (["inspect"], "--format"),
@@ -154,7 +153,7 @@ def test_an_option_that_the_format_of_the_source_does_not_heed_is_refused(
         (["complete", "--dry-run", "--model", "m"], "--from"),
     ],
 )
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text", "format"), [("a.jsonl", '{\n "id": 1\n}\n', "json"), ("a.json", '{"id": 1}\n{"id": 2}\n', "jsonl")]
 )
 def test_who_has_json_of_the_other_kind_is_told_the_option_of_the_source(
@@ -194,22 +193,37 @@ def test_a_reader_who_has_had_enough_is_no_fault():
     assert done.stdout in ("141\n", "0\n")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize(
-    "arguments", [["inspect", PHONES], ["schema", "library"], [], ["--help"], ["show", "-h"], ["--version"]]
-)
-def test_a_full_disk_is_one_line(arguments, unbuffered):
-    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+def processes(calls: list[list[str]], first: str = "", **how) -> tuple[list[int], list[str]]:
+    """Run commands in a process each, forked of one that has started up; exit statuses, and lines of standard error."""
+    script = (
+        f"import json, os, sys\nfrom kbdisk.cli import main\n{first}\nstatuses = []\n"
+        "for call in json.loads(sys.argv[1]):\n"
+        "    if not os.fork():\n"
+        "        main(call, prog_name='kbdisk')\n"
+        "    statuses.append(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+        "print(*statuses, file=sys.stderr, flush=True)\n"
+        "os._exit(0)\n"  # with nothing written to standard output here
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(calls)], stderr=subprocess.PIPE, text=True, check=True, **how
+    )
+    *lines, statuses = done.stderr.splitlines()
+    return [int(status) for status in statuses.split()], lines
+
+
+@for_each("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(unbuffered):
+    calls = [["inspect", PHONES], ["schema", "library"], [], ["--help"], ["show", "-h"], ["--version"]]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*KBDISK, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
-    assert (done.returncode, done.stderr) == (2, "error: <stdout>: cannot be written: no space left on device.\n")
+        statuses, lines = processes(calls, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
+    assert statuses == [2] * len(calls)
+    assert lines == ["error: <stdout>: cannot be written: no space left on device."] * len(calls)
 
 
-@pytest.mark.parametrize("arguments", [["schema", "library"], ["--help"]])
-def test_closed_standard_output_is_one_line(arguments):
-    code = "import sys; sys.stdout = None; from kbdisk.cli import main; main(sys.argv[1:])"
-    done = subprocess.run([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (2, "error: <stdout>: standard output is closed.\n")
+def test_closed_standard_output_is_one_line():
+    statuses, lines = processes([["schema", "library"], ["--help"]], "sys.stdout = None")
+    assert statuses == [2, 2]
+    assert lines == ["error: <stdout>: standard output is closed."] * 2
 
 
 def test_an_interrupt_is_one_word_and_status_130(tmp_path):
@@ -265,7 +279,7 @@ def test_inspect_shows_paths_their_fill_and_their_values(run):
     assert rows["networks[]"][3:7] == ["string,", "up", "to", "4"]
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+@for_each("columns", [80, 120])
 def test_tables_fit_the_terminal(columns, run, monkeypatch, tmp_path):
     (tmp_path / "long.jsonl").write_text(
         json.dumps({"a" * 50: {"b" * 50: "c" * 500}, "d": [{"@id": "http://x.org/" + "e" * 200}]})
@@ -322,7 +336,7 @@ def test_numbers_beyond_a_float_come_out_of_inspect_whole(tmp_path, run):
     assert "0.1234567890123456789012345" in out
 
 
-@pytest.mark.parametrize("name", ["kb.csv", "kb.jsonl"])
+@for_each("name", ["kb.csv", "kb.jsonl"])
 def test_whole_numbers_of_any_length_are_shown_in_few_characters(name, tmp_path, run):
     rows = {"kb.csv": "id,x\na,{}\nb,3\n", "kb.jsonl": '{{"id": "a", "x": {}}}\n{{"id": "b", "x": 3}}\n'}
     (tmp_path / name).write_text(rows[name].format("9" * 5000))
@@ -428,7 +442,7 @@ def test_a_source_that_is_written_in_place_keeps_its_sidecar(kb, tmp_path, run):
 ROW = '{"id":"a","path":"n","value":1}\n'
 
 
-@pytest.mark.parametrize("target", ["out.jsonl", "out.json", "out.csv", "out.ttl"])
+@for_each("target", ["out.jsonl", "out.json", "out.csv", "out.ttl"])
 def test_what_kbdisk_filled_in_is_told_beside_the_target_too(kb, tmp_path, run, target):
     kb.write_text('{"id": "a", "n": 1}\n{"id": "b", "n": 2}\n')
     Path(f"{kb}.provenance.jsonl").write_text(ROW)
@@ -497,7 +511,7 @@ def test_a_given_value_is_never_changed(kb, tmp_path, run):
     assert [(one["id"], one["path"]) for one in summary["unwritable"]] == [("a", "n")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "complaint"),
     [
         ({"id": "z", "path": "n", "value": 1}, "new.jsonl:2: expected the id of an entity of "),
@@ -592,7 +606,7 @@ def test_where_nothing_can_be_kept_nothing_is_changed(kb, tmp_path, run):
     assert {one.name for one in tmp_path.iterdir()} == {"kb.jsonl", "new.jsonl", long.name}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "insert", "words"),
     [
         ("kb.jsonl", (), "is the source itself. Say {in_place} to change it."),
@@ -650,8 +664,8 @@ def test_a_wikibase_dump_keeps_its_bytes_in_place_and_as_a_copy(tmp_path, run):
     assert (tmp_path / "copy.json").read_bytes() == (tmp_path / "d.json").read_bytes() == dump
 
 
-@pytest.mark.parametrize("target", ["o.jsonl", "o.json", "o.csv", "o.nt"])
-@pytest.mark.parametrize("more", [[], ["--only-new"]])
+@for_each("target", ["o.jsonl", "o.json", "o.csv", "o.nt"])
+@for_each("more", [[], ["--only-new"]])
 def test_a_given_value_is_changed_in_no_format(target, more, tmp_path, run):
     (tmp_path / "kb.ttl").write_text("@prefix e: <http://e/> . e:a e:p 1 . e:b e:q 2 .")
     (tmp_path / "v.jsonl").write_text(
@@ -686,7 +700,7 @@ def test_quickstatements_hold_the_new_values(tmp_path, run):
     assert (tmp_path / "o.qs").read_text() == "Q1\tP2\t5\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content"),
     [
         ("a.ttl", b"<http://e/a> <http://e/p> ."),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tables import for_each
 
 from kbdisk.cli import main
 from kbdisk.cli.schemawords import constraints, kind_name
@@ -43,7 +44,7 @@ def wrong(tmp_path) -> Path:
 # ---------------------------------------------------------------- every command
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_every_command_and_option_has_help_with_an_example(command, run):
     for parameter in main.commands["schema"].commands[command].params:
         assert parameter.param_type_name == "argument" or parameter.help, parameter.name
@@ -52,8 +53,8 @@ def test_every_command_and_option_has_help_with_an_example(command, run):
     assert re.search(rf"^ *kbdisk schema {command}\b", out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize(
+@for_each("columns", [80, 120])
+@for_each(
     "arguments",
     [
         *([command, "--help"] for command in COMMANDS),
@@ -71,7 +72,7 @@ def test_what_is_printed_fits_the_terminal(arguments, columns, run, monkeypatch)
     assert max(map(len, out.splitlines())) <= columns
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "complaint"),
     [
         (["show", "fone"], "fone: unknown schema. Did you mean 'phone'? The library has country, element, "),
@@ -94,7 +95,7 @@ def test_a_mistake_is_one_line_and_status_2(arguments, complaint, run, tmp_path,
     assert line.startswith(f"error: {complaint}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [["infer", PHONES, "--explain", "--json"], ["check", "-", "-"], ["show"], ["import", "a", "--from", "xml"]],
 )
@@ -141,7 +142,7 @@ def test_only_the_classes_that_are_named_are_inferred(run):
     assert set(tree["classes"]) == {"Chemist", "Country"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text"),
     [
         ("kb.csv", "id,x\na,{}\nb,3\n"),
@@ -185,9 +186,7 @@ def test_show_as_json_has_what_the_file_says_and_every_leaf(run):
     assert "size.unit" not in leaves  # ignored
 
 
-@pytest.mark.parametrize(
-    "kind", [*(row.example for row in KINDS.values()), *(row.example for row in COMPOSITES.values())]
-)
+@for_each("kind", [*(row.example for row in KINDS.values()), *(row.example for row in COMPOSITES.values())])
 def test_every_kind_has_a_name_and_says_what_holds_of_it(kind):
     assert kind_name(kind).split()[0] in {*KINDS, *COMPOSITES}
     assert "<" not in constraints(Property(kind)).replace(" < ", "")  # no repr of an object
@@ -300,7 +299,7 @@ JSON_SCHEMA = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text"),
     [("shapes.ttl", SHAPES), ("city.json", json.dumps(JSON_SCHEMA)), ("city.txt", json.dumps(JSON_SCHEMA))],
 )

@@ -10,6 +10,7 @@ import torch
 from counts import COUNT, Count
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.batch import Batch
@@ -65,7 +66,7 @@ partial_trees = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(partial_trees, max_size=4))
 def test_every_known_leaf_survives_the_way_to_tensors_and_back(trees):
     entities = [Entity(str(i), tree, ("Phone",)) for i, tree in enumerate(trees)]
@@ -78,7 +79,7 @@ def test_every_known_leaf_survives_the_way_to_tensors_and_back(trees):
         }
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(partial_trees)
 def test_leaves_go_together_as_the_entity_was(tree):
     batch = whole_batch(CODEC, [Entity("one", tree, ("Phone",))])
@@ -136,7 +137,7 @@ def reordered(schema: Schema) -> Schema:
     return replace(schema, classes=dict(reversed(turned.items())))
 
 
-@pytest.mark.parametrize(("schema", "entities"), [(PHONES, phones()), (WORLD, world())])
+@for_each(("schema", "entities"), [(PHONES, phones()), (WORLD, world())])
 def test_the_order_of_the_schema_changes_nothing(schema, entities):
     one, other = (Codec.fit(each, entities, CodecConfig(enough=3)) for each in (schema, reordered(schema)))
     assert one.to_json() == other.to_json()
@@ -192,7 +193,7 @@ def test_places_of_a_list_share_their_codec_and_their_weights():
     assert places[0].count > places[2].count
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("config", "groups"),
     [
         (CodecConfig(sharing="tied"), {0}),
@@ -333,7 +334,7 @@ def test_paths_can_be_asked_for_whole_or_leaf_by_leaf():
     assert asked(CODEC, {}, [("oem",)], of="Maker") == set()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "problem"),
     [
         (("nowhere",), "nowhere: expected a path that can be asked for, got one that cannot: no class has it"),
@@ -400,7 +401,7 @@ def test_what_has_no_code_is_left_out_with_the_reason_and_so_is_what_came_over_i
     assert tokens.sizes[4] == 0  # nor comes the colour of f over a link that is no token
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "problem"),
     [
         ({"sharing": "some"}, "expected one of disjoint, tied, auto for sharing, got 'some'"),
@@ -497,7 +498,7 @@ def filled(tree, values: dict[tuple, object], ask) -> list[dict]:
     return [KEYS.trees(batch, asked)[0], KEYS.trees(batch, asked, [entity])[0]]
 
 
-@pytest.mark.parametrize("name", ["currencies", "names", "cameras"])
+@for_each("name", ["currencies", "names", "cameras"])
 def test_of_a_list_or_map_whose_length_alone_is_drawn_no_shell_is_made_but_an_empty_one_is_empty(name):
     assert filled({name: None}, {(name, "count"): 2}, "gaps") == [{}, {}]
     assert filled({name: None}, {(name, "count"): 0}, "gaps") == [{name: {} if name == "currencies" else []}] * 2
@@ -545,7 +546,7 @@ def test_nothing_stands_beyond_the_length_of_a_list():
     assert filled({"names": ["a"]}, {place: "c"}, [place]) == [{"names": [None, None, "c"]}, {"names": ["a"]}]
 
 
-@pytest.mark.parametrize("ask", ["gaps", "all"])
+@for_each("ask", ["gaps", "all"])
 def test_whatever_is_drawn_of_lists_and_maps_makes_a_tree(ask):
     trees = [
         {"currencies": None},
@@ -592,8 +593,8 @@ def drawn(date: dict[str, int], free: set[str], listed: bool = False) -> dict[st
     return {path[len(at)]: value for path, value in codec.leaves(batch, asked)[0].items()}
 
 
-@pytest.mark.parametrize("listed", [False, True])
-@pytest.mark.parametrize(
+@for_each("listed", [False, True])
+@for_each(
     ("date", "free", "found"),
     [
         (FEBRUARY, {"day"}, {"day": 28}),
@@ -627,7 +628,7 @@ def test_with_its_entity_what_was_drawn_is_whole():
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("drawn", "unit", "found"),
     [
         *(
@@ -654,8 +655,8 @@ def test_whatever_its_unit_a_drawn_number_is_within_the_bounds(drawn, unit, foun
     assert codec.leaves(batch, asked) == [{("weight", "value"): found}]
 
 
-@pytest.mark.parametrize("listed", [False, True])
-@pytest.mark.parametrize("unit", ["g", None])
+@for_each("listed", [False, True])
+@for_each("unit", ["g", None])
 def test_a_quantity_without_its_number_is_a_gap_also_where_there_is_one_unit_alone(unit, listed):
     kind = QuantityKind("g")
     schema = of_one_class({("weight",): Property(Listed({"": kind}) if listed else kind)})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from models import phones
+from tables import for_each
 
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
@@ -22,7 +23,7 @@ def asked(tiny_model):
         return batch, beliefs(tiny_model.network, batch)
 
 
-@pytest.mark.parametrize("estimate", ESTIMATES)
+@for_each("estimate", ESTIMATES)
 def test_everything_asked_is_answered_once_and_fits_its_leaf(tiny_model, asked, estimate):
     batch, believed = asked
     found = answers(tiny_model.codec, batch, believed, estimate)
@@ -32,7 +33,7 @@ def test_everything_asked_is_answered_once_and_fits_its_leaf(tiny_model, asked, 
         tiny_model.codec.slots[one.slot].leaf.check(one.value)
 
 
-@pytest.mark.parametrize("estimate", ["median", "mean", "mode"])
+@for_each("estimate", ["median", "mean", "mode"])
 def test_numbers_are_said_by_the_estimate_that_was_asked_for(tiny_model, asked, estimate):
     batch, believed = asked
     belief = believed.kinds["number"].belief
@@ -93,7 +94,7 @@ def test_codes_of_several_slots_are_decoded_each_by_its_own_codec(tiny_model):
     assert decoded(codec, torch.tensor([weight, month]), codes) == [133, 7]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("number", "interval", "written"),
     [
         (6.82838798, (3.0, 9.9), 6.83),

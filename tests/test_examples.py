@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 import rdflib
+from tables import for_each
 
 import kbdisk
 from kbdisk.entity import walk
@@ -32,7 +33,7 @@ def program(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", SHORT)
+@for_each("name", SHORT)
 def test_a_program_is_short_and_says_how_it_is_run(name):
     text = (EXAMPLES / f"{name}.py").read_text()
     assert len(text.splitlines()) < 40

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from tables import for_each
 from toys import batch_of
 
 from kbdisk.batch import Batch
@@ -48,7 +49,7 @@ def agrees(observed: torch.Tensor, probs: list[float]) -> bool:
     return stats.chisquare(observed.double().numpy(), expected.numpy()).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("D", range(1, 13))
+@for_each("D", range(1, 13))
 def test_our_weights_equal_those_of_the_paper(D):
     """P(M) D / M of ours = the mean over pi and N of C(pi) where M = N + 1."""
 
@@ -64,7 +65,7 @@ def test_our_weights_equal_those_of_the_paper(D):
         assert mean == pytest.approx(1 / m, rel=1e-6)
 
 
-@pytest.mark.parametrize("D", range(1, 13))
+@for_each("D", range(1, 13))
 def test_few_hides_m_of_them_as_often_as_one_in_m(D):
     draws = 20_000
     M, weight = RATES["few"](torch.full((draws,), D), 0.5, None)
@@ -121,7 +122,7 @@ def test_stratified_draws_vary_less():
     assert means.var() < 0.1 * (7**2 - 1) / 12 / 50
 
 
-@pytest.mark.parametrize("rate", [one for one in RATES if one != "paper"])
+@for_each("rate", [one for one in RATES if one != "paper"])
 def test_whatever_is_hidden_weighs_as_much_as_all_that_could_have_been(rate):
     batch = entities(500, 6)
     hidden = hide(batch, Hiding(rate))
@@ -158,7 +159,7 @@ def test_one_property_is_always_hidden_and_thousands_are_no_trouble():
     assert asked[1::2].std() > 500
 
 
-@pytest.mark.parametrize("rate", RATES)
+@for_each("rate", RATES)
 def test_an_entity_without_anything_to_hide_costs_nothing(rate):
     batch = entities(3, 2)
     batch = replace(batch, fixed=batch.entity == 0, known=batch.entity != 1)
@@ -278,7 +279,7 @@ def test_places_are_a_random_order_of_each_entitys_own():
     assert agrees(place[:3000].bincount(), [1, 1])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "complaint"),
     [
         ({"rate": "some"}, "expected one of count, paper, few, fixed, batch for rate, got 'some'"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples
 
 import kbdisk
 from kbdisk import Completion, Date, Filled, KBDiskWarning, Link, Quantity, inspection
@@ -180,7 +181,7 @@ VALUES = st.recursive(
 ENTITIES = st.lists(st.dictionaries(st.sampled_from(["x", "y", "z"]), VALUES, max_size=3), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ENTITIES)
 def test_counts_are_those_of_plain_counting(trees):
     entities = [{"@id": "abcdef"[n], **tree} for n, tree in enumerate(trees)]

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import pytest
 import torch
+from tables import for_each
 from toys import Table, World, Wrong, batch_of
 
 from kbdisk.likelihood import log_prob
@@ -56,7 +57,7 @@ def test_conditionals_that_disagree_are_averaged_over_all_orders(world):
     assert (done.exact - done.bound).min() > 1e-3
 
 
-@pytest.mark.parametrize("steps", [None, 1, 3])
+@for_each("steps", [None, 1, 3])
 def test_the_bound_is_estimated_without_bias_and_its_error_is_told(world, steps):
     batch = batch_of(world.states)
     known = log_prob(Wrong(world), batch).bound

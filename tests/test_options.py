@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 import rich_click as click
 from models import run_file
+from tables import for_each
 
 import kbdisk
 from kbdisk.cli import main
@@ -222,8 +223,8 @@ class Read(Exception):
     """A source was about to be read."""
 
 
-@pytest.mark.parametrize("command", SOURCES)
-@pytest.mark.parametrize(("said", "name", "value"), READ, ids=[said[0] for said, _, _ in READ])
+@for_each("command", SOURCES)
+@for_each(("said", "name", "value"), READ)
 def test_what_is_said_about_reading_reaches_the_loader(command, said, name, value, place, monkeypatch):
     def load(source: str, **options: Any) -> None:
         found = options[name]
@@ -246,7 +247,7 @@ def options(command: str) -> list[click.Option]:
     return [one for one in main.commands[command].params if isinstance(one, click.Option)]
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "complete"])
+@for_each("command", [one for one in COMMANDS if one != "complete"])
 def test_every_option_has_a_row(command):
     """Those of `complete` are in test_cli_complete.py, which says so itself."""
     rows = {option for of, option, *_ in ROWS if of == command}
@@ -260,20 +261,20 @@ def test_the_rows_about_reading_are_all_there_are():
     assert {said[0] for said, _, _ in READ} == READING
 
 
-@pytest.mark.parametrize("command", main.commands)
+@for_each("command", main.commands)
 def test_every_option_says_what_it_does(command):
     for one in options(command) if command != "schema" else []:
         assert re.match(r"[A-Za-z].*[.\])]$", one.help or ""), one.opts
 
 
-@pytest.mark.parametrize("command", ["", *main.commands])
+@for_each("command", ["", *main.commands])
 def test_no_example_of_the_help_is_too_wide_for_a_terminal(command):
     told = main.commands[command].help if command else main.help
     examples = [line.strip() for line in (told or "").splitlines() if line.strip().startswith("kbdisk ")]
     assert [line for line in examples if len(line) > 78] == []
 
 
-@pytest.mark.parametrize("said", [None, "ACTIVE"])
+@for_each("said", [None, "ACTIVE"])
 def test_threads_that_wait_sleep_unless_the_user_wants_otherwise(said):
     told = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
     told |= {} if said is None else {"OMP_WAIT_POLICY": said}

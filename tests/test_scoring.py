@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 import torch
 from models import tiny
+from tables import for_each
 from worlds import PHONES, phones
 
 from kbdisk.codec import Codec
@@ -23,7 +24,7 @@ from kbdisk.schemas.leaf import Boolean, Category, Number, Set
 from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.leaf import Text as TextLeaf
 from kbdisk.schemas.schema import Property, of_one_class
-from kbdisk.scoring import Case, cases, score_rows
+from kbdisk.scoring import Case, score_rows
 
 SCHEMA = of_one_class(
     {
@@ -61,7 +62,7 @@ def constants(codec) -> dict[str, Constant]:
 # ---------------------------------------------------------------- one answer
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "truth", "said", "cost"),
     [
         ("number", 3, 5.5, 2.5),
@@ -204,7 +205,7 @@ def test_rows_stand_in_the_schemas_order_and_places_of_a_list_are_one():
 # ---------------------------------------------------------------- nats of the constant
 
 
-@pytest.mark.parametrize("name", ["x", "colour", "folds", "maker", "nets"])
+@for_each("name", ["x", "colour", "folds", "maker", "nets"])
 def test_what_the_constant_believes_adds_up_to_at_most_one(codec, name):
     slot = codec.slots[codec.slot("Thing", (name,))]
     every = {
@@ -238,7 +239,7 @@ def test_cases_have_the_truth_the_answer_and_what_it_costs():
     hidden = hide(batch, Hiding(), torch.Generator().manual_seed(1))
     with torch.no_grad():
         found = beliefs(trained.network, batch, hidden.asked, hidden.visible)
-        told = cases(trained.codec, Marginals(trained.codec), batch, found)
+        told = for_each(trained.codec, Marginals(trained.codec), batch, found)
         nats = -found.log_prob(batch)
     assert len(told) == int(hidden.asked.sum())
     places = {(int(batch.entity[token]), int(batch.slot[token])): token for token in hidden.asked.nonzero()[:, 0]}

@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+from tables import for_each
 
 from kbdisk.codec import Codec, CodecConfig, EvidenceConfig
 from kbdisk.entity import Entity, Link
@@ -96,7 +97,7 @@ def test_members_of_a_set_tell_their_median():
     assert told(codec, twice, "r4", hidden=(("towns",),)) == {}
 
 
-@pytest.mark.parametrize("path", ["rent", "share"])
+@for_each("path", ["rent", "share"])
 def test_a_value_never_comes_back_to_whom_it_belongs(codec, path):
     changed = world()
     shop = next(one for one in changed if one.id == "s3.1")

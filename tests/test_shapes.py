@@ -9,8 +9,9 @@ from decimal import Decimal
 from pathlib import Path as FilePath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 
 from kbdisk.entity import (
     NOVALUE,
@@ -68,7 +69,7 @@ def placed(kind, siblings, value, given=..., **told):
 # ---------------------------------------------------------------- the form of the siblings
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "siblings", "value", "written"),
     [
         # numbers
@@ -208,7 +209,7 @@ def test_values_that_do_not_fit_teach_nothing():
 # ---------------------------------------------------------------- what is given in part
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "siblings", "given", "value", "put"),
     [
         (Number(), [5], None, 7, {(): 7}),
@@ -261,7 +262,7 @@ def test_what_is_given_stays_and_the_rest_is_put_beside_it(kind, siblings, given
     assert placed(kind, siblings, value, given) == {(*P, *within): one for within, one in put.items()}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "siblings", "given", "value", "reason"),
     [
         (Day(), ["1999-02-03"], "2011", Date(2011, 3), "'2011' is given, and has no place for a month"),
@@ -307,7 +308,7 @@ def test_a_value_that_has_no_part_to_stand_in_says_so():
         shapes.place(Entity("e"), ("weight",), 5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("siblings", "written"),
     [
         (["2020-01-05 00:00:00", "2021-11-30 00:00:00"], "1990-05-03 00:00:00"),
@@ -419,7 +420,8 @@ FORMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_each("form", FORMS)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_a_value_taken_away_and_put_again_stands_as_it_stood(form, data):
     kind, raw = (data.draw(strategy) for strategy in FORMS[form])
@@ -524,7 +526,7 @@ def test_the_example_elements_are_what_they_were():
     assert count == same > 1500
 
 
-@pytest.mark.parametrize("path", [("launch",), ("weight",), ("networks",), ("display", "pixels", "width"), ("os",)])
+@for_each("path", [("launch",), ("weight",), ("networks",), ("display", "pixels", "width"), ("os",)])
 def test_a_file_with_a_value_taken_away_reads_the_same_once_it_is_completed(tmp_path, path):
     schema, kb = Schema.read(EXAMPLES / "phones.yaml"), load(EXAMPLES / "phones.jsonl")
     original = list(kb)
@@ -555,7 +557,7 @@ def known_paths(schema, entity):
 
 @pytest.mark.slow
 @pytest.mark.shared
-@pytest.mark.parametrize(
+@for_each(
     ("file", "schema", "share", "exact"),
     [
         ("json/countries.json", "country", 0.3, 1.0),
@@ -635,7 +637,7 @@ def test_new_values_in_rdf_are_left_to_its_writer_as_what_they_are(tmp_path):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("file", "schema"), [("countries", "country"), ("nobel_laureates", "laureate")])
+@for_each(("file", "schema"), [("countries", "country"), ("nobel_laureates", "laureate")])
 def test_a_json_file_with_values_taken_away_is_what_it_was_once_it_is_completed(data, tmp_path, file, schema):
     original = json.loads((data / "json" / f"{file}.json").read_text())
     (tmp_path / "whole.json").write_text(json.dumps(original))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.codec import Codec
@@ -183,7 +184,7 @@ def test_absent_slots_are_drawn_of_every_class_of_a_batch():
 # ---------------------------------------------------------------- the order of batches
 
 
-@pytest.mark.parametrize("alike", [False, True])
+@for_each("alike", [False, True])
 def test_every_entity_comes_once_in_an_order_that_a_generator_tells(alike):
     sizes = torch.randint(1, 50, (1003,))
 
@@ -206,7 +207,7 @@ def test_entities_of_like_size_stand_together():
     assert means != sorted(means)
 
 
-@pytest.mark.parametrize("places", [None, torch.tensor([7, 2, 2, 30]), torch.arange(0)])
+@for_each("places", [None, torch.tensor([7, 2, 2, 30]), torch.arange(0)])
 def test_batches_of_some_tokens_come_in_order_and_have_every_entity_once(codec, tokens, places):
     wanted = list(range(len(tokens))) if places is None else places.tolist()
     met, numbers = [], []

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from leaves.standins import Characters, Reader
+from tables import for_each
 from torch import Tensor
 
 from kbdisk.leaves.base import Rows, Setting
@@ -114,7 +115,7 @@ def test_plain_logits_make_a_belief_that_agrees_with_torch():
     assert torch.equal(belief.top(1)[0][:, 0], theirs.mode)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@for_each("temperature", [1.0, 0.5])
 def test_draws_come_as_often_as_their_probability_says(temperature):
     logits, draws = torch.tensor([0.3, -1.0, 1.2, -torch.inf]), 20_000
     drawn = CategoryBelief(logits.expand(draws, -1)).sample(temperature, torch.Generator().manual_seed(3))
@@ -175,7 +176,7 @@ def by_hand(decoder: CategoryDecoder, sizes: list[int], h: Tensor, slot: Tensor)
     return [(table[own[s]] @ x + bias[own[s]]).log_softmax(0) for x, s in zip(h, slot.tolist(), strict=True)]
 
 
-@pytest.mark.parametrize("alone", [1, 64, 10**9])
+@for_each("alone", [1, 64, 10**9])
 def test_each_row_is_scored_against_its_own_slots_labels_alone(alone, monkeypatch):
     monkeypatch.setattr("kbdisk.leaves.scoring.ALONE", alone)
     decoder = CategoryDecoder([codec_of(size) for size in SIZES], setting_of(len(SIZES), blocks=0))
@@ -219,11 +220,11 @@ def test_slots_that_share_a_codec_share_its_labels_and_stay_in_their_place():
     ]
     torch.testing.assert_close(belief.log_prob(codes), torch.cat(single))
     probs = decoder(h[:1].expand(5, -1), rows_of([0, 1, 2, 3, 4])).probs
-    assert torch.equal(probs[0], probs[2])
-    assert not torch.equal(probs[0], probs[3])
+    torch.testing.assert_close(probs[0], probs[2])
+    assert (probs[0] - probs[3]).abs().max() > 1e-3
     x = encoder(torch.zeros(5, dtype=torch.long), rows_of([0, 1, 2, 3, 4]))
-    assert torch.equal(x[0], x[2])
-    assert not torch.equal(x[0], x[3])
+    torch.testing.assert_close(x[0], x[2])
+    assert (x[0] - x[3]).abs().max() > 1e-3
 
 
 def test_one_slot_of_many_labels_does_not_pad_the_others():
@@ -255,7 +256,8 @@ def test_labels_are_read_by_slot_and_those_never_met_as_something_learnt():
     x = encoder(torch.tensor([0, 1, -1, 0, -1]), rows_of([0, 0, 0, 1, 1]))
     assert len(x.unique(dim=0)) == 5
     encoder = CategoryEncoder(codecs, setting_of(2, CategoryConfig(unread=0.5), dropout=0.1))
-    encoder(torch.zeros(100, dtype=torch.long), rows_of([0] * 100)).sum().backward()
+    x = encoder(torch.zeros(100, dtype=torch.long), rows_of([0] * 100))
+    (x * torch.randn(x.shape)).sum().backward()
     assert encoder.labels.table.grad[0].abs().sum() > 0  # of the first slot: a label never met
     assert encoder.labels.table.grad[1].abs().sum() == 0
 
@@ -368,9 +370,9 @@ def test_labels_with_one_text_are_one_to_a_reader():
     encoder, _, reader = reading(codecs)
     same = torch.cat([codec.encode(["same"]) for codec in codecs])
     x = encoder(same, rows_of([0, 1]))
-    assert torch.equal(x[0], x[1])
+    torch.testing.assert_close(x[0], x[1])
     assert reader.asked == 1
-    x.sum().backward()
+    (x * torch.randn(x.shape[1])).sum().backward()  # a plain sum is constant where the output is normalised
     assert reader.table.weight.grad.abs().sum() > 0
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 from leaves.standins import Characters, Reader
+from tables import for_each
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
@@ -64,13 +65,13 @@ def test_an_unheard_target_reads_as_one_and_is_possible():
     (codec,), decoder, encoder = decoder_of([ids(40)], LinkConfig(few=20))
     codes = codec.encode(["e1", "unheard", "unheard of"])
     x = encoder(codes, rows_of([0] * 3))
-    assert torch.equal(x[1], x[2])
-    assert not torch.equal(x[0], x[1])
+    torch.testing.assert_close(x[1], x[2])
+    assert (x[0] - x[1]).abs().max() > 1e-3
     for mode in (decoder.train(), decoder.eval()):
         assert mode(torch.randn(3, WIDTH), rows_of([0] * 3)).log_prob(codes).isfinite().all()
 
 
-@pytest.mark.parametrize("draw", DRAWS)
+@for_each("draw", DRAWS)
 def test_a_sample_of_everything_is_the_full_softmax_and_so_are_its_gradients(draw):
     (_codec,), decoder, _ = decoder_of([ids(40)], LinkConfig(few=20, negatives=10_000, draw=draw))
     assert (decoder.pointers.chance == 1).all()
@@ -85,7 +86,7 @@ def test_a_sample_of_everything_is_the_full_softmax_and_so_are_its_gradients(dra
         torch.testing.assert_close(sampled, full)
 
 
-@pytest.mark.parametrize("draw", DRAWS)
+@for_each("draw", DRAWS)
 def test_what_a_sample_divides_by_is_right_on_average(draw):
     (_codec,), decoder, _ = decoder_of([ids(40)], LinkConfig(few=20, negatives=10, draw=draw))
     assert (decoder.pointers.chance < 1).any()
@@ -94,8 +95,8 @@ def test_what_a_sample_divides_by_is_right_on_average(draw):
         decoder.pointers.bias.normal_(0, 1)
         full = decoder.eval()(h, rows_of([0])).log_prob(codes)
         belief = decoder.train()(h, rows_of([0]))
-        ratios = torch.cat([(full - belief.log_prob(codes)).exp() for _ in range(3000)])  # sampled / full sum
-    assert ratios.mean().item() == pytest.approx(1, abs=5 * ratios.std().item() / 3000**0.5)
+        ratios = torch.cat([(full - belief.log_prob(codes)).exp() for _ in range(1000)])  # sampled / full sum
+    assert ratios.mean().item() == pytest.approx(1, abs=5 * ratios.std().item() / 1000**0.5)
     assert ratios.std() > 0.01
 
 
@@ -160,8 +161,8 @@ def test_entities_are_told_by_their_names_where_they_have_some():
     assert not any("reader" in name for name in [*encoder.state_dict(), *decoder.state_dict()])
     encoder.entities.table.data.zero_()
     x = encoder(codec.encode(["e30", "e31", "e3", "e38"]), rows_of([0] * 4))
-    assert torch.equal(x[0], x[1])
-    assert not torch.equal(x[0], x[2])
+    torch.testing.assert_close(x[0], x[1])
+    assert (x[0] - x[2]).abs().max() > 1e-3
     decoder.train()(torch.randn(4, WIDTH), rows_of([0] * 4)).log_prob(torch.tensor([1, 2, 3, 4])).sum().backward()
     assert reader.table.weight.grad.abs().sum() > 0
 
@@ -182,5 +183,5 @@ def test_one_entity_is_one_vector_whatever_property_leads_to_it():
     codecs, _, encoder = decoder_of([ids(40), ids(30)], LinkConfig(few=20, unread=0))
     codes = torch.cat([codecs[0].encode(["e7"]), codecs[1].encode(["e7"])])
     x = encoder(codes, rows_of([0, 1]))
-    assert torch.equal(x[0], x[1])
+    torch.testing.assert_close(x[0], x[1])
     assert encoder.entities.table.shape == (40, WIDTH)

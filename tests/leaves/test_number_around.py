@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tables import for_each
 
 from kbdisk.leaves.number.around import WIDTHS, are_masses, centred, log_masses
 from kbdisk.leaves.number.likeliest import likeliest
@@ -20,8 +21,8 @@ def mass(at: int, share: float) -> torch.Tensor:
     return found
 
 
-@pytest.mark.parametrize("data", LEAVES)
-@pytest.mark.parametrize("at", range(len(WIDTHS)))
+@for_each("data", LEAVES)
+@for_each("at", range(len(WIDTHS)))
 def test_what_is_given_is_normal_around_the_answer_and_the_rest_stays(data, at):
     codec = fitted(data)
     values = list(dict.fromkeys(LEAVES[data][1][:6]))
@@ -80,7 +81,7 @@ def test_another_value_may_be_likelier_than_the_answer():
     assert likeliest(centred(recalled, few)).tolist() == [4.0, 4.0]
 
 
-@pytest.mark.parametrize("wrong", [[0.2] * 5, [0.2] * 6, [-0.1] + [0.1] * 5])
+@for_each("wrong", [[0.2] * 5, [0.2] * 6, [-0.1] + [0.1] * 5])
 def test_what_are_no_masses_is_told(wrong):
     assert not are_masses(torch.tensor(wrong, dtype=torch.float64))
     assert are_masses(torch.full((len(WIDTHS),), 0.1, dtype=torch.float64))

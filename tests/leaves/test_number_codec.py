@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 
 from kbdisk.leaves.number import NumberCodec, NumberConfig
 from kbdisk.leaves.number.codec import FAR, OPEN
@@ -27,7 +28,7 @@ def fitted(values, leaf: Number = Number(), **choices) -> NumberCodec:
     return NumberCodec.fit(leaf, values, NumberConfig(**choices), None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "decimals"),
     [
         ([1, 2, 2010], 0),
@@ -59,8 +60,8 @@ def test_the_leaf_knows_better():
     assert isinstance(fitted([1.0, 2.0], Number(integer=True)).decode(torch.zeros(1, 4))[0], int)
 
 
-@pytest.mark.parametrize("code", CODES)
-@settings(max_examples=60)
+@for_each("code", CODES)
+@settings(max_examples=examples(30))
 @given(values=st.lists(ANY, min_size=1, max_size=40), atoms=st.sampled_from([0, 3]))
 def test_values_come_back_within_what_codes_tell_apart(code, values, atoms):
     codec = fitted(values, code=code, atoms=atoms, atom_count=2)
@@ -96,7 +97,7 @@ def test_whole_numbers_come_back_whole(values):
     assert all(type(value) is int for value in back)
 
 
-@pytest.mark.parametrize("code", sorted(CODE_FUNCTIONS))
+@for_each("code", sorted(CODE_FUNCTIONS))
 @given(values=st.lists(st.integers(-9999, 9999).map(lambda cents: cents / 100), min_size=1, max_size=60))
 def test_the_least_and_the_greatest_are_known(code, values):
     codec = fitted(values, code=code)
@@ -147,8 +148,8 @@ def test_huge_tiny_and_whole_numbers_beyond_floats_work():
     assert all(isinstance(value, int) for value in fitted([2**60, 2**61]).decode(torch.randn(5, 4)))
 
 
-@pytest.mark.parametrize("values", [[], [7], [7.5] * 40, [1, 2]])
-@pytest.mark.parametrize("code", CODES)
+@for_each("values", [[], [7], [7.5] * 40, [1, 2]])
+@for_each("code", CODES)
 def test_few_values_are_enough(values, code):
     codec = fitted(values, code=code)
     codes = codec.encode([*values, 3, -(10**6)])
@@ -182,7 +183,7 @@ def test_steps_are_seen_in_float64():
     assert codes[:, 1:3].flatten().tolist() == pytest.approx([0.1 / 1e6 / 1] * 6, rel=1e-5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "complaint"),
     [
         ("heavy", "expected a number, got 'heavy'"),
@@ -201,8 +202,8 @@ def test_what_does_not_fit_is_refused_with_the_reason(value, complaint):
         codec.encode([1, value, 2])
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("values", [[], [5], [0.25, 0.5, 7], [1] * 20 + [2, 3, 4], [1e300, 2e-300, Decimal("1.5")]])
+@for_each("code", CODES)
+@for_each("values", [[], [5], [0.25, 0.5, 7], [1] * 20 + [2, 3, 4], [1e300, 2e-300, Decimal("1.5")]])
 def test_a_codec_is_plain_data(code, values):
     codec = fitted(values, Number(minimum=0, transform="log"), code=code)
     again = NumberCodec.from_json(json.loads(json.dumps(codec.to_json(), allow_nan=False)), None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from kbdisk.leaves import KINDS
@@ -57,11 +58,11 @@ def test_numbers_have_a_row_in_the_table_of_kinds():
     assert KINDS[Number] == ("number", NumberCodec, NumberEncoder, NumberDecoder, NumberConfig)
 
 
-@pytest.mark.parametrize("belief", BELIEFS)
-@pytest.mark.parametrize(
-    "choices", [{}, {"shared": True}, {"atoms": 0}, {"code": "log"}, {"code": "minmax"}, {"code": "standard"}]
-)
-@pytest.mark.parametrize("slots", [SLOTS, [1], []])
+CHOICES = [{}, {"shared": True}, {"atoms": 0}, {"code": "log"}, {"code": "minmax"}, {"code": "standard"}]
+
+
+@for_each("belief", BELIEFS)
+@for_each(("choices", "slots"), [*((one, SLOTS) for one in CHOICES), ({}, [1]), ({}, []), ({"shared": True}, [])])
 def test_every_option_works_from_end_to_end(belief, choices, slots):
     embedding = EMBEDDINGS[(BELIEFS.index(belief) + len(slots)) % len(EMBEDDINGS)]  # each with each in turn
     codecs, encoder, decoder = parts(setting(replace(SMALL, belief=belief, embedding=embedding, **choices)))
@@ -94,7 +95,7 @@ def test_all_parameters_learn():
         assert all(each.grad is not None for each in [*encoder.parameters(), *decoder.parameters()])
 
 
-@pytest.mark.parametrize("belief", BELIEFS)
+@for_each("belief", BELIEFS)
 def test_bf16_autocast_leaves_beliefs_in_float32(belief):
     codecs, encoder, decoder = parts(setting(replace(SMALL, belief=belief)))
     codes, own = encoded(codecs, SLOTS), rows(SLOTS)
@@ -158,7 +159,7 @@ def test_dice_has_no_value_beyond_which_all_are_one():
     assert ((places > 0) & (places < 1)).all()
 
 
-@pytest.mark.parametrize("embedding", EMBEDDINGS)
+@for_each("embedding", EMBEDDINGS)
 def test_the_farthest_numbers_that_there_are_can_be_read(embedding):
     codecs, encoder, _ = parts(setting(replace(SMALL, embedding=embedding)))
     codes = codecs[2].encode([-1e300, -1e9, 1e9, 1e300])
@@ -191,9 +192,9 @@ def trained(decoder: NumberDecoder, codes: Tensor, own: Rows, steps: int) -> lis
     return seen
 
 
-@pytest.mark.parametrize("atoms", [0, 8])
-@pytest.mark.parametrize("belief", ["mixture", "binned"])
-@pytest.mark.parametrize("value", [5, 0.125])
+@for_each(
+    ("belief", "atoms", "value"), [("mixture", 0, 5), ("mixture", 8, 0.125), ("binned", 0, 0.125), ("binned", 8, 5)]
+)
 def test_one_value_repeated_is_never_worth_more_than_certainty(belief, atoms, value):
     config = replace(SMALL, belief=belief, atoms=atoms)
     codec = NumberCodec.fit(Number(), [value] * 50, config, None)
@@ -205,7 +206,7 @@ def test_one_value_repeated_is_never_worth_more_than_certainty(belief, atoms, va
     assert seen[-1] > -0.1
 
 
-@pytest.mark.parametrize("belief", ["mixture", "binned"])
+@for_each("belief", ["mixture", "binned"])
 def test_what_is_learnt_is_the_data(belief):
     values = np.concatenate([RANDOM.normal(-4, 1, size=300), RANDOM.normal(4, 0.5, size=500), [0.0] * 200]).round(2)
     config = NumberConfig(belief=belief, components=8, bins=32)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tables import examples, for_each
 
 from kbdisk.leaves.number.maps import CODES, CodeMap
 
@@ -16,8 +17,8 @@ SIZES = st.floats(-300, 300).flatmap(lambda size: st.sampled_from([1.0, -1.0]).m
 LISTS = st.lists(SIZES | st.floats(-1000, 1000) | st.integers(-50, 50).map(float), min_size=1, max_size=60)
 
 
-@pytest.mark.parametrize("code", CODES)
-@settings(max_examples=60)
+@for_each("code", CODES)
+@settings(max_examples=examples(30))
 @given(values=LISTS, digits=st.integers(1, 15), probes=LISTS)
 def test_every_map_rises_and_inverts_on_any_data(code, values, digits, probes):
     values = np.sort(np.array(values))

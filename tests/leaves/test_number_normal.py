@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
+from tables import for_each
 
 from kbdisk.leaves.number.normal import interval, log_mass
 
@@ -39,15 +40,15 @@ def parts(centre, below, above) -> list[float]:
     return [part.item() for part in interval(*(torch.tensor([[float(one)]]) for one in (centre, below, above)))]
 
 
-@pytest.mark.parametrize("centre", CENTRES)
-@pytest.mark.parametrize("sides", SIDES)
+@for_each("centre", CENTRES)
+@for_each("sides", SIDES)
 def test_the_log_mass_is_scipys(centre, sides):
     centre, below, above = (np.float64(np.float32(one)) for one in (centre, *sides))
     assert parts(centre, below, above)[0] == pytest.approx(judged(centre - below, centre + above), rel=2e-6, abs=3e-6)
 
 
-@pytest.mark.parametrize("centre", CENTRES)
-@pytest.mark.parametrize("width", [1e-28, 1e-12, 1e-6, 1e-4])
+@for_each("centre", CENTRES)
+@for_each("width", [1e-28, 1e-12, 1e-6, 1e-4])
 def test_the_log_mass_of_a_narrow_interval_is_density_times_width(centre, width):
     assert parts(centre, width / 2, width / 2)[0] == pytest.approx(stats.norm.logpdf(centre) + np.log(width), rel=2e-6)
 
@@ -85,7 +86,7 @@ def test_gradients_of_a_mixture_are_finite_differences():
             assert leaf.grad[row, k].item() == pytest.approx(slope.item(), abs=2e-3, rel=1e-2)
 
 
-@pytest.mark.parametrize("std", [1e-5, 1e-2, 1.0, 1e4])
+@for_each("std", [1e-5, 1e-2, 1.0, 1e4])
 def test_nothing_overflows_however_far_and_sharp(std):
     code = torch.tensor([-1e6, -1.0, 0.0, 1e-7, 3.0, 1e6])
     below = torch.tensor([1e-30, 1e-8, 1.0, 1e20])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tables import for_each
 
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.codec import NumberCodec
@@ -50,7 +51,7 @@ def test_huge_numbers_have_moments():
     assert all(map(math.isfinite, codec([1e300, -1e300, 5e299, 2e298] * 5).moments))
 
 
-@pytest.mark.parametrize(("off", "cost"), [(0.0, 0.0), (1.0, 0.5), (-2.0, 2.0), (FAR + 1, FAR * (FAR + 1 - FAR / 2))])
+@for_each(("off", "cost"), [(0.0, 0.0), (1.0, 0.5), (-2.0, 2.0), (FAR + 1, FAR * (FAR + 1 - FAR / 2))])
 def test_an_error_costs_half_its_square_and_far_out_its_size(off, cost):
     points = Points(torch.zeros(1), torch.tensor([10.0]).double(), torch.tensor([4.0]).double(), 0.5)
     assert float(points.cost(torch.tensor([10 + 4 * off]).double())) == pytest.approx(0.5 * cost)

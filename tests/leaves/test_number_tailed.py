@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
+from tables import for_each
 
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig, NumberDecoder
@@ -47,7 +48,7 @@ def rows(count: int) -> Rows:
     return Rows(torch.zeros(count, dtype=torch.long), [count], torch.randn(count, WIDTH))
 
 
-@pytest.mark.parametrize("share", [SHARE, 0.3])
+@for_each("share", [SHARE, 0.3])
 def test_a_tailed_curve_is_scipys(share):
     codec = fitted()
     curve, laws = tailed(codec, share), scipys(codec, share)
@@ -61,7 +62,7 @@ def test_a_tailed_curve_is_scipys(share):
         assert curve.shortfall(torch.tensor([[end]]).double()).item() == pytest.approx(area, abs=1e-6)
 
 
-@pytest.mark.parametrize("share", [SHARE, 0.3])
+@for_each("share", [SHARE, 0.3])
 def test_the_mass_of_a_step_is_the_cdfs_however_far(share):
     codec = fitted()
     values = [100.0, 130.5, 0.0, -1e3, 1e4, -1e6, 1e7]
@@ -75,8 +76,8 @@ def test_the_mass_of_a_step_is_the_cdfs_however_far(share):
         assert mass[i].item() == pytest.approx(math.log(expected), abs=1e-3)
 
 
-@pytest.mark.parametrize("code", ["standard", "quantile", "minmax", "log"])
-@pytest.mark.parametrize("belief", ["mixture", "binned"])
+@for_each("code", ["standard", "quantile", "minmax", "log"])
+@for_each("belief", ["mixture", "binned"])
 def test_a_number_far_outside_costs_nats_by_the_logarithm_of_the_distance(belief, code):
     codec = fitted(code, belief)
     far = [10.0**power * sign for power in (3, 5, 7, 9, 300) for sign in (1, -1)]
@@ -86,7 +87,7 @@ def test_a_number_far_outside_costs_nats_by_the_logarithm_of_the_distance(belief
     assert (costs[2:8] - costs[:6]).max().item() < 3 * math.log(100) + 1
 
 
-@pytest.mark.parametrize("belief", ["mixture", "binned"])
+@for_each("belief", ["mixture", "binned"])
 def test_what_is_seen_in_training_costs_no_more_for_the_tail(belief):
     codec = fitted("quantile", belief)
     with torch.no_grad():

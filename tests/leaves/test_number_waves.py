@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
+from tables import for_each
 
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberEncoder
@@ -36,9 +36,7 @@ def test_numbers_that_are_not_whole_have_none():
     assert own(BROKEN.encode([1.0, 2.5, 3.0])[:, 0], rows).abs().max() == 0
 
 
-@pytest.mark.parametrize(
-    ("choice", "codecs", "there"), [(True, [WHOLE], True), (False, [WHOLE], False), (True, [BROKEN], False)]
-)
+@for_each(("choice", "codecs", "there"), [(True, [WHOLE], True), (False, [WHOLE], False), (True, [BROKEN], False)])
 def test_an_encoder_has_them_where_some_number_is_whole(choice, codecs, there):
     setting = Setting(width=8, groups=[0], config=NumberConfig(waves=choice))
     assert (NumberEncoder(codecs, setting).waves is not None) == there

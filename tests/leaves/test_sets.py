@@ -7,6 +7,7 @@ from itertools import combinations
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from kbdisk.entity import Link as LinkValue
@@ -45,15 +46,15 @@ def all_log_probs(belief, sets) -> Tensor:
     return belief.pick(torch.zeros(len(sets), dtype=torch.long)).log_prob(coded(sets))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "belief",
     [
-        pytest.param(lambda: counted(), id="number open"),
-        pytest.param(lambda: counted(top=3, most=3, more=False), id="at most three"),
-        pytest.param(lambda: counted(top=0), id="only the empty set was met"),
-        pytest.param(lambda: counted(labels=4), id="fewer labels than others in the batch"),
-        pytest.param(lambda: counted(top=LABELS, more=False), id="all were met at once"),
-        pytest.param(free, id="free"),
+        lambda: counted(),  # number open
+        lambda: counted(top=3, most=3, more=False),  # at most three
+        lambda: counted(top=0),  # only the empty set was met
+        lambda: counted(labels=4),  # fewer labels than others in the batch
+        lambda: counted(top=LABELS, more=False),  # all were met at once
+        free,  # free
     ],
 )
 def test_probabilities_of_all_sets_add_up_to_one(belief):
@@ -92,10 +93,10 @@ def test_gradients_stay_finite_where_labels_are_padded_and_odds_extreme():
     assert (logits.grad != 0).any()
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5])
-@pytest.mark.parametrize("build", [counted, free])
+@for_each("temperature", [1.0, 0.5])
+@for_each("build", [counted, free])
 def test_draws_come_as_often_as_their_probability_says(build, temperature):
-    belief, draws = build(), 20_000
+    belief, draws = build(), 8_000
     sets = every_set()
     expected = (all_log_probs(belief, sets) / temperature).softmax(0)
     drawn = belief.pick(torch.zeros(draws, dtype=torch.long)).sample(temperature)
@@ -107,7 +108,7 @@ def test_draws_come_as_often_as_their_probability_says(build, temperature):
     assert ((found - expected).abs() < 5 * error).all()
 
 
-@pytest.mark.parametrize("build", [counted, free])
+@for_each("build", [counted, free])
 def test_mode_entropy_and_chances_of_labels_are_those_of_enumeration(build):
     for _ in range(10):
         belief, sets = build(), every_set()

@@ -7,6 +7,7 @@ import json
 
 import pytest
 import torch
+from tables import for_each
 
 from kbdisk.entity import Text as TextValue
 from kbdisk.leaves import KINDS
@@ -76,13 +77,13 @@ def test_what_is_decoded_is_no_longer_than_allowed(words):
     assert codec.decode(codec.encode(["Nokia Lumia", "Nokia"])) == ["Nokia L", "Nokia"]
 
 
-@pytest.mark.parametrize("wrong", [3, None, ["Nokia"], b"Nokia"])
+@for_each("wrong", [3, None, ["Nokia"], b"Nokia"])
 def test_what_is_no_text_is_refused(codec, wrong):
     with pytest.raises(ValueError, match="expected text, got"):
         codec.encode(["Nokia", wrong])
 
 
-@pytest.mark.parametrize("leaf", [Text(), Text(language="en", min_length=2, max_length=9)])
+@for_each("leaf", [Text(), Text(language="en", min_length=2, max_length=9)])
 def test_json_brings_a_codec_back(leaf, words):
     codec = TextCodec.fit(leaf, PHONES, CONFIG, words)
     assert TextCodec.from_json(json.loads(json.dumps(codec.to_json())), words) == codec
@@ -94,7 +95,7 @@ def test_without_any_text_to_learn_from_texts_are_spelt_in_bytes():
     assert TextCodec.from_json(codec.to_json(), None) == codec
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "complaint"),
     [
         ({"decoding": "best"}, "expected one of beam, greedy for decoding, got 'best'"),
@@ -222,18 +223,18 @@ def test_every_weight_learns_as_mup_has_it(words):
 
 
 def test_reader_and_writer_learn_a_few_texts_by_heart(words):
-    texts = PHONES[::2]
+    texts = PHONES[::5]
     codec = TextCodec.fit(Text(), texts, CONFIG, words)
     encoder, decoder = (make([codec], setting(words, groups=(0,))) for make in (TextEncoder, TextDecoder))
     codes, whose = codec.encode(texts), rows([len(texts)])
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 5e-3)
-    for _ in range(250):  # after 150 it is a matter of the processor's rounding how many are known
+    for _ in range(150):
         loss = -decoder(encoder(codes, whose), whose).log_prob(codes).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     belief = decoder.eval()(encoder.eval()(codes, whose), whose)
-    assert sum(one == other for one, other in zip(codec.decode(belief.mode()), texts, strict=True)) >= 38
+    assert sum(one == other for one, other in zip(codec.decode(belief.mode()), texts, strict=True)) >= 14
     assert belief.entropy().mean() < 2  # as it began: 30
     text, log_prob = belief.beam(3)[0][0]
     assert text == PHONES[0]

@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 import torch
+from tables import for_each
 from torch.nn import functional as F
 
 from kbdisk.leaves.text import TextBelief, TextConfig, Writer
@@ -36,7 +37,7 @@ def following(n: int = 1, **config) -> TextBelief:
     return belief(n, **config).recalled(codes, torch.rand(n, 1, 3, dtype=torch.float64) * 0.3)
 
 
-either = pytest.mark.parametrize("belief", [belief, following])
+either = for_each("belief", [belief, following])
 
 
 def probabilities(one: TextBelief) -> torch.Tensor:
@@ -115,7 +116,7 @@ def test_the_search_for_the_best_stops_early_with_the_same_result(belief):
 
 
 @either
-@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@for_each("temperature", [1.0, 0.5])
 def test_draws_are_as_frequent_as_they_are_likely(temperature, belief):
     one, n = belief(1), 20_000
     many = one.pick(torch.zeros(n, dtype=torch.long))
@@ -212,7 +213,7 @@ def test_writing_in_pieces_is_writing_at_once(monkeypatch):
     assert parts[1][0].equal(whole[1][0])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@for_each("dtype", [torch.float32, torch.bfloat16])
 def test_log_probabilities_and_their_gradients_are_those_of_torch(dtype, monkeypatch):
     monkeypatch.setattr("kbdisk.leaves.text.writer.PIECE", {"cpu": 300})  # several pieces, the last one smaller
     x, weight, bias = torch.randn(32, 8), torch.randn(50, 8), torch.randn(50)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
+from tables import for_each
 
 from kbdisk.leaves.category import CategoryBelief
 
 
-@pytest.mark.parametrize("mass", [0.0, 0.3, 1.0])
+@for_each("mass", [0.0, 0.3, 1.0])
 def test_what_a_step_would_be_is_what_it_then_is(mass):
     belief = CategoryBelief(torch.randn(6, 5).log_softmax(1))
     codes, others = torch.randint(5, (6,)), torch.randint(5, (6, 3))
@@ -18,7 +18,7 @@ def test_what_a_step_would_be_is_what_it_then_is(mass):
     torch.testing.assert_close(told.float(), belief.recalled(others, weights).steps(codes), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("code", [2, -1])
+@for_each("code", [2, -1])
 def test_chances_are_chances_where_others_have_all_the_mass_and_a_rounding_more(code):
     belief = CategoryBelief(torch.randn(200, 5).log_softmax(1), torch.full((200,), 0.1))
     weights = torch.rand(200, 1, 64, dtype=torch.float64).softmax(2)

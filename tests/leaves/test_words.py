@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.leaves.words import BOS, EOS, PAD, PIECES, Words
 
@@ -39,8 +40,8 @@ def test_any_string_comes_back_as_it_was(words, texts):
     assert Words().decode(Words().encode(texts)) == texts
 
 
-@pytest.mark.parametrize("text", ODD)
-@pytest.mark.parametrize("trained", [["a", "b", "c"], ODD, [""], PHONES, ["日本語のテキスト"] * 3])
+@for_each("text", ODD)
+@for_each("trained", [["a", "b", "c"], ODD, [""], PHONES, ["日本語のテキスト"] * 3])
 def test_odd_strings_come_back_whatever_was_trained_on(text, trained):
     words = Words.fit(trained)
     assert words.decode(words.encode([text, "x", text])) == [text, "x", text]

@@ -8,6 +8,7 @@ import pyoxigraph
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.loaders.rdf import blocks, scan
 
@@ -62,7 +63,7 @@ def test_a_block_in_a_file_of_windows_lines_is_a_block(chunks):
     assert without(data).count(b"\r\n") == data.count(b"\r\n")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given",
     [
         b'ex:a ex:p """\n' + BLOCK + b'""" .\n',
@@ -125,7 +126,7 @@ def test_lines_of_a_block_taken_alone_have_the_number_they_had():
     assert only(data).split(b"\n").index(b"ex:a ex:new 1 .") == data.split(b"\n").index(b"ex:a ex:new 1 .")
 
 
-@pytest.mark.parametrize("format", ["ntriples", "nquads"])
+@for_each("format", ["ntriples", "nquads"])
 def test_in_lines_no_string_hides_what_comes_after_it(format, chunks):
     broken = b'<http://e/a> <http://e/p> """ .\n'
     line = b'<http://e/a> <http://e/p> "# kbdisk: begin" .\n'

@@ -13,6 +13,7 @@ import rdflib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, Quad, RdfFormat
+from tables import examples
 
 from kbdisk.loaders.rdf import blocks, brackets
 
@@ -231,7 +232,7 @@ STATEMENTS = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(STATEMENTS, min_size=1, max_size=4))
 def test_in_any_document_each_number_leads_to_its_bracket(statements):
     check(PREFIX + "".join(statements).encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyoxigraph
 import pytest
 from pyoxigraph import RdfFormat
+from tables import for_each
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity
 from kbdisk.loaders.rdf.composites import BY_CLASS, recognise, recognise_pair
@@ -163,13 +164,13 @@ def read(properties, id="_:node"):
     return recognise(id, nodes[id], nodes.get)
 
 
-@pytest.mark.parametrize(("properties", "value"), EXAMPLES)
+@for_each(("properties", "value"), EXAMPLES)
 def test_a_node_that_is_one_value_is_recognised(properties, value):
     assert read(properties) == value
     assert type(read(properties)) is type(value)
 
 
-@pytest.mark.parametrize("properties", PARTS)
+@for_each("properties", PARTS)
 def test_a_node_that_holds_more_or_less_stays_a_part(properties):
     assert read(properties) is None
 
@@ -184,12 +185,12 @@ def test_every_form_has_an_example():
     assert [form.classes[0] for form in FORMS if not told & form.parts.keys()] == []
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.classes[0])
+@for_each("form", FORMS, ids=lambda form: form.classes[0])
 def test_every_class_leads_to_its_form(form):
     assert all(form in BY_CLASS[name] for name in form.classes)
 
 
-@pytest.mark.parametrize(("properties", "value"), EXAMPLES)
+@for_each(("properties", "value"), EXAMPLES)
 def test_what_a_form_takes_apart_it_joins_again(properties, value):
     forms = [form for form in FORMS if type(value) in form.kinds]
     assert any(_joined(form, value) == value for form in forms)

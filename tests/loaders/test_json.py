@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import trees
+from tables import for_each
 
 import kbdisk
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text, walk, with_values
@@ -43,7 +44,7 @@ def spliced(data, *values, **options):
 # ---------------------------------------------------------------- what is an entity
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "ids"),
     [
         ('[{"a": 1}, {"a": 2}]', ["1", "2"]),
@@ -99,7 +100,7 @@ def test_a_key_that_stands_twice_is_noted_and_the_last_counts():
         assert [(e.id, e.tree) for e in kb] == [("Q1", {"a": 2}), ("Q2", {})]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+@for_each("size", [1, 2, 3, 7, 64])
 def test_wherever_the_file_is_cut_into_chunks_the_same_is_read(size, monkeypatch):
     text = '[\n {"a": "ü\\"}{][", "b": [1.5, {"c": "\\\\"}]}, {"é": true} , {"n": 12345}\n]\n'.encode()
     monkeypatch.setattr(spans, "CHUNK", size)
@@ -159,7 +160,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "problem"), WRONG, ids=lambda value: str(value)[:30])
+@for_each(("data", "problem"), WRONG, ids=lambda value: str(value)[:30])
 def test_what_is_wrong_is_said_in_one_line_with_its_place(data, problem):
     with pytest.raises(LoadError) as caught:
         list(load(data))
@@ -188,8 +189,8 @@ NO_JSON = [  # after the categories of JSONTestSuite; each must fail, and cleanl
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", NO_JSON, ids=str)
-@pytest.mark.parametrize("format", ["json", "jsonl"])
+@for_each("data", NO_JSON, ids=str)
+@for_each("format", ["json", "jsonl"])
 def test_what_is_no_json_is_a_load_error_and_nothing_else(data, format):
     with pytest.raises(LoadError):
         list(kbdisk.load(data, format=format))
@@ -202,7 +203,7 @@ YES_JSON = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", YES_JSON, ids=str)
+@for_each("data", YES_JSON, ids=str)
 def test_what_is_json_with_an_object_is_read_as_the_standard_library_reads_it(data):
     expected = json.loads(data)
     assert [e.tree for e in load(data)] == (expected if type(expected) is list else [expected])
@@ -227,7 +228,7 @@ def test_whatever_the_bytes_only_our_own_errors_come_out(data):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", REAL)
+@for_each("name", REAL)
 def test_real_files_come_out_as_they_were_and_with_one_value_more_where_one_was_filled(name, data, tmp_path):
     original = (data / "json" / name).read_bytes()
     kb = kbdisk.load(data / "json" / name)
@@ -267,7 +268,7 @@ def test_a_new_member_is_indented_like_its_neighbours():
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "out"),
     [
         (b'{"a":1}', b'{"a":1,"b":{"c":2}}'),
@@ -299,7 +300,7 @@ def test_numbers_stay_as_they_stand():
     assert spliced(text, {("e",): 1})[0] == text.replace(b"null", b"1")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "value", "reason"),
     [
         (("a",), 2, "has a value already"),
@@ -390,7 +391,7 @@ HABITS = [  # what stands at "k" elsewhere, what is filled, what is written
 ]
 
 
-@pytest.mark.parametrize(("usual", "value", "written"), HABITS, ids=str)
+@for_each(("usual", "value", "written"), HABITS, ids=str)
 def test_a_new_value_takes_the_shape_that_its_property_has_here(usual, value, written):
     text = f'[{{"k": {usual}}}, {{"k": {usual}}}, {{"k": null}}, {{"a": {{"l": [{{"k": {usual}}}, {{"x": 1}}]}}}}]'
     out, _ = spliced(text.encode(), {}, {}, {("k",): value}, {("a", "l", 1, "k"): value})

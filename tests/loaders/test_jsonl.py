@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import trees
+from tables import for_each
 
 import kbdisk
 from kbdisk.entity import Completion, Date, Entity, Filled, Link, Quantity
@@ -74,7 +75,7 @@ def test_it_is_read_again_and_again_and_compressed():
     assert kb["b"].tree["n"] == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "id"),
     [
         (b'{"@id": "x", "id": "y"}', "x"),
@@ -153,7 +154,7 @@ LINES = [  # a line that needs care, and what it says
 ]
 
 
-@pytest.mark.parametrize(("line", "tree"), LINES, ids=lambda value: str(value)[:30])
+@for_each(("line", "tree"), LINES, ids=lambda value: str(value)[:30])
 def test_whatever_a_line_says_is_read_exactly_among_plain_lines(line, tree):
     entities = read(padded(line))
     assert len(entities) == 401
@@ -161,7 +162,7 @@ def test_whatever_a_line_says_is_read_exactly_among_plain_lines(line, tree):
     assert entities[400].position == 401
 
 
-@pytest.mark.parametrize("line", [b'{"a":1,"b":{"c":2,"c":3}}', b'{"b":{"c":1,"\\u0063":3},"a":":\\u003a"}'])
+@for_each("line", [b'{"a":1,"b":{"c":2,"c":3}}', b'{"b":{"c":1,"\\u0063":3},"a":":\\u003a"}'])
 def test_a_key_that_stands_twice_is_noted_and_the_last_counts(line):
     kb = kbdisk.load(padded(line), format="jsonl")
     with pytest.warns(KBDiskWarning, match="<memory>:201: the key 'c' stands twice in an object; the last one counts"):
@@ -206,7 +207,7 @@ WRONG = [  # a line, what is said of it
 ]
 
 
-@pytest.mark.parametrize(("line", "problem"), WRONG, ids=lambda value: str(value)[:30])
+@for_each(("line", "problem"), WRONG, ids=lambda value: str(value)[:30])
 def test_what_is_wrong_is_said_in_one_line_with_its_place_and_skipped_on_request(line, problem):
     data = padded(line, before=100)
     with pytest.raises(LoadError) as caught:
@@ -218,7 +219,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place_and_skipped_on_request
     assert {error.line for error in kb.skipped} <= {101, 102}
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@for_each("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
 def test_other_encodings_are_named(encoding):
     name = encoding[:6].upper()
     with pytest.raises(LoadError, match=f"expected UTF-8, got {name}. Convert it: iconv -f {name} -t UTF-8"):
@@ -260,7 +261,7 @@ def test_lines_say_what_the_standard_library_reads_in_them(lines, ascii):
 
 
 @pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
-@pytest.mark.parametrize("name", ["phones.jsonl", "windows.jsonl"])
+@for_each("name", ["phones.jsonl", "windows.jsonl"])
 def test_with_nothing_filled_the_bytes_are_the_same(name, tmp_path):
     target = tmp_path / name
     kbdisk.write(kbdisk.load(FIXTURES / name), target)
@@ -385,7 +386,7 @@ def test_only_new_values_are_written_where_there_are_any():
     assert report.written == 1
 
 
-@pytest.mark.parametrize("value", [float("nan"), "\ud800", Decimal("Infinity")])
+@for_each("value", [float("nan"), "\ud800", Decimal("Infinity")])
 def test_what_json_cannot_say_is_refused(value):
     with pytest.raises(WriteError, match=r"^e: "):
         anew([Entity("e", {"a": value})])

@@ -8,6 +8,7 @@ from fillings import E, before_and_after, filled
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from judges import says
+from tables import for_each
 
 from kbdisk.entity import Date, Link, Text
 from kbdisk.errors import KBDiskWarning, LoadError
@@ -148,7 +149,7 @@ CASES = {  # a document with what is new between « and », and what is filled
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_what_is_new_is_set_into_the_text(name, tmp_path):
     written, values = CASES[name]
     before, after = before_and_after(written.replace("%s", VOCAB))
@@ -180,7 +181,7 @@ def test_what_no_object_speaks_of_has_all_serialised_anew(tmp_path):
 
 
 @pytest.mark.filterwarnings("default::kbdisk.errors.KBDiskWarning")
-@pytest.mark.parametrize("depth", [300, *range(800, 1000, 5)])
+@for_each("depth", [300, *range(800, 1000, 5)])
 def test_however_deep_it_is_written_or_refused(depth, tmp_path):
     inner = '{"@id":"end","y":1}'
     for i in range(depth):

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.rdf.literals import CONVERTERS, DBPEDIA, NAMED, RANGES, WKT, literal_of, value_of
@@ -72,7 +73,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("lexical", "datatype", "value"), VALUES)
+@for_each(("lexical", "datatype", "value"), VALUES)
 def test_a_literal_is_read_exactly(lexical, datatype, value):
     read = value_of(lexical, datatype)
     assert read == value
@@ -83,7 +84,7 @@ def test_a_text_keeps_its_language():
     assert value_of("Albanien", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "de") == Text("Albanien", "de")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lexical", "datatype"),
     [
         *(
@@ -121,7 +122,7 @@ def test_a_lexical_form_that_its_datatype_does_not_allow_is_refused(lexical, dat
         value_of(lexical, datatype)
 
 
-@pytest.mark.parametrize("name", RANGES)
+@for_each("name", RANGES)
 def test_derived_integers_keep_their_limits(name):
     low, high = RANGES[name]
     for limit, beyond in ((low, -1), (high, 1)):
@@ -187,7 +188,7 @@ def test_any_value_that_a_literal_can_say_is_read_back_as_it_was(value):
     assert same(value_of(*literal_of(value)), value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "lexical", "datatype"),
     [
         (5, "5", "integer"),
@@ -214,7 +215,7 @@ def test_what_no_datatype_of_others_holds_has_one_of_ours():
     assert literal_of(Decimal("1E-99999"))[:2] == ("1E-99999", "urn:kbdisk:decimal")
 
 
-@pytest.mark.parametrize("value", [None, SOMEVALUE, Link("http://x/"), Quantity(5, "km"), [1], {"a": 1}])
+@for_each("value", [None, SOMEVALUE, Link("http://x/"), Quantity(5, "km"), [1], {"a": 1}])
 def test_what_no_literal_can_say_is_refused(value):
     with pytest.raises(ValueError, match=r"^expected a value that one literal can say, got "):
         literal_of(value)

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 import kbdisk
 from kbdisk import Completion, Filled, KBDiskWarning
@@ -21,7 +22,7 @@ def column(cells, beside="y", delimiter=";"):
     return [entity.tree["x"] for entity in kbdisk.load(text.encode(), format="csv")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cells", "said"),
     [
         (["1.234,5", "592", "12,25"], [1234.5, 592, 12.25]),
@@ -37,7 +38,7 @@ def test_thousands_are_parted_where_a_number_of_the_column_tells_by_what(cells, 
     assert column(cells) == said
 
 
-@pytest.mark.parametrize("cells", [["1.234", "592"], ["1.234", "98.765", "12"]])
+@for_each("cells", [["1.234", "592"], ["1.234", "98.765", "12"]])
 def test_points_part_thousands_where_another_column_has_decimal_commas(cells):
     assert column(cells, "0,5") == [round(1000 * float(cell)) if "." in cell else int(cell) for cell in cells]
     assert column(cells) == [float(cell) for cell in cells]
@@ -54,7 +55,7 @@ def test_points_that_hardly_are_decimal_are_said_to_be_read_so():
         column(["1.234", "592", "18.030", "74.479"], delimiter=",")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "cells", [["1.234.567", "1.5"], ["1'234", "1\u2019234"], ["1'234.5", "1.234,5"], ["1.2345.678"], ["01.234.567"]]
 )
 @pytest.mark.filterwarnings("ignore::kbdisk.KBDiskWarning")
@@ -63,7 +64,7 @@ def test_numbers_that_do_not_agree_on_their_marks_are_text(cells):
     assert column(cells, "0,5") == cells
 
 
-@pytest.mark.parametrize("cells", [["1.234.567", "12"], ["1.234,5", "12"], ["1'234,5", "12"]])
+@for_each("cells", [["1.234.567", "12"], ["1.234,5", "12"], ["1'234,5", "12"]])
 def test_where_commas_part_the_cells_they_are_not_decimal_and_points_part_no_thousands(cells):
     assert column(cells, delimiter=",") == cells
 
@@ -85,7 +86,7 @@ def spelt(cells, number, beside="y"):
     return lines[-1].partition(";")[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cells", "number", "text"),
     [
         (["1.234.567,25", "2,5"], 98765.4321, "98.765,43"),
@@ -101,7 +102,7 @@ def test_a_new_number_has_the_marks_of_the_others(cells, number, text):
     assert spelt(cells, number) == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cells", "number", "text"),
     [
         (["6.023e22", "5.970e24"], 4.2e21, "4.200e21"),

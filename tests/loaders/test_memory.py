@@ -10,6 +10,7 @@ import numpy
 import pandas
 import pyarrow as pa
 import pytest
+from tables import for_each
 
 import kbdisk
 from kbdisk import Completion, Coordinate, Date, Entity, Filled, KBDiskError, KBDiskWarning, Link, Quantity, Text
@@ -94,7 +95,7 @@ def deep(levels):
     return part
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "complaint"),
     [
         ((item for item in [{"x": 1}]), "got a generator. Pass a list"),

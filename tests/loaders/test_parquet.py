@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 
 import kbdisk
 from kbdisk import Completion, Coordinate, Date, Entity, Filled, KBDiskError, KBDiskWarning, Link, Quantity
@@ -147,7 +148,7 @@ def test_an_element_of_a_list_and_a_field_of_a_part_are_reached(path, tmp_path):
     assert rows[1]["launch"] == {"year": None, "day": datetime.date(2000, 1, 1)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("at", "value", "reason"),
     [
         ("id", "z", "there is the value 'b' already"),
@@ -220,7 +221,7 @@ def test_what_pandas_wrote_pandas_reads_the_same(tmp_path):
     assert after.index.tolist() == ["p", "q"]
 
 
-@pytest.mark.parametrize("index", [pa.array(["u", "v"]).dictionary_encode(), pa.array([[1, 2], [3]]), pa.array([3, 1])])
+@for_each("index", [pa.array(["u", "v"]).dictionary_encode(), pa.array([[1, 2], [3]]), pa.array([3, 1])])
 def test_an_index_of_any_type_holds_the_ids(index, tmp_path):
     table = pa.table({"a": [1, None], "__index_level_0__": index})
     pq.write_table(table, tmp_path / "a.parquet")
@@ -313,7 +314,7 @@ def test_days_are_counted_there_and_back(days):
         assert datetime.date(year, month, day).toordinal() - datetime.date(1970, 1, 1).toordinal() == days
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_float32_is_read_as_a_number_that_is_the_same_float32(number):
     table = pa.table({"x": pa.array([number], pa.float32())})

@@ -7,6 +7,7 @@ import gzip
 
 import pyoxigraph
 import pytest
+from tables import for_each
 
 from kbdisk.entity import Completion, Filled, Link, Quantity, walk
 from kbdisk.errors import KBDiskWarning, LoadError
@@ -39,9 +40,9 @@ def trees(kb):
 # ---------------------------------------------------------------- where the bytes come from
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, zstd], ids=["plain", "gz", "bz2", "zst"])
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["", "marked"])
+@for_each("name", DOCUMENTS)
+@for_each("compress", [bytes, gzip.compress, bz2.compress, zstd], ids=["plain", "gz", "bz2", "zst"])
+@for_each("mark", [b"", b"\xef\xbb\xbf"], ids=["", "marked"])
 @pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
 def test_every_syntax_is_read_compressed_or_not_with_a_byte_order_mark_or_without(name, compress, mark, tmp_path):
     path = tmp_path / name
@@ -63,7 +64,7 @@ def test_a_mark_is_one_wherever_lines_are_streamed(tmp_path, monkeypatch):
         list(bad)
 
 
-@pytest.mark.parametrize("large", [True, False])
+@for_each("large", [True, False])
 def test_a_compressed_file_that_ends_in_the_middle_is_one_line(large, tmp_path, monkeypatch):
     if large:
         monkeypatch.setattr(stream, "LARGE", 0)
@@ -108,8 +109,8 @@ def _format(name):
     return {"a.ttl": "turtle", "a.trig": "trig", "a.jsonld": "jsonld", "a.rdf": "rdfxml"}[name]
 
 
-@pytest.mark.parametrize("format", ["ntriples", "nquads"])
-@pytest.mark.parametrize("few", [2, 3, 200])
+@for_each("format", ["ntriples", "nquads"])
+@for_each("few", [2, 3, 200])
 def test_lines_that_are_no_statements_are_skipped_and_named(format, few, monkeypatch):
     monkeypatch.setattr(file, "FEW_LINES", few)
     bad = {
@@ -150,7 +151,7 @@ def test_many_faults_are_all_named():
 # ---------------------------------------------------------------- classes
 
 
-@pytest.mark.parametrize("wanted", ["T", "http://e/T"])
+@for_each("wanted", ["T", "http://e/T"])
 def test_one_class_can_be_asked_for(wanted):
     kb = load(E + b":a a :T ; :p 1 . :b a :U . :c a :U, :T . :d :p 1 .", format="turtle", classes=[wanted])
     assert [entity.id[-1] for entity in kb] == ["a", "c"]
@@ -164,7 +165,7 @@ def test_a_class_that_nobody_has_gives_no_entities():
 # ---------------------------------------------------------------- what we wrote before
 
 
-@pytest.mark.parametrize("name", ["a.ttl", "a.trig", "a.nt", "a.nq"])
+@for_each("name", ["a.ttl", "a.trig", "a.nt", "a.nq"])
 def test_values_of_an_earlier_completion_are_made_and_not_given(name, tmp_path):
     source, target = tmp_path / name, tmp_path / f"out-{name}"
     source.write_bytes(
@@ -179,7 +180,7 @@ def test_values_of_an_earlier_completion_are_made_and_not_given(name, tmp_path):
     assert not found["b"].made
 
 
-@pytest.mark.parametrize("name", ["kb.ttl", "kb.n3", "kb.nt"])
+@for_each("name", ["kb.ttl", "kb.n3", "kb.nt"])
 def test_entities_of_a_block_alone_are_not_read_and_told_as_is_a_block_without_its_end(name, tmp_path):
     line = "<http://e/{}> <http://e/p> 1 .\n".replace("1", '"1"')
     text = line.format("a") + "# kbdisk: begin\n" + line.format("b") + "# kbdisk: end\n" + line.format("c")
@@ -195,8 +196,8 @@ def test_entities_of_a_block_alone_are_not_read_and_told_as_is_a_block_without_i
     assert list(kb.odd.counts.values()) == [1, 2]
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet", "trig"])
-@pytest.mark.parametrize("large", [stream.LARGE, 1])
+@for_each("suffix", ["jsonl", "csv", "parquet", "trig"])
+@for_each("large", [stream.LARGE, 1])
 def test_names_of_graphs_that_a_format_cannot_say_are_told(suffix, large, tmp_path, monkeypatch, recwarn):
     monkeypatch.setattr(stream, "LARGE", large)
     line = "<http://e/a> <http://e/p> {}.\n"

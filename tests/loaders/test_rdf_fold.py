@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 
 from kbdisk.entity import SOMEVALUE, Coordinate, Date, Link, Quantity, Text, walk
 from kbdisk.loaders import load
@@ -90,7 +90,7 @@ def test_a_triple_told_twice_shares_nothing():
     assert bare(trees(":a :p _:x . _:x :r 1 . :a :p _:x .")) == {"a": {"p": {"r": 1}}}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["_:x :p _:x .", "_:x :p _:y . _:y :p _:x .", "_:x :p _:y . _:y :p _:z . _:z :p _:x ."],
 )
@@ -118,7 +118,7 @@ def test_a_shared_blank_node_of_which_nothing_is_told_stays_a_link():
     assert trees(":a :p _:x . :b :p _:x .") == {"a": {"p": Link("_:x")}, "b": {"p": Link("_:x")}}
 
 
-@pytest.mark.parametrize("depth", [DEEP - 1, DEEP, DEEP + 1, 3 * DEEP, 100_000])
+@for_each("depth", [DEEP - 1, DEEP, DEEP + 1, 3 * DEEP, 20_000])
 def test_brackets_nest_as_deep_as_they_like(depth):
     found = trees(":a :p " + "[ :p " * depth + "'in'" + "]" * depth + " .")
     assert len(found) == 1 + max(0, -(-(depth - DEEP) // (DEEP + 1)))
@@ -129,15 +129,15 @@ def test_brackets_nest_as_deep_as_they_like(depth):
 
 
 def test_a_long_circle_and_a_long_chain_crash_nothing():
-    chain = "".join(f"_:n{i} :p _:n{i + 1} .\n" for i in range(100_000))
-    assert len(trees(chain + "_:n100000 :p _:n0 .")) == 100_001
+    chain = "".join(f"_:n{i} :p _:n{i + 1} .\n" for i in range(20_000))
+    assert len(trees(chain + "_:n20000 :p _:n0 .")) == 20_001
     assert len(trees(chain)) < 1000
 
 
 # ---------------------------------------------------------------- collections
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "value"),
     [
         ("()", []),
@@ -157,7 +157,7 @@ def test_a_collection_is_a_list(text, value):
 
 
 def test_a_long_collection_is_one_list():
-    assert trees(":a :p (" + " ".join(map(str, range(100_000))) + ") .") == {"a": {"p": list(range(100_000))}}
+    assert trees(":a :p (" + " ".join(map(str, range(20_000))) + ") .") == {"a": {"p": list(range(20_000))}}
 
 
 def test_collections_in_collections_nest_as_deep_as_they_like():
@@ -181,7 +181,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("text", MALFORMED)
+@for_each("text", MALFORMED)
 def test_a_collection_that_is_not_well_formed_loses_nothing(text):
     found = trees(":a :p _:l . " + text)
     assert found["a"] == {"p": Link("_:l")}
@@ -269,7 +269,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), [*QUANTITIES, *DATES, *PLACES])
+@for_each(("text", "value"), [*QUANTITIES, *DATES, *PLACES])
 def test_what_spells_out_one_value_is_that_value(text, value):
     assert trees(f":a :p {text} .") == {"a": {"p": value}}
     assert bare(trees(f":a :p [ :q {text} ] .")) == {"a": {"p": {"q": value}}}
@@ -303,9 +303,7 @@ def test_a_thing_with_latitude_and_longitude_has_a_coordinate():
     }
 
 
-@pytest.mark.parametrize(
-    "text", ["geo:lat 'north' ; geo:long 1", "geo:lat 1, 2 ; geo:long 1", "geo:lat 91 ; geo:long 1"]
-)
+@for_each("text", ["geo:lat 'north' ; geo:long 1", "geo:lat 1, 2 ; geo:long 1", "geo:lat 91 ; geo:long 1"])
 def test_a_pair_that_is_no_place_stays_a_pair(text):
     assert trees(f":a {text} .")["a"].keys() == {"lat", "long"}
 
@@ -321,12 +319,12 @@ def test_a_property_called_coordinate_is_not_hidden_by_a_pair():
 # ---------------------------------------------------------------- labels
 
 
-@pytest.mark.parametrize("predicate", ["rdfs:label", "skos:prefLabel", "s:name", "ss:name"])
+@for_each("predicate", ["rdfs:label", "skos:prefLabel", "s:name", "ss:name"])
 def test_a_label_is_a_label_by_whichever_predicate(predicate):
     assert read(f":a {predicate} 'Ann' ; :name 'no' .")["a"].label == "Ann"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("names", "language", "label"),
     [
         ("'Albanien'@de, 'Albania'@en, 'x'", "en", "Albania"),
@@ -364,7 +362,7 @@ def test_nothing_has_no_label():
 NODES = [":a", ":b", "_:x", "_:y", "_:z"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(

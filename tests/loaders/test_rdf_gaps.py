@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tables import for_each
 
 from kbdisk.entity import Completion, Coordinate, Entity, Filled, Quantity
 from kbdisk.loaders.rdf.gaps import gaps_of
@@ -43,12 +43,12 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("path", PLACES)
+@for_each("path", PLACES)
 def test_a_path_leads_to_the_node_that_lacks_the_value(path):
     assert gaps({path: 7}) == ([PLACES[path]], [])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "reason"),
     [
         (("size",), "never changed"),

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from judges import by_rdflib, graph
 from strategies import trees
+from tables import for_each
 
 import kbdisk
 from kbdisk.entity import SOMEVALUE, Completion, Coordinate, Entity, Filled, Link, Quantity, Text
@@ -87,7 +88,7 @@ def test_a_part_keeps_its_classes_and_its_id():
     assert again["http://x/2"].tree["to"] == Link("b")
 
 
-@pytest.mark.parametrize("key", ["size (cm)", "share %", "http://e/p/1", "x 9"])
+@for_each("key", ["size (cm)", "share %", "http://e/p/1", "x 9"])
 def test_a_key_that_xml_has_no_name_for_is_refused(key):
     with pytest.raises(WriteError, match="cannot be written as RDF/XML: expected a predicate that ends in a name"):
         anew([Entity("a", {key: 1})], "rdfxml")
@@ -99,7 +100,7 @@ def test_any_key_that_is_written_as_xml_others_read():
     assert len(by_rdflib(data, "rdfxml")) == 3
 
 
-@pytest.mark.parametrize("format", ["turtle", "trig", "sparql-update", "rdfxml"])
+@for_each("format", ["turtle", "trig", "sparql-update", "rdfxml"])
 def test_keys_are_written_short(format):
     data, _ = anew([Entity("http://ex.org/a", {"size": 5, "a b": {"http://ex.org/p": "x"}})], format)
     text = data.decode()
@@ -151,8 +152,8 @@ def test_only_what_is_new():
     assert b"size" not in data
 
 
-@pytest.mark.parametrize("suffix", ["ttl", "nt", "nq", "trig", "rdf", "jsonld"])
-@pytest.mark.parametrize("source", ["json", "jsonl", "csv"])
+@for_each("suffix", ["ttl", "nt", "nq", "trig", "rdf", "jsonld"])
+@for_each("source", ["json", "jsonl", "csv"])
 def test_tables_and_json_go_to_any_syntax(source, suffix, tmp_path):
     text = {
         "json": '[{"id": "http://ex.org/a", "size": 5, "part": {"x": 1.5}}, {"id": "http://ex.org/b", "size": null, "part": {"x": 2}}]',
@@ -169,7 +170,7 @@ def test_tables_and_json_go_to_any_syntax(source, suffix, tmp_path):
     assert [entity.tree["part"]["x"] for entity in again.values()] == [1.5, 2]
 
 
-@pytest.mark.parametrize("suffix", ["json", "jsonl", "csv", "parquet"])
+@for_each("suffix", ["json", "jsonl", "csv", "parquet"])
 def test_rdf_goes_to_json_and_tables(suffix, tmp_path):
     document = b"@prefix : <http://ex.org/> . :a :size 5 ; :part [ :x 1 ] . :b :size 6 ; :part [ :x 2 ] . :c :part [ :x 3 ] ; :size 7 ."
     kb = kbdisk.load(document, format="turtle")

@@ -10,6 +10,7 @@ import textwrap
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 
 from kbdisk.entity import Link
 from kbdisk.errors import KBDiskWarning, LoadError
@@ -120,8 +121,8 @@ def documents(draw):
 
 
 @pytest.mark.filterwarnings("ignore:.* a triple within a triple, kept as text")
-@pytest.mark.parametrize(("block", "few"), PLACES)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@for_each(("block", "few"), PLACES)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=documents())
 def test_streaming_gives_the_entities_that_memory_gives(block, few, data, monkeypatch):
     assert shown(streamed(data, monkeypatch, block, few)) == shown(in_memory(data, monkeypatch))
@@ -130,7 +131,7 @@ def test_streaming_gives_the_entities_that_memory_gives(block, few, data, monkey
 GRAPHS = ["", "<http://g/1> ", "<http://g/2> ", "_:g "]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.builds(
@@ -250,7 +251,7 @@ def test_oddities_of_a_stream_are_noted(place, monkeypatch):
         assert [entity.tree for entity in kb] == [{"p": "many"}]
 
 
-@pytest.mark.parametrize("ends", ["\r\r\r", "\r\n\r", "\n\r\n", "\r\n\n"])
+@for_each("ends", ["\r\r\r", "\r\n\r", "\n\r\n", "\r\n\n"])
 def test_lines_that_end_as_on_old_macs_are_read(ends, place, monkeypatch):
     rows = [line(A, P, '"1"'), line(B, P, '"2"'), line(A, Q, '"3"'), line(B, Q, '"4"')]
     data = "".join(row + end for row, end in zip(rows, [*ends, ""], strict=True)).encode()
@@ -278,7 +279,7 @@ def test_nothing_is_left_on_disk(tmp_path, monkeypatch):
 TYPE, QUDT = f"<{RDF}type>", "http://qudt.org/schema/qudt/"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "row",
     [
         line("<http://w/entity/statement/1>", "<http://w/prop/statement/P1>", '"x"'),
@@ -291,7 +292,7 @@ def test_a_file_whose_value_nodes_have_iris_is_taken_whole(row, monkeypatch):
     assert not stream.wanted(load(f"{line(A, P, C)}\n{row}\n".encode(), format="ntriples"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "row",
     [
         line("_:v", TYPE, f"<{QUDT}QuantityValue>"),
@@ -305,8 +306,8 @@ def test_a_file_that_only_mentions_them_is_streamed(row, monkeypatch):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["truthy-dump-entities.nt", "full-dump-entities.nt"])
-@pytest.mark.parametrize("block", [1, 300, 500, 800, 1500, 3000])
+@for_each("name", ["truthy-dump-entities.nt", "full-dump-entities.nt"])
+@for_each("block", [1, 300, 500, 800, 1500, 3000])
 def test_a_wikibase_in_a_stream_is_a_wikibase(name, block, data, monkeypatch):
     text = (data / "rdf" / "wikibase_fixtures" / name).read_bytes()
     kb = streamed(text, monkeypatch, block)

@@ -8,6 +8,7 @@ import ssl  # noqa: F401 - rdflib needs it, and it needs sockets to exist when i
 import sys
 
 import pytest
+from tables import for_each
 
 from kbdisk.entity import Date, Link, Text
 from kbdisk.errors import KBDiskWarning, LoadError
@@ -73,8 +74,8 @@ GOOD_TURTLE = {
 }
 
 
-@pytest.mark.parametrize("name", GOOD_TURTLE)
-@pytest.mark.parametrize("format", ["turtle", "trig", "n3"])
+@for_each("name", GOOD_TURTLE)
+@for_each("format", ["turtle", "trig", "n3"])
 @pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
 def test_good_turtle_is_read(name, format):
     read(E + GOOD_TURTLE[name], format)
@@ -172,19 +173,19 @@ BAD_TURTLE = {
 FOR_N3 = ("formula", "equals", "arrow", "path", "is of", "has", "keywords", "quantifier", "variable", "braces")
 
 
-@pytest.mark.parametrize("name", BAD_TURTLE)
+@for_each("name", BAD_TURTLE)
 def test_bad_turtle_is_one_line_with_its_number(name):
     assert fault("# first\n" + E + BAD_TURTLE[name]).startswith("<memory>:")
 
 
-@pytest.mark.parametrize("name", [name for name in BAD_TURTLE if name not in ("braces", "no dot")])
+@for_each("name", [name for name in BAD_TURTLE if name not in ("braces", "no dot")])
 def test_bad_trig_is_one_line_with_its_number(name):
     text = BAD_TURTLE[name]
     assert fault(E + text, "trig").startswith("<memory>:")
     assert fault(E + "GRAPH :g { " + text + " }", "trig").startswith("<memory>:")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name", [name for name in BAD_TURTLE if not any(word in name for word in FOR_N3) and name != "a lone surrogate"]
 )
 @pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
@@ -222,12 +223,12 @@ BAD_TRIG = [
 ]
 
 
-@pytest.mark.parametrize("text", GOOD_TRIG)
+@for_each("text", GOOD_TRIG)
 def test_good_trig_is_read(text):
     read(E + text, "trig")
 
 
-@pytest.mark.parametrize("text", BAD_TRIG)
+@for_each("text", BAD_TRIG)
 def test_bad_trig_is_one_line(text):
     assert fault(E + text, "trig").startswith("<memory>:")
 
@@ -288,8 +289,8 @@ BAD_LINES = [
 ]
 
 
-@pytest.mark.parametrize("text", GOOD_LINES)
-@pytest.mark.parametrize("format", ["ntriples", "nquads"])
+@for_each("text", GOOD_LINES)
+@for_each("format", ["ntriples", "nquads"])
 @pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
 def test_good_lines_are_read(text, format):
     known = '<http://z> <http://p> "known" .'
@@ -297,8 +298,8 @@ def test_good_lines_are_read(text, format):
         assert "http://z" in read(end.join([text, known, text]), format)
 
 
-@pytest.mark.parametrize("text", BAD_LINES)
-@pytest.mark.parametrize("format", ["ntriples", "nquads"])
+@for_each("text", BAD_LINES)
+@for_each("format", ["ntriples", "nquads"])
 def test_bad_lines_are_refused_with_their_number(text, format):
     known = '<http://z> <http://p> "known" .\n'
     assert fault(known + text + "\n" + known, format).startswith(("<memory>:2: ", "<memory>:3: "))
@@ -313,7 +314,7 @@ def test_a_quad_in_ntriples_is_refused_and_in_nquads_read():
     assert fault('<http://a> <http://p> "x" <http://g> <http://h> .', "nquads").startswith("<memory>:1: ")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "format", "message"),
     [
         (E + ":s :p <a> .", "turtle", "<memory>:2: expected an absolute IRI, got a relative one without a base. Say --base IRI."),
@@ -341,8 +342,8 @@ def test_what_is_just_long_is_read():
     assert entity.tree == {"p": text}
 
 
-@pytest.mark.parametrize("depth", [1_000, 20_000, 100_000])
-@pytest.mark.parametrize("format", ["turtle", "trig", "n3", "ntriples", "nquads"])
+@for_each("depth", [1_000, 20_000, 100_000])
+@for_each("format", ["turtle", "trig", "n3", "ntriples", "nquads"])
 def test_triples_deep_within_triples_crash_nothing(depth, format):
     deep = "<http://e/a> <http://e/p> " + "<<( <http://e/a> <http://e/p> " * depth + '"x"' + " )>>" * depth + " ."
     assert fault(deep, format) == "<memory>: expected at most 100 triples within triples, got more. Write it flat."
@@ -356,7 +357,7 @@ def test_marks_of_triples_within_strings_are_none():
     assert read(f'<http://e/a> <http://e/p> "{text}" .', "ntriples")["http://e/a"].tree == {"p": text}
 
 
-@pytest.mark.parametrize("depth", [1, 50, 99])
+@for_each("depth", [1, 50, 99])
 def test_triples_within_triples_are_text_that_is_the_same_each_time(depth):
     text = ":a :p " + "<<( :a :p " * depth + "[]" + " )>>" * depth + " ."
     with pytest.warns(KBDiskWarning, match="a triple within a triple, kept as text"):
@@ -368,7 +369,7 @@ def test_triples_within_triples_are_text_that_is_the_same_each_time(depth):
 # ---------------------------------------------------------------- --base
 
 
-@pytest.mark.parametrize("format", ["turtle", "trig", "n3"])
+@for_each("format", ["turtle", "trig", "n3"])
 def test_a_base_mends_relative_iris(format):
     found = read("<a> <p> <../b>, <#c>, <> .", format, base="http://base/x/y")
     assert found["http://base/x/a"].tree == {
@@ -432,7 +433,7 @@ NAMES_REMOTE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("document", NAMES_REMOTE)
+@for_each("document", NAMES_REMOTE)
 def test_a_context_on_the_network_is_named_and_not_fetched(document):
     message = fault(json.dumps(document), "jsonld")
     assert message == (
@@ -440,7 +441,7 @@ def test_a_context_on_the_network_is_named_and_not_fetched(document):
     )
 
 
-@pytest.mark.parametrize("document", NAMES_REMOTE)
+@for_each("document", NAMES_REMOTE)
 def test_a_context_at_hand_is_put_in_its_place(document):
     for text in (b'{"@context": {"n": "http://r/number"}}', b'{"n": "http://r/number"}'):
         found = read(json.dumps(document), "jsonld", context={REMOTE: text})
@@ -470,7 +471,7 @@ def test_numbers_survive_a_context_put_in_place():
     assert read(text, "jsonld", context=contexts)["http://e/a"].tree == read(plain, "jsonld")["http://e/a"].tree
 
 
-@pytest.mark.parametrize(
+@for_each(
     "document",
     [
         {"@context": VOCABULARY, "@id": "a", "n": 1},
@@ -490,7 +491,7 @@ def test_a_base_within_jsonld_is_a_base():
     assert list(read(json.dumps(document), "jsonld")) == ["http://base/a"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '{"@id": "http://e/a" "x": 1}',
@@ -510,7 +511,7 @@ def test_bad_jsonld_is_one_line(text):
     assert fault(text, "jsonld").startswith("<memory>")
 
 
-@pytest.mark.parametrize("depth", [2_000, 5_000, 30_000, 100_000])
+@for_each("depth", [2_000, 5_000, 30_000, 100_000])
 def test_deep_jsonld_crashes_nothing(depth):
     deep = '{"@context": {"@vocab": "http://e/"}, "p": ' + '{"p":' * depth + "1" + "}" * (depth + 1)
     assert "nest too deep" in fault(deep, "jsonld")
@@ -557,7 +558,7 @@ def test_the_base_of_xml_is_a_base_and_without_one_relative_iris_are_refused():
     assert fault(xml(body), "rdfxml").endswith("got a relative one without a base. Say --base IRI.")
 
 
-@pytest.mark.parametrize("quote", ['"', "'"])
+@for_each("quote", ['"', "'"])
 def test_entities_within_the_document_are_known(quote):
     before = f"<!DOCTYPE rdf:RDF [<!ENTITY w {quote}http://words/{quote}>]>"
     assert read(xml(A.format('<e:p rdf:resource="&w;x"/>'), before=before), "rdfxml")["http://e/a"].tree == {
@@ -565,9 +566,7 @@ def test_entities_within_the_document_are_known(quote):
     }
 
 
-@pytest.mark.parametrize(
-    "place", ["SYSTEM 'file:///etc/hostname'", "SYSTEM 'http://net/x'", "PUBLIC 'x' 'http://net/x'"]
-)
+@for_each("place", ["SYSTEM 'file:///etc/hostname'", "SYSTEM 'http://net/x'", "PUBLIC 'x' 'http://net/x'"])
 def test_entities_elsewhere_are_not_fetched(place):
     before = f"<!DOCTYPE rdf:RDF [<!ENTITY x {place}>]>"
     message = fault(xml(A.format("<e:p>&x;</e:p>"), before=before), "rdfxml")
@@ -586,7 +585,7 @@ def test_entities_that_grow_without_end_are_refused():
     assert fault(xml(A.format("<e:p>&l9;</e:p>"), before=before), "rdfxml").startswith("<memory>:1: expected RDF/XML")
 
 
-@pytest.mark.parametrize("encoding", ["ISO-8859-1", "UTF-16", "windows-1252", "US-ASCII", "utf-8"])
+@for_each("encoding", ["ISO-8859-1", "UTF-16", "windows-1252", "US-ASCII", "utf-8"])
 def test_other_encodings_of_xml_are_read(encoding):
     word = "cafe" if encoding == "US-ASCII" else "café"
     before = f'<?xml version="1.0" encoding="{encoding}"?>\n'
@@ -594,7 +593,7 @@ def test_other_encodings_of_xml_are_read(encoding):
     assert read(text.encode(encoding), "rdfxml")["http://e/a"].tree == {"p": word}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "hello",
@@ -641,7 +640,7 @@ def test_ids_of_blank_nodes_in_n3_are_the_same_at_each_reading():
     assert list(first) == list(second)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "complaint"),
     [
         ("{ :x :p ?y } => { :x", "<memory>:2: expected N3, got an error"),

@@ -8,6 +8,7 @@ import pyoxigraph
 import pytest
 import rdflib
 from judges import FORMATS, canonical, graph, of_graph, quads, says
+from tables import for_each
 
 import kbdisk
 from kbdisk.entity import Completion, Filled, Link, Quantity
@@ -71,8 +72,8 @@ def in_syntax(document, format):
 # ---------------------------------------------------------------- whole sources
 
 
-@pytest.mark.parametrize("target", SUFFIX)
-@pytest.mark.parametrize("source", SUFFIX)
+@for_each("target", SUFFIX)
+@for_each("source", SUFFIX)
 def test_from_any_syntax_to_any_other_the_graph_is_the_same(source, target, tmp_path):
     text = in_syntax(DOCUMENT, source)
     kb = kbdisk.load(text, format=source)
@@ -82,23 +83,23 @@ def test_from_any_syntax_to_any_other_the_graph_is_the_same(source, target, tmp_
     assert written(kbdisk.load(text, format=source), tmp_path, SUFFIX[target])[0] == out, "the same every time"
 
 
-@pytest.mark.parametrize("target", ["nquads", "trig", "jsonld"])
-@pytest.mark.parametrize("source", ["nquads", "trig", "jsonld"])
+@for_each("target", ["nquads", "trig", "jsonld"])
+@for_each("source", ["nquads", "trig", "jsonld"])
 def test_named_graphs_are_kept(source, target, tmp_path):
     text = in_syntax(NAMED, source)
     out, _ = written(kbdisk.load(text, format=source), tmp_path, SUFFIX[target])
     assert graph(out, target) == graph(NAMED.encode(), "trig")
 
 
-@pytest.mark.parametrize("target", FLAT)
+@for_each("target", FLAT)
 def test_named_graphs_are_never_lost_in_silence(target, tmp_path):
     with pytest.raises(WriteError, match=r"TriG \(\.trig\)"):
         written(kbdisk.load(NAMED.encode(), format="trig"), tmp_path, SUFFIX[target])
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("target", ["turtle", "ntriples", "trig", "rdfxml", "jsonld"])
-@pytest.mark.parametrize("source", ["turtle", "nquads", "jsonld"])
+@for_each("target", ["turtle", "ntriples", "trig", "rdfxml", "jsonld"])
+@for_each("source", ["turtle", "nquads", "jsonld"])
 def test_what_is_new_comes_along_as_the_source_would_say_it(source, target, tmp_path):
     text = in_syntax(DOCUMENT, source)
     kb = kbdisk.load(text, format=source)
@@ -117,7 +118,7 @@ def test_what_is_new_comes_along_as_the_source_would_say_it(source, target, tmp_
         assert "born" not in again[E + "b"].tree
 
 
-@pytest.mark.parametrize("target", ["ntriples", "trig", "jsonld"])
+@for_each("target", ["ntriples", "trig", "jsonld"])
 def test_what_was_filled_before_comes_along_too(target, tmp_path):
     kb = kbdisk.load(DOCUMENT.encode(), format="turtle")
     values = {E + "b": {("born",): kbdisk.Date(1990)}, E + "a": {("part", "sub", "size"): 6}}
@@ -130,8 +131,8 @@ def test_what_was_filled_before_comes_along_too(target, tmp_path):
         }
 
 
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("target", ["jsonl", "csv"])
+@for_each("again", [False, True])
+@for_each("target", ["jsonl", "csv"])
 def test_what_was_filled_before_is_there_in_a_target_of_another_kind(target, again, tmp_path):
     kb = kbdisk.load(DOCUMENT.encode(), format="turtle")
     out, _ = written(with_values(kb, {E + "b": {("born",): kbdisk.Date(1990)}}), tmp_path, "ttl")
@@ -174,7 +175,7 @@ SAID = """@prefix : <http://ex.org/> . @prefix schema: <http://schema.org/> . @p
 """
 
 
-@pytest.mark.parametrize("target", SUFFIX)
+@for_each("target", SUFFIX)
 def test_only_what_is_new_as_a_document_of_its_own(target, tmp_path):
     kb = kbdisk.load(DOCUMENT.encode(), format="turtle")
     out, report = written(with_values(kb, NEW), tmp_path, SUFFIX[target], only_new=True)
@@ -182,7 +183,7 @@ def test_only_what_is_new_as_a_document_of_its_own(target, tmp_path):
     says(out, in_syntax(SAID, "ntriples"), target, tmp_path, expected_format="ntriples")
 
 
-@pytest.mark.parametrize("target", ["ttl", "ru"])
+@for_each("target", ["ttl", "ru"])
 def test_a_document_of_its_own_cannot_speak_of_the_blank_nodes_of_another(target, tmp_path):
     kb = kbdisk.load(DOCUMENT.encode(), format="turtle")
     values = {"_:x": {("size",): 1}, E + "a": {("part", "near"): Link(E + "b")}, E + "b": {("near",): Link("_:x")}}
@@ -194,8 +195,8 @@ def test_a_document_of_its_own_cannot_speak_of_the_blank_nodes_of_another(target
     }
 
 
-@pytest.mark.parametrize("document", [DOCUMENT, NAMED])
-@pytest.mark.parametrize("only_new", [True, False])
+@for_each("document", [DOCUMENT, NAMED])
+@for_each("only_new", [True, False])
 def test_an_update_makes_of_the_source_what_was_written(only_new, document, tmp_path):
     kb = kbdisk.load(document.encode(), format="trig")
     values = NEW | ({E + "c": {("born",): kbdisk.Date(1990)}} if document is NAMED else {})
@@ -222,7 +223,7 @@ def test_an_update_of_a_whole_source_inserts_all_of_it(tmp_path):
 # ---------------------------------------------------------------- some entities
 
 
-@pytest.mark.parametrize("target", ["turtle", "nquads", "jsonld"])
+@for_each("target", ["turtle", "nquads", "jsonld"])
 def test_some_entities_are_said_in_the_words_of_their_source(target, tmp_path):
     kb = kbdisk.load(DOCUMENT.encode(), format="turtle")
     out, report = written([entity for entity in kb if entity.id == E + "a"], tmp_path, SUFFIX[target])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Link, Text
 from kbdisk.errors import KBDiskWarning
@@ -25,7 +26,7 @@ def tree_of(text, **options):
 # ---------------------------------------------------------------- keys
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("predicates", "keys"),
     [
         (["http://x/name"], ["name"]),
@@ -82,7 +83,7 @@ def test_names_of_other_formats_survive_as_iris():
 # ---------------------------------------------------------------- values
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("literal", "value"),
     [
         ("'x'", "x"),
@@ -115,7 +116,7 @@ def test_a_literal_is_the_value_it_says(literal, value):
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("literal", "told"),
     [
         ("'INF'^^xsd:double", "infinite"),
@@ -164,7 +165,7 @@ def test_classes_are_named_in_order_and_once():
     assert (entity.classes, entity.tree) == (("http://e/T", "http://e/U"), {"p": 1})
 
 
-@pytest.mark.parametrize("odd", ["'Person'", "[ :q 1 ]", "_:x", "5"])
+@for_each("odd", ["'Person'", "[ :q 1 ]", "_:x", "5"])
 def test_a_class_that_is_no_iri_is_left_out_and_noted(odd):
     with pytest.warns(KBDiskWarning, match="a class that is no IRI, left out"):
         found = {entity.id: entity for entity in kb_of(f":a a {odd}, :T .")}
@@ -200,7 +201,7 @@ def test_entities_come_in_the_order_of_the_source():
     assert {entity.source for entity in kb} == {kb}
 
 
-@pytest.mark.parametrize("format", ["trig", "nquads"])
+@for_each("format", ["trig", "nquads"])
 def test_named_graphs_are_kept(format):
     text = {
         "trig": ":g { :a :v 1 } :h { :a :v 2 . :b :v 3 } :c :v 4 . _:k { :d :v 5 }",

@@ -9,6 +9,7 @@ import pytest
 import rdflib
 from judges import by_rdflib, canonical, graph, of_graph, quads
 from pyoxigraph import Literal, NamedNode, Quad
+from tables import for_each
 
 import kbdisk
 from kbdisk.api.reading import Reading
@@ -72,8 +73,8 @@ def test_a_blank_node_is_that_of_one_source():
     assert [known[E + name]["part"]["size"] for name in "ad"] == [1, 3]
 
 
-@pytest.mark.parametrize("format", SUFFIX)
-@pytest.mark.parametrize("other", ["ttl", "rdf"])
+@for_each("format", SUFFIX)
+@for_each("other", ["ttl", "rdf"])
 def test_all_that_any_says_is_in_the_target_with_what_is_new(format, other):
     flat = rdflib.Graph().parse(data=TWO, format="turtle").serialize(format="xml")
     kb = union(one_ttl=ONE, **{f"two_{other}": TWO if other == "ttl" else flat})
@@ -153,8 +154,8 @@ def filled(name):
     Path(f"{name}.provenance.jsonl").write_text(json.dumps(row) + "\n")
 
 
-@pytest.mark.parametrize("names", [("one.ttl", "two.ttl"), ("one.rdf", "two.rdf"), ("one.ttl", "two.rdf")])
-@pytest.mark.parametrize("target", ["out.ttl", "out.rdf", "out.jsonl"])
+@for_each("names", [("one.ttl", "two.ttl"), ("one.rdf", "two.rdf"), ("one.ttl", "two.rdf")])
+@for_each("target", ["out.ttl", "out.rdf", "out.jsonl"])
 def test_what_was_filled_in_is_no_evidence_and_is_told_of_the_target_too(names, target):
     for name in names:
         filled(name)
@@ -174,7 +175,7 @@ def test_what_was_filled_in_is_no_evidence_and_is_told_of_the_target_too(names, 
         assert again[E + name].made == {("kind",): "new"}
 
 
-@pytest.mark.parametrize("format", SUFFIX)
+@for_each("format", SUFFIX)
 def test_a_prefix_that_means_another_thing_in_each_means_in_all_keys_what_the_target_has(format):
     one = "@prefix x: <http://one.org/> . x:e a x:T ; x:len 1 ; x:size 2 ."
     two = "@prefix x: <http://two.org/> . x:f a x:T ; x:len 3 ; x:size 4 ; x:new 5 ."
@@ -203,7 +204,7 @@ def test_a_whole_in_a_whole_has_all_files():
     assert Path("two.ttl").read_text() == TWO
 
 
-@pytest.mark.parametrize("format", ["turtle", "trig", "ntriples", "nquads"])
+@for_each("format", ["turtle", "trig", "ntriples", "nquads"])
 def test_what_is_said_of_a_statement_is_written(format):
     said = "@prefix : <http://ex.org/> . :b :says <<( :a :size <<( _:n a :x )>> )>> ."
     target = Path(f"all.{SUFFIX[format]}")
@@ -216,7 +217,7 @@ def beside(name: str, *rows: dict) -> None:
     Path(f"{name}.provenance.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@pytest.mark.parametrize(("name", "block"), [("two.rdf", {}), ("two.ttl", {"block": False})])
+@for_each(("name", "block"), [("two.rdf", {}), ("two.ttl", {"block": False})])
 def test_what_a_sidecar_tells_is_found_by_the_predicate_and_not_by_what_that_is_called_elsewhere(name, block):
     Path("one.ttl").write_text("@prefix o: <http://one.org/> . o:a o:size 1 . <http://two.org/b> o:size 3 .")
     text = "@prefix t: <http://two.org/> . t:b t:size 2 ; t:k 1 ."
@@ -267,7 +268,7 @@ def rdfxml(text):
     return rdflib.Graph().parse(data=f"@prefix : <{E}> . {text}", format="turtle").serialize(format="xml")
 
 
-@pytest.mark.parametrize("names", [("new.ttl", "old.rdf"), ("old.rdf", "new.ttl")])
+@for_each("names", [("new.ttl", "old.rdf"), ("old.rdf", "new.ttl")])
 def test_what_was_filled_in_stays_so_beside_what_another_source_says(names):
     Path("old.rdf").write_text(rdfxml(":x :size 5 ; :kind 'a' ."))
     row = {"id": E + "x", "path": "size", "value": 5, "confidence": 0.5}

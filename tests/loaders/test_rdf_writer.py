@@ -7,6 +7,7 @@ import gzip
 import pytest
 from fillings import SUFFIX, E, completions, filled
 from judges import graph, says
+from tables import for_each
 
 import kbdisk
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
@@ -103,7 +104,7 @@ DOCUMENTS = {  # a document, what is filled, what is new
 }
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@for_each("name", DOCUMENTS)
 def test_every_byte_stays_and_what_is_new_stands_in_one_block_at_the_end(name, tmp_path):
     document, values, new = DOCUMENTS[name]
     block = check(tmp_path, document, values, new)
@@ -151,7 +152,7 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("format", GRAPHS)
+@for_each("format", GRAPHS)
 def test_a_new_value_stands_in_the_graph_of_its_entity(format, tmp_path):
     document, new = GRAPHS[format]
     check(tmp_path, document, {"b": {"size": 7}, "c": {"size": 8}, "d": {"size": 9}}, new, format)
@@ -169,7 +170,7 @@ def test_a_graph_without_a_name_cannot_be_reached(tmp_path):
     assert "a graph without a name" in report.unwritable[0][2]
 
 
-@pytest.mark.parametrize("format", ["turtle", "ntriples", "nquads", "trig"])
+@for_each("format", ["turtle", "ntriples", "nquads", "trig"])
 def test_of_a_gzip_file_the_stored_bytes_stay_and_one_more_member_follows(format, tmp_path):
     text = f'<{E}a> <{E}size> "5"^^<http://www.w3.org/2001/XMLSchema#integer> .\n<{E}b> <{E}name> "b" .'
     stored = gzip.compress(text.encode())
@@ -255,7 +256,7 @@ SHAPES = {  # what other entities have, a value, how it is written
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@for_each("name", SHAPES)
 def test_a_new_value_takes_the_shape_that_its_property_has(name, tmp_path):
     given, key, value, new = SHAPES[name]
     check(tmp_path, f"{HEAD}{given}\n:b :name 'b' .\n", {"b": {key: value}}, new)
@@ -338,7 +339,7 @@ HALVES = {  # an entity that lacks something of a value, a path, the missing hal
 }
 
 
-@pytest.mark.parametrize("name", HALVES)
+@for_each("name", HALVES)
 def test_the_missing_half_of_a_value_is_added_to_its_node(name, tmp_path):
     given, path, value, new = HALVES[name]
     check(tmp_path, HEAD + given, {"a": {path: value}}, new)
@@ -399,7 +400,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_what_has_no_place_is_reported_and_nothing_is_written(name, tmp_path):
     given, path, value, reason = REFUSED[name]
     document = HEAD + given
@@ -503,8 +504,8 @@ BRACKETS = {  # a document, a path, a value, the document as it shall say
 }
 
 
-@pytest.mark.parametrize("name", BRACKETS)
-@pytest.mark.parametrize("format", ["turtle", "trig"])
+@for_each("name", BRACKETS)
+@for_each("format", ["turtle", "trig"])
 def test_with_insert_a_gap_within_a_bracket_is_filled_in_its_place(name, format, tmp_path):
     given, path, value, expected = BRACKETS[name]
     document = HEAD + given
@@ -560,7 +561,7 @@ JSONLD = """{"@context": {"@vocab": "http://ex.org/"}, "@graph": [
 SAME = "@prefix : <http://ex.org/> . :a :size 5 ; :part [ :name 'p' ; :size 8 ] . :b a :Thing ; :size 7 ."
 
 
-@pytest.mark.parametrize(("format", "document"), [("rdfxml", RDFXML), ("jsonld", JSONLD)])
+@for_each(("format", "document"), [("rdfxml", RDFXML), ("jsonld", JSONLD)])
 def test_rdf_xml_and_json_ld_take_in_what_is_new(format, document, tmp_path):
     values = {"b": {"size": 7}, "a": {("part", "size"): 8}}
     out, report = filled(tmp_path, document, values, format)
@@ -572,7 +573,7 @@ def test_rdf_xml_and_json_ld_take_in_what_is_new(format, document, tmp_path):
     assert report.written == 0
 
 
-@pytest.mark.parametrize(("format", "document"), [("rdfxml", RDFXML), ("jsonld", JSONLD)])
+@for_each(("format", "document"), [("rdfxml", RDFXML), ("jsonld", JSONLD)])
 def test_rdf_xml_and_json_ld_stay_to_the_byte_where_nothing_is_new(format, document, tmp_path):
     assert filled(tmp_path, document, {}, format)[0] == document.encode()
     out, report = filled(tmp_path, document, {"a": {"size": 7}}, format)

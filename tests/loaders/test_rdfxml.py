@@ -8,6 +8,7 @@ from fillings import E, before_and_after, filled
 from hypothesis import given
 from hypothesis import strategies as st
 from judges import says
+from tables import for_each
 
 from kbdisk.entity import Date, Link, Text
 from kbdisk.errors import KBDiskWarning
@@ -86,7 +87,7 @@ def document(body, attributes=""):
     return f'<?xml version="1.0"?>\n<!-- ü -->\n<rdf:RDF {RDF} xmlns="{E}" xml:base="{E}"{attributes}>{body}</rdf:RDF>\n<!-- end -->'
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_what_is_new_is_set_into_the_text(name, tmp_path):
     body, values = CASES[name]
     before, after = before_and_after(document(body, ' xml:lang="en"' if "language that all" in name else ""))
@@ -105,7 +106,7 @@ def test_entities_are_used(tmp_path):
     assert filled(tmp_path, before, {"b": {"size": 7, "l": Link(E + "a")}}, "rdfxml")[0].decode() == after
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "values"),
     [
         (document(f'{KNOWN}<T rdf:about="b"/>').replace('"1.0"', '"1.0" encoding="iso-8859-1"'), {"b": {"size": 7}}),

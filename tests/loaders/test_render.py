@@ -13,6 +13,7 @@ import rdflib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, DefaultGraph, Literal, NamedNode, Quad, RdfFormat
+from tables import examples, for_each
 
 from kbdisk.loaders.rdf import blocks, render
 from kbdisk.loaders.rdf.spelling import SHORTHAND, Terms
@@ -121,21 +122,21 @@ def our_term(term):
     return Literal(str(term), datatype=NamedNode(str(term.datatype or XSD + "string")))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(QUADS, max_size=8), TERMS, st.sampled_from(["trig", "nquads"]))
 def test_any_quads_are_read_back_the_same(quads, terms, format):
     text = header(terms if format == "trig" else None) + written(quads, format, terms)
     assert canonical(pyoxigraph.parse(text, FORMATS[format], base_iri=base_of(terms))) == canonical(quads)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(TRIPLES, max_size=8), TERMS, st.sampled_from(["turtle", "ntriples"]))
 def test_any_triples_are_read_back_the_same(quads, terms, format):
     text = header(terms if format == "turtle" else None) + written(quads, format, terms)
     assert canonical(pyoxigraph.parse(text, FORMATS[format], base_iri=base_of(terms))) == canonical(quads)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.lists(TRIPLES, max_size=4), TERMS, st.sampled_from(["turtle", "ntriples"]))
 def test_rdflib_reads_any_triples_back_the_same(quads, terms, format):
     terms.shorthand = ()  # rdflib spells bare numbers anew
@@ -196,14 +197,14 @@ def test_lines_are_whole_and_have_no_short_forms():
     )
 
 
-@pytest.mark.parametrize("format", ["trig", "nquads"])
+@for_each("format", ["trig", "nquads"])
 def test_rdflib_reads_graphs_back_the_same(format):
     text = (header(NAMES) if format == "trig" else b"") + written(EVERYTHING, format, NAMES)
     assert read_by_rdflib(text, format) == canonical(EVERYTHING)
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+@for_each("format", FORMATS)
+@for_each("newline", [b"\n", b"\r\n"])
 def test_a_block_after_a_document_adds_exactly_its_quads(format, newline):
     given = b"<http://e/s> <http://e/p> <http://e/o> . # no newline at the end"
     before = b"" if format in ("ntriples", "nquads") else header(NAMES).replace(b"\n", newline)
@@ -256,7 +257,7 @@ def test_quads_that_come_one_by_one_are_grouped_all_the_same():
     assert writer.count == len(EVERYTHING)
 
 
-@pytest.mark.parametrize("format", ["turtle", "ntriples", "n3"])
+@for_each("format", ["turtle", "ntriples", "n3"])
 def test_a_named_graph_where_there_are_none_is_refused_and_nothing_of_its_batch_written(format):
     stream = io.BytesIO()
     with render.block(stream, format, NAMES) as writer, pytest.raises(ValueError, match="has no others"):
@@ -264,7 +265,7 @@ def test_a_named_graph_where_there_are_none_is_refused_and_nothing_of_its_batch_
     assert stream.getvalue() == b""
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@for_each("format", FORMATS)
 def test_a_document_of_its_own_has_its_prefixes_and_needs_no_base(format):
     quads = EVERYTHING if format in ("trig", "nquads") else PLAIN
     stream = io.BytesIO()
@@ -273,7 +274,7 @@ def test_a_document_of_its_own_has_its_prefixes_and_needs_no_base(format):
     assert canonical(pyoxigraph.parse(stream.getvalue(), FORMATS[format])) == canonical(quads)
 
 
-@pytest.mark.parametrize("terms", [None, NAMES, Terms(PREFIXES, "http://e/x")])
+@for_each("terms", [None, NAMES, Terms(PREFIXES, "http://e/x")])
 def test_an_update_inserts_exactly_its_quads(terms):
     stream = io.BytesIO()
     with render.update(stream, terms) as writer:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from bisect import bisect_left
 
 import pytest
 from judges import by_rdflib, by_tools, canonical, quads
+from tables import for_each
 
 import kbdisk
 from kbdisk.entity import NOVALUE, Completion, Date, Filled, Link
@@ -53,7 +55,7 @@ def some_value(kb, key):
     return found if not isinstance(found, Date) else Date(1990, 1, 1)
 
 
-@pytest.mark.parametrize("name", RDF)
+@for_each("name", RDF)
 def test_with_nothing_filled_every_byte_of_rdf_is_the_same(name, data, tmp_path):
     source = data / "rdf" / name
     kb = kbdisk.load(source)
@@ -90,9 +92,7 @@ def test_one_value_filled_is_one_triple_more_and_nothing_is_lost(name, data, tmp
     assert twice.read_bytes() == target.read_bytes()
 
 
-@pytest.mark.parametrize(
-    "name", ["mondial/mondial-meta.n3", "wikidata/Q24628793.ttl", "wikibase_fixtures/Q8_baddates.nt"]
-)
+@for_each("name", ["mondial/mondial-meta.n3", "wikidata/Q24628793.ttl", "wikibase_fixtures/Q8_baddates.nt"])
 def test_others_read_the_same_in_it(name, data, tmp_path):
     source, key = data / "rdf" / name, RDF[name]
     kb = kbdisk.load(source)
@@ -105,7 +105,7 @@ def test_others_read_the_same_in_it(name, data, tmp_path):
         assert len(found) == len(known[tool]) + 1, tool
 
 
-@pytest.mark.parametrize("name", [name for name, key in RDF.items() if not key])
+@for_each("name", [name for name, key in RDF.items() if not key])
 def test_a_wikibase_without_truthy_triples_is_never_given_statements(name, data, tmp_path):
     source = data / "rdf" / name
     kb = kbdisk.load(source)
@@ -180,7 +180,7 @@ TEXTS = {  # file -> a path that some entity lacks, and a value
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@for_each("name", TEXTS)
 def test_with_nothing_filled_every_byte_of_text_is_the_same(name, data, tmp_path):
     source = data / name
     kb = kbdisk.load(source)
@@ -191,7 +191,12 @@ def test_with_nothing_filled_every_byte_of_text_is_the_same(name, data, tmp_path
     assert target.read_bytes() == source.read_bytes()
 
 
-@pytest.mark.parametrize("name", TEXTS)
+def common(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with alike."""
+    return bisect_left(range(1, len(one) + 1), True, key=lambda size: one[:size] != other[:size])
+
+
+@for_each("name", TEXTS)
 def test_the_filled_value_taken_out_again_leaves_the_text_as_it_was(name, data, tmp_path):
     source = data / name
     kb = kbdisk.load(source)
@@ -205,8 +210,7 @@ def test_the_filled_value_taken_out_again_leaves_the_text_as_it_was(name, data, 
     report = kbdisk.write([Completion(entity, {path: Filled(value)})], target)
     assert (report.written, report.unwritable) == (1, [])
     before, after = source.read_bytes(), target.read_bytes()
-    same = next(i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b)
-    end = next(i for i, (a, b) in enumerate(zip(reversed(before), reversed(after), strict=False)) if a != b)
+    same, end = common(before, after), common(before[::-1], after[::-1])
     assert len(before) < len(after) < len(before) + 200
     assert before[same : len(before) - end] in (b"", b"nan"), "more than a place without a value was taken out"
     filled = [one for one in kbdisk.load(target) if one.position == entity.position]
@@ -215,9 +219,7 @@ def test_the_filled_value_taken_out_again_leaves_the_text_as_it_was(name, data, 
     assert (tmp_path / f"twice{source.suffix}").read_bytes() == after
 
 
-@pytest.mark.parametrize(
-    "name", ["item.json", "property.json", "mock-dump-for-long-testing.json", "sample-dump-20150815.json.gz"]
-)
+@for_each("name", ["item.json", "property.json", "mock-dump-for-long-testing.json", "sample-dump-20150815.json.gz"])
 def test_of_a_wikibase_in_json_new_values_leave_as_quickstatements(name, data, tmp_path):
     kb = kbdisk.load(data / "wikidata_json" / name)
     entity = next(iter(kb))

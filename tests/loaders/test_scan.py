@@ -7,6 +7,7 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.loaders.rdf import scan
 
@@ -67,12 +68,12 @@ def texts(data: bytes) -> list[bytes]:
     return [token.text for token in scan.tokens(data)]
 
 
-@pytest.mark.parametrize("value", OPAQUE, ids=repr)
+@for_each("value", OPAQUE, ids=repr)
 def test_nothing_within_a_value_or_a_comment_is_structure(value):
     assert texts(b"[ " + value + b" ]") == [b"[", b"]"]
 
 
-@pytest.mark.parametrize("value", OPAQUE[:-2], ids=repr)
+@for_each("value", OPAQUE[:-2], ids=repr)
 def test_a_full_stop_right_after_a_value_is_found(value):
     if value != b"1.e6":
         assert texts(value + b".\n;") == [b".", b";"]
@@ -109,9 +110,7 @@ def test_a_prefix_is_one_token_however_it_is_written():
     assert texts(data) == [b"PREFIX a: <x>", b"@prefix\n # c\n b.c: <y>", b".", b"prefix : <z>", b"."]
 
 
-@pytest.mark.parametrize(
-    "data", [b'"never closed ] [', b"'''never ] ", b"<no iri ] ", b"\xff\x00]", b"@prefix ]", b"\\]"]
-)
+@for_each("data", [b'"never closed ] [', b"'''never ] ", b"<no iri ] ", b"\xff\x00]", b"@prefix ]", b"\\]"])
 def test_what_is_no_turtle_is_walked_to_its_end_all_the_same(data):
     assert b"]" in texts(data)
 
@@ -135,7 +134,7 @@ def test_nothing_short_is_cut_in_all_of_the_chunks(data, place):
         assert any(word in chunk for chunk in scan.overlapping(io.BytesIO(whole)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sample", "newline"),
     [(b"a\nb\r\n", b"\n"), (b"a\r\nb\n", b"\r\n"), (b"\r\n", b"\r\n"), (b"\n", b"\n"), (b"a", b"\n")],
 )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, RdfFormat
+from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.rdf.shapes import Shape, natural
@@ -150,12 +151,12 @@ LITERALS = [  # what a property has, a new value, and how it is written
 ]
 
 
-@pytest.mark.parametrize(("objects", "value", "written"), LITERALS)
+@for_each(("objects", "value", "written"), LITERALS)
 def test_a_new_value_is_spelt_as_its_property_is(objects, value, written):
     assert short(shape_of(objects), value) == written
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("objects", "value", "reason"),
     [
         ("5, 7", 3.7, "expected a whole number, got 3.7"),
@@ -246,7 +247,7 @@ NODES = [  # what a property has, and new values
 ]
 
 
-@pytest.mark.parametrize(("objects", "values"), NODES)
+@for_each(("objects", "values"), NODES)
 def test_a_node_of_any_form_is_read_back_as_the_value_it_was_made_of(objects, values):
     shape = shape_of(objects)
     for value in values:
@@ -351,7 +352,7 @@ def test_no_habit_changes_a_number(seen, number, datatype):
     assert value_of_term(term) == number
 
 
-@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, {}, {"start": 5}])
+@for_each("value", [[1, 2], {"a": 1}, {}, {"start": 5}])
 def test_a_list_or_a_part_is_no_single_value(value):
     with pytest.raises(ValueError, match=r"^expected "):
         natural(value, fresh())

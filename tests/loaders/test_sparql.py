@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyoxigraph
 import pytest
+from tables import for_each
 
 import kbdisk
 from kbdisk import SOMEVALUE, Completion, Date, Filled, Link, Quantity, Text
@@ -158,7 +159,7 @@ def test_a_query_that_the_endpoint_refuses_is_one_line_with_its_reason(endpoint)
         entities(endpoint, query="SELECT ?x { ?x ")
 
 
-@pytest.mark.parametrize("query", ["CONSTRUCT WHERE { ?s ?p ?o }", "DESCRIBE <http://ex.org/bob>"])
+@for_each("query", ["CONSTRUCT WHERE { ?s ?p ?o }", "DESCRIBE <http://ex.org/bob>"])
 def test_a_query_that_is_no_select_is_refused(query):
     with pytest.raises(ConfigError, match="--query: expected a SELECT"):
         kbdisk.load("http://127.0.0.1:1/sparql", query=query)
@@ -282,7 +283,7 @@ def test_other_media_types_are_read():
         assert entities(url, query=QUERY)["bob"].tree == {"age": 7}
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@for_each("status", [429, 503])
 def test_a_busy_server_is_asked_again_when_it_wants_to_be(status):
     busy = status, {"Retry-After": "1"}, b"slow down"
     with serving(busy, NAMES, AGES) as (url, asked):
@@ -324,7 +325,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again():
     assert len(asked) == 3
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@for_each("status", [301, 302, 307, 308])
 def test_a_moved_endpoint_is_asked_the_same_at_its_new_place(status):
     moved = status, {"Location": "/new"}, b""
     with serving(moved, NAMES, moved, AGES) as (url, asked):
@@ -348,7 +349,7 @@ def test_an_error_page_gives_its_first_words_without_markup():
         entities(url, query=QUERY)
 
 
-@pytest.mark.parametrize("script", [[good(JSON, b'{"head":')], [NAMES, good(NT, b"<http://ex.org/bob> <broken")]])
+@for_each("script", [[good(JSON, b'{"head":')], [NAMES, good(NT, b"<http://ex.org/bob> <broken")]])
 def test_an_answer_that_is_broken_in_itself_is_an_error(script):
     with serving(*script) as (url, _), pytest.raises(LoadError, match=r"expected (results|triples)"):
         entities(url, query=QUERY)
@@ -387,7 +388,7 @@ def test_no_answer_in_time_is_one_line():
             entities(f"http://127.0.0.1:{silent.getsockname()[1]}/sparql")
 
 
-@pytest.mark.parametrize("url", ["http://[bad/sparql", "http://127.0.0.1:port/sparql", "http:///sparql"])
+@for_each("url", ["http://[bad/sparql", "http://127.0.0.1:port/sparql", "http:///sparql"])
 def test_an_address_that_cannot_be_is_one_line(url):
     with pytest.raises(LoadError, match=r"Check"):
         entities(url)

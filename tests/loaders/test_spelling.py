@@ -6,6 +6,7 @@ import io
 
 import pytest
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, RdfFormat, Triple, parse
+from tables import for_each
 
 from kbdisk.loaders.rdf import spelling
 from kbdisk.loaders.rdf.spelling import SHORTHAND, Terms
@@ -14,7 +15,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 PREFIXES = {"ex": "http://e/", "": "http://e/x#", "mid": "http://e/na", "xsd": XSD}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("iri", "text"),
     [
         ("http://e/a", "ex:a"),
@@ -50,7 +51,7 @@ def test_a_longer_namespace_that_does_not_fit_gives_way_to_a_shorter_one():
     assert Terms({"a": "http://e/", "b": "http://e/x"}).iri("http://e/x-y") == "a:x-y"
 
 
-@pytest.mark.parametrize("name", ["_", "a b", "1a", "a.", "a:b", "<"])
+@for_each("name", ["_", "a b", "1a", "a.", "a:b", "<"])
 def test_a_prefix_that_is_no_name_is_not_used(name):
     assert Terms({name: "http://e/"}).iri("http://e/a") == "<http://e/a>"
 
@@ -59,13 +60,13 @@ def test_a_namespace_that_is_no_iri_is_not_used():
     assert Terms({"": "", "a": "rel/"}).prefixes == {}
 
 
-@pytest.mark.parametrize("iri", ["a", "http://e/a b", "http://e/<", "http://e/\\u0020", "", "http://e/\n"])
+@for_each("iri", ["a", "http://e/a b", "http://e/<", "http://e/\\u0020", "", "http://e/\n"])
 def test_what_is_no_absolute_iri_is_refused(iri):
     with pytest.raises(ValueError, match="expected an absolute IRI, got"):
         Terms({"": "http://e/"}).iri(iri)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("base", "iri", "text"),
     [
         ("http://b/c/d", "http://b/c/e", "<e>"),
@@ -92,7 +93,7 @@ def test_an_iri_is_relative_only_where_it_surely_resolves_back(base, iri, text):
         assert quad.object.value == iri
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lexical", "datatype", "text"),
     [
         ("5", "integer", "5"),
@@ -159,7 +160,7 @@ def test_ever_more_iris_are_not_all_remembered(monkeypatch):
     assert len(names._known) <= 10
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("document", "relative"),
     [
         (b"<a> <http://p> 1 .", True),

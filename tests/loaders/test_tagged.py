@@ -9,6 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from strategies import dates, trees, values
+from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders import jsontext
@@ -38,7 +39,7 @@ FORMS = [  # a value, its JSON
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "form"), FORMS, ids=lambda value: str(value)[:40])
+@for_each(("value", "form"), FORMS, ids=lambda value: str(value)[:40])
 def test_every_value_has_its_form_both_ways(value, form):
     assert json.loads(orjson.dumps(encode(value))) == form
     (again,) = decode({"key": form}).values()
@@ -49,7 +50,7 @@ def test_a_decimal_that_a_float_would_not_hold_is_a_bare_number():
     assert orjson.dumps(encode(Decimal("0.10000000000000000001"))) == b"0.10000000000000000001"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "part",
     [
         {"@id": "x", "name": "Ada"},
@@ -91,7 +92,7 @@ def test_all_fields_of_a_date_survive(value):
     assert decode({"key": encode(value)}) == {"key": value}
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), Decimal("NaN"), Decimal("-Infinity")])
+@for_each("value", [float("nan"), float("inf"), Decimal("NaN"), Decimal("-Infinity")])
 def test_what_is_not_finite_is_refused(value):
     with pytest.raises(ValueError, match="expected a finite number"):
         encode({"a": [value]})
@@ -119,7 +120,7 @@ def test_a_number_of_absurd_length_is_refused_at_once():
         read_int("9" * 1_000_000)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "value"),
     [
         ("1.50", 1.5),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tables import for_each
 
 import kbdisk
 from kbdisk import loaders
@@ -190,7 +191,7 @@ def test_permissions_are_those_of_the_old_target_or_the_usual_ones(tmp_path):
     assert (tmp_path / "new.txt").stat().st_mode == usual.stat().st_mode
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "complaint"),
     [
         ("", "got a directory"),
@@ -240,7 +241,7 @@ def test_closed_standard_output_is_one_line():
     assert "<stdout>: standard output is closed." in python("sys.stdout = None\nwith writing('-'): pass").stderr
 
 
-@pytest.mark.parametrize("kind", DECOMPRESS)
+@for_each("kind", DECOMPRESS)
 def test_what_is_compressed_comes_out_again_the_same_bytes_every_time(kind, tmp_path):
     written = []
     for name in ("a", "b"):
@@ -272,7 +273,7 @@ def test_the_suffix_tells_the_compression():
     assert without_compression("a.ttl.gz") == "a.ttl"
 
 
-@pytest.mark.parametrize("format", loaders.FORMATS)
+@for_each("format", loaders.FORMATS)
 def test_whatever_format_is_offered_is_written_and_no_other(format, tmp_path):
     item = kbdisk.Entity("http://www.wikidata.org/entity/Q1", {"P31": 1})
     with pytest.raises(ConfigError, match="the name does not tell the format") as error:

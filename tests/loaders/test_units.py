@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tables import for_each
 
 from kbdisk.entity import Completion, Filled, Quantity
 from kbdisk.errors import KBDiskWarning
@@ -25,7 +26,7 @@ def sources(tmp_path):
     return {"jsonl": lines, "json": array, "turtle": turtle, "memory": [{"id": "a", **TREE}]}
 
 
-@pytest.mark.parametrize("format", ["jsonl", "json", "turtle", "memory"])
+@for_each("format", ["jsonl", "json", "turtle", "memory"])
 def test_bare_numbers_of_a_told_path_are_quantities(format, tmp_path):
     entity = next(iter(load(sources(tmp_path)[format], units=UNITS)))
     assert entity.get(("weight",)) == Quantity(133, "g")
@@ -61,7 +62,7 @@ def test_len_reads_them_too():
     assert len(kb) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content", "new"),
     [
         ("a.jsonl", b'{"id": "a", "weight": 133}\n{"id": "b", "weight": null}\n', b'"weight": 94'),

@@ -7,6 +7,7 @@ import json
 from decimal import Decimal
 
 import pytest
+from tables import for_each
 
 import kbdisk
 from kbdisk import NOVALUE, SOMEVALUE, Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text
@@ -65,7 +66,7 @@ def one_value(folder, snak):
 # ---------------------------------------------------------------- values
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("snak", "expected"),
     [
         (item("Q5"), Link("Q5")),
@@ -108,7 +109,7 @@ def test_each_type_of_value_becomes_one_of_ours(tmp_path, snak, expected):
     assert type(found) is type(expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("snak", "expected"),
     [
         (time("+1952-03-11T00:00:00Z"), Date(1952, 3, 11)),
@@ -129,7 +130,7 @@ def test_a_time_keeps_what_its_precision_says_and_no_more(tmp_path, snak, expect
     assert one_value(tmp_path, snak) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["+2012-02-31T00:00:00Z", "+2012-00-01T00:00:00Z", "+2012-13-01T00:00:00Z", "+0000-02-29T00:00:00Z", "soon"]
 )
 def test_a_date_that_cannot_be_is_kept_as_text_with_a_warning(tmp_path, text):
@@ -238,7 +239,7 @@ def test_a_dump_an_entity_and_an_answer_of_the_api_are_recognised(tmp_path):
         assert {found.id for found in entities(path)} == {"Q1"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "other",
     [
         {"type": "item", "id": "Q1", "name": "a thing"},
@@ -291,7 +292,7 @@ def test_a_line_that_is_no_json_is_an_error_with_its_number_and_can_be_skipped(t
     assert [error.line for error in kb.skipped] == [3]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "complaint"),
     [
         ('{"type":"item"}', "an id and a type"),
@@ -344,7 +345,7 @@ def commands(folder, one, filled):
     return (folder / "new.qs").read_text().splitlines(), report
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("new", "spelt"),
     [
         (Quantity(1.96, METRE), "1.96U11573"),
@@ -376,7 +377,7 @@ def test_each_kind_of_filled_value_is_a_command(tmp_path, new, spelt):
     assert (report.written, report.unwritable) == (1, [])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "new", "reason"),
     [
         (("P1",), 3, "given values stay"),
@@ -466,7 +467,7 @@ def test_douglas_adams_is_read_as_the_api_gives_him(data):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("name", "id"), [("item.json", "Q34987"), ("property.json", "P3467")])
+@for_each(("name", "id"), [("item.json", "Q34987"), ("property.json", "P3467")])
 def test_an_entity_alone_over_many_lines_is_read(data, name, id):
     assert [one.id for one in entities(data / "wikidata_json" / name)] == [id]
 

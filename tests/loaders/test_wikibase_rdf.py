@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pyoxigraph
 import pytest
+from tables import for_each
 
 import kbdisk
 from kbdisk import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
@@ -246,7 +247,7 @@ def test_a_new_truthy_value_goes_where_the_others_are():
     assert wikibase.truthy_predicate([direct + "P31"], "label") is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "spelt",
     [
         '"+1.96"^^xsd:decimal',
@@ -265,7 +266,7 @@ def test_a_truthy_value_read_and_written_is_the_same_term(tmp_path, spelt):
     assert wikibase.truthy_term(tree(tmp_path, turtle)["P1"]) == quad.object
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [True, None, SOMEVALUE, NOVALUE, Quantity(None, UNIT), Coordinate(1, None), Link("_:b0"), Date(None, 3), {}, []],
 )
@@ -314,7 +315,7 @@ def test_the_bad_dates_of_the_reference_fixtures_are_dates_or_kept_as_text(data)
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["truthy-dump-entities.nt", "full-dump-entities.nt"])
+@for_each("name", ["truthy-dump-entities.nt", "full-dump-entities.nt"])
 def test_a_dump_of_three_entities_has_three(data, name):
     found = {one.id: one.label for one in kbdisk.load(data / "rdf/wikibase_fixtures" / name)}
     assert found == {f"http://acme.test/{id}": f"label:{id}" for id in ("P10", "Q30", "Q40")}
@@ -332,7 +333,7 @@ SELECT ?claim (COUNT(DISTINCT ?value) AS ?values) WHERE {
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("id", ["Q42", "Q24628793"])
+@for_each("id", ["Q42", "Q24628793"])
 def test_a_real_entity_has_as_many_values_as_sparql_counts(data, id):
     path = data / "rdf/wikidata" / f"{id}.ttl"
     iri = f"http://www.wikidata.org/entity/{id}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import rdflib
+from tables import for_each
 
 import kbdisk
 from kbdisk.api.reading import Reading
@@ -34,8 +35,8 @@ def completed(*names: str) -> list[Completion]:
     ]
 
 
-@pytest.mark.parametrize("names", [("a.ttl", "j.jsonl"), ("j.jsonl", "a.ttl"), ("k.jsonl", "j.jsonl")])
-@pytest.mark.parametrize("target", ["out.ttl", "out.jsonl"])
+@for_each("names", [("a.ttl", "j.jsonl"), ("j.jsonl", "a.ttl"), ("k.jsonl", "j.jsonl")])
+@for_each("target", ["out.ttl", "out.jsonl"])
 def test_all_of_all_is_there(names, target):
     report = kbdisk.write(completed(*names), target)
     assert (report.written, report.unwritable) == (1, [])
@@ -46,7 +47,7 @@ def test_all_of_all_is_there(names, target):
     assert 7 in known["http://ex.org/j"].values()
 
 
-@pytest.mark.parametrize("target", ["a.ttl", "j.jsonl"])
+@for_each("target", ["a.ttl", "j.jsonl"])
 def test_none_of_them_is_written_over(target):
     before = Path(target).read_bytes()
     with pytest.raises(WriteError, match="one of several sources"):
@@ -69,7 +70,7 @@ def test_a_graph_that_is_one_of_them_is_not_written_to():
     assert len(graph) == before
 
 
-@pytest.mark.parametrize("names", [("e.jsonl", "a.ttl"), ("a.ttl", "e.jsonl")])
+@for_each("names", [("e.jsonl", "a.ttl"), ("a.ttl", "e.jsonl")])
 def test_what_is_in_rdf_and_elsewhere_is_said_in_the_words_of_rdf_whichever_comes_first(names):
     Path("e.jsonl").write_text('{"@id": "http://ex.org/a", "colour": "red"}\n')
     kbdisk.write(completed(*names), "out.ttl")
@@ -98,8 +99,8 @@ def test_a_source_is_not_written_over_for_something_new_beside_its_entities():
     assert {entity.id for entity in kbdisk.load("z.ttl")} == {"http://ex.org/a", "http://ex.org/z"}
 
 
-@pytest.mark.parametrize("names", [("tags.ttl", "more.jsonl"), ("more.jsonl", "tags.ttl")])
-@pytest.mark.parametrize("only_new", [False, True])
+@for_each("names", [("tags.ttl", "more.jsonl"), ("more.jsonl", "tags.ttl")])
+@for_each("only_new", [False, True])
 def test_what_is_beside_rdf_is_said_in_its_words(names, only_new):
     Path("tags.ttl").write_text("@prefix : <http://ex.org/> . :a :size 1 ; :tag 'x', 'y' ; :part [ :k 2 ] ; :new 1 .")
     Path("more.jsonl").write_text('{"@id": "j", "size": 4, "tag": ["x", "z"], "part": {"k": 3}, "own": 5}\n')
@@ -114,7 +115,7 @@ def test_what_is_beside_rdf_is_said_in_its_words(names, only_new):
     assert {key: one for key, one in tree.items() if key != "part"} == {"new": 7} | more
 
 
-@pytest.mark.parametrize("target", [None, 5, io.BytesIO(), []])
+@for_each("target", [None, 5, io.BytesIO(), []])
 def test_what_is_neither_a_path_nor_a_graph_is_not_written_to(target):
     with pytest.raises(WriteError, match=f"expected a path or an rdflib Graph, got a {type(target).__name__}"):
         kbdisk.write([Entity("a", {"size": 1})], target)

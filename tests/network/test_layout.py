@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.network.layout import arrange
 
@@ -54,7 +54,7 @@ def test_gradients_are_those_of_plain_attention():
         torch.testing.assert_close(grad, leaf.grad)
 
 
-@pytest.mark.parametrize("length", [10, 100])
+@for_each("length", [10, 100])
 def test_bfloat16_is_near_float32(length):
     entity = rows([length, 3])
     x = [torch.randn(len(entity), D) for _ in range(3)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import pytest
 import torch
 from reference import Reference, dense, gradients, take_weights
+from tables import for_each
 
 from kbdisk.codec import Codec, CodecConfig
 from kbdisk.diffusion import score
@@ -103,8 +103,8 @@ def both(codec, model, batch, objective="bound", presence=1.0):
     return ours.detach().double(), theirs.detach(), grads, gradients(reference, model)
 
 
-@pytest.mark.parametrize("belief", BELIEFS)
-@pytest.mark.parametrize("sharing", ["disjoint", "tied"])
+@for_each("belief", BELIEFS)
+@for_each("sharing", ["disjoint", "tied"])
 def test_loss_and_all_gradients_are_those_of_a_module_for_each_property(sharing, belief):
     assert_alike(*both(*settled(sharing, belief)))
 
@@ -163,7 +163,7 @@ def look_at_what_is_hidden(codec, model, monkeypatch):
     monkeypatch.setattr(type(model.entity_encoder), "forward", run)
 
 
-@pytest.mark.parametrize("wrong", [drop_a_bias, swap_the_weights_of_two_properties, look_at_what_is_hidden])
+@for_each("wrong", [drop_a_bias, swap_the_weights_of_two_properties, look_at_what_is_hidden])
 def test_the_comparison_sees_what_is_wrong(wrong, monkeypatch):
     codec, model, batch = settled("disjoint", "mixture")
     told = wrong(codec, model, monkeypatch) or codec  # what the reference goes by

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.entity import Coordinate as Place
 from kbdisk.entity import Date as Day
@@ -64,7 +65,7 @@ def test_any_quantity_survives(value, unit):
     assert kind.join(kind.split(whole)) == whole == Amount(value, unit)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "amount"),
     [
         (190, Amount(190, "g")),
@@ -79,7 +80,7 @@ def test_quantities_are_read_from_what_loaders_hand_over(value, amount):
     assert COMPOSITES["quantity"].example.apply(value) == amount
 
 
-@pytest.mark.parametrize("text", ["0,123 g", "0,123", "010,100 g"])
+@for_each("text", ["0,123 g", "0,123", "010,100 g"])
 def test_no_comma_parts_thousands_behind_a_zero(text):
     with pytest.raises(ValueError, match="with a point before decimals"):
         COMPOSITES["quantity"].example.apply(text)
@@ -100,7 +101,7 @@ def test_a_unit_that_the_schema_does_not_know_is_refused():
     assert Quantity(any_unit=True).apply(Amount(3, "lb")) == Amount(3, "lb")
 
 
-@pytest.mark.parametrize("text", ["6,9 kg", "1.234,5 kg", "1,23,456 g", "1 000 kg", "10-20 kg"])
+@for_each("text", ["6,9 kg", "1.234,5 kg", "1,23,456 g", "1 000 kg", "10-20 kg"])
 def test_a_number_that_may_be_meant_otherwise_is_refused_rather_than_read_as_another(text):
     with pytest.raises(ValueError, match="expected a"):
         COMPOSITES["quantity"].example.apply(text)
@@ -118,7 +119,7 @@ def test_a_comma_is_before_decimals_where_a_quantity_says_so():
         price.apply("x")
 
 
-@pytest.mark.parametrize("text", ["1 000 kg", "5 .6 kg"])
+@for_each("text", ["1 000 kg", "5 .6 kg"])
 def test_a_unit_begins_with_no_digit_where_any_unit_is_taken(text):
     with pytest.raises(ValueError, match="expected a quantity"):
         Quantity(any_unit=True).apply(text)
@@ -141,13 +142,13 @@ def test_one_unit_is_no_leaf_and_two_are():
 # ---------------------------------------------------------------- date
 
 
-@pytest.mark.parametrize("order", ["dmy", "mdy", "ymd"])
+@for_each("order", ["dmy", "mdy", "ymd"])
 def test_a_year_of_two_digits_is_not_the_year_12(order):
     with pytest.raises(ValueError, match=f"in the order {order} with its whole year, got '11/10/12'"):
         Date(order=order).apply("11/10/12")
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1999.5])
+@for_each("value", [math.inf, -math.inf, math.nan, 1999.5])
 def test_a_number_that_is_no_year_is_refused(value):
     with pytest.raises(ValueError, match="expected a date such as 1912-11-28"):
         Date().apply(value)
@@ -210,7 +211,7 @@ def test_leap_years_are_those_of_the_calendar():
         check(Day(2000, 13))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "text", "day"),
     [
         ("iso", "1912-11-28", Day(1912, 11, 28)),
@@ -253,9 +254,7 @@ def test_places_are_read_however_their_halves_are_named_or_ordered():
     assert Coordinate(longitude_first=True).apply([-69.97, 12.5]) == Place(12.5, -69.97)
 
 
-@pytest.mark.parametrize(
-    "value", [Place(91, 0), [0, 400], {"lat": 1, "town": "x"}, "here", [1, 2, 3], {"lat": 1, "latitude": 2}]
-)
+@for_each("value", [Place(91, 0), [0, 400], {"lat": 1, "town": "x"}, "here", [1, 2, 3], {"lat": 1, "latitude": 2}])
 def test_what_is_no_place_is_refused(value):
     with pytest.raises(ValueError, match="expected"):
         Coordinate().apply(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.entity import Date
 from kbdisk.schemas import calendars, dates
@@ -58,29 +59,29 @@ EDTF = [
 ]
 
 
-@pytest.mark.parametrize(("lexical", "datatype", "date"), XSD)
+@for_each(("lexical", "datatype", "date"), XSD)
 def test_every_xsd_date_is_read_and_written_as_it_was(lexical, datatype, date):
     assert dates.read(lexical, datatype) == date
     assert dates.write(date, datatype) == lexical
 
 
-@pytest.mark.parametrize(("lexical", "datatype", "date"), XSD)
+@for_each(("lexical", "datatype", "date"), XSD)
 def test_a_date_tells_the_datatype_that_holds_it(lexical, datatype, date):
     assert dates.natural_datatype(date) == datatype.replace("Stamp", "")
 
 
-@pytest.mark.parametrize(("lexical", "date"), EDTF)
+@for_each(("lexical", "date"), EDTF)
 def test_edtf_is_read_and_written_as_it_was(lexical, date):
     assert dates.read(lexical, "EDTF") == date
     assert dates.write(date, "EDTF-level1") == lexical
 
 
-@pytest.mark.parametrize("lexical", ["1985-04-12/", "/1985-04-12"])
+@for_each("lexical", ["1985-04-12/", "/1985-04-12"])
 def test_an_unknown_end_of_an_interval_is_left_out(lexical):
     assert list(dates.read(lexical, "EDTF").values()) == [Date(1985, 4, 12)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lexical", "datatype"),
     [
         ("1912-02-30", "date"),
@@ -136,7 +137,7 @@ def test_a_time_of_day_alone_stays_a_string():
     assert dates.read("12:30:00Z", "time") == "12:30:00Z"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("date", "datatype"),
     [
         (Date(2012, 5), "gYear"),
@@ -184,7 +185,7 @@ def test_an_iso_string_of_a_date_reads_as_that_date(date):
     assert dates.read_iso(text) == date
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "date"),
     [
         ("1912-11-28", Date(1912, 11, 28)),
@@ -206,7 +207,7 @@ def test_iso_strings_are_read_as_people_write_them(text, date):
     assert dates.read_iso(text) == date
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["0000-00-00", "1912-02-30", "2012-03-13T29:00", "20120313", "1898-00-05", "28.11.1912", "soon", "", "12:00"],
 )
@@ -241,9 +242,7 @@ def test_a_wikibase_time_survives_the_way_back(day, precision, calendar, century
     assert calendars.of_wikibase(*calendars.to_wikibase(date)) == date
 
 
-@pytest.mark.parametrize(
-    "date", [Date(None, 3, 4), Date(2012, 21), Date(2012, note="?"), Date(2012, precision="season")]
-)
+@for_each("date", [Date(None, 3, 4), Date(2012, 21), Date(2012, note="?"), Date(2012, precision="season")])
 def test_a_date_that_no_wikibase_can_hold_is_refused(date):
     with pytest.raises(ValueError, match=r"^expected a"):
         calendars.to_wikibase(date)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from kbdisk.schemas.formula import Formula
 
@@ -24,9 +25,7 @@ def test_arithmetic_is_pythons(a, b):
     assert Formula.read("max(a, b) if a < b else abs(b)").of(values) == (max(a, b) if a < b else abs(b))
 
 
-@pytest.mark.parametrize(
-    "values", [{WEIGHT: 80}, {WEIGHT: 80, HEIGHT: None}, {WEIGHT: 80, HEIGHT: 0}, {WEIGHT: 80, HEIGHT: "x"}]
-)
+@for_each("values", [{WEIGHT: 80}, {WEIGHT: 80, HEIGHT: None}, {WEIGHT: 80, HEIGHT: 0}, {WEIGHT: 80, HEIGHT: "x"}])
 def test_what_has_no_result_has_none(values):
     assert Formula.read("weight.value / height.value").of(values) is None
 
@@ -48,7 +47,7 @@ def test_huge_powers_end_at_once():
     assert Formula.read("9 ** 9 ** 9 ** 9").of({}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "__import__('os').system('true')",

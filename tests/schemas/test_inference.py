@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import leaves, trees
+from tables import examples, for_each
 
 import kbdisk
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text, at, read_path
@@ -137,7 +138,7 @@ def test_few_different_digits_are_labels():
     assert kind(["1", "2", "4"] * 20) == leaf.Category(("1", "2", "4"), closed=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "unit", "others"),
     [
         (["0.7 m", "1.25 m", "3 m"], "m", ()),
@@ -162,7 +163,7 @@ def test_a_few_labels_that_begin_with_a_digit_are_no_quantities():
     assert kind(["3G", "4G", "5G"] * 20) == leaf.Category(("3G", "4G", "5G"), closed=True)
 
 
-@pytest.mark.parametrize("spell", [int, str])
+@for_each("spell", [int, str])
 def test_days_written_as_whole_numbers_are_evidence_alone(spell):
     days = [2012_00_00 + 100 * month + day for month in range(1, 13) for day in (1, 28)]
     one, why = decided([spell(day) for day in days])
@@ -185,7 +186,7 @@ def test_infinite_numbers_stand_on_no_scale():
     assert "-INF, INF stands on no scale" in why
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "unit"),
     [
         (["0,7 m", "1,25 m", "3,1 m"], "m"),
@@ -297,7 +298,7 @@ def test_iso_dates_are_dates_and_zeros_say_that_there_is_none():
     fitting(["1912-11-28", "0000-00-00", "1943-00-00"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "order"),
     [
         (["28/11/1912", "01/02/1999"], "dmy"),
@@ -357,7 +358,7 @@ def test_units_beyond_number_are_all_taken():
     assert fitting([Quantity(i, f"unit{i}") for i in range(40)]).any_unit
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "values", "longitude_first"),
     [
         ("place", [{"lat": 48.2, "lng": 16.4}], False),
@@ -570,7 +571,7 @@ def test_the_id_is_told_and_ignored():
     assert found.reasons["", ("code",)] == "the id of each entity"
 
 
-@pytest.mark.parametrize("spelt", [str, int])
+@for_each("spelt", [str, int])
 def test_an_id_that_several_share_is_not_unique(spelt):
     found = infer([Entity(str(n // 2), {"code": spelt(n // 2), "n": n}) for n in range(40)])
     assert not found.schema.classes[""].properties["code",].unique
@@ -649,7 +650,7 @@ def test_a_late_negative_number_is_not_overlooked():
     assert infer(met).schema.classes[""].properties["n",].kind.minimum is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("share", "text"), [(1, "100 %"), (0.9999, "more than 99.9 %"), (0.996, "99.6 %"), (0.5, "50 %"), (0.004, "0.4 %"), (0.0001, "less than 0.1 %"), (0, "0 %")]
 )  # fmt: skip
 def test_a_share_in_words_is_never_rounded_to_all_or_nothing(share, text):
@@ -659,7 +660,7 @@ def test_a_share_in_words_is_never_rounded_to_all_or_nothing(share, text):
 # ---------------------------------------------------------------- any trees
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(trees(), max_size=5))
 def test_any_trees_have_a_schema_and_go_through_it(some):
     goes_through(some)
@@ -678,7 +679,7 @@ NESTED = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.dictionaries(KEYED, NESTED, max_size=6), max_size=25))
 def test_trees_whose_keys_mean_something_go_through_their_schema(some):
     goes_through(some)
@@ -720,40 +721,55 @@ def is_there(tree, path):
     return True
 
 
+@pytest.fixture(scope="module")
+def inferred(data):
+    """A knowledge base and what is inferred from it, once for all tests."""
+    found = {}
+
+    def of(name):
+        if name not in found:
+            kb = kbdisk.load(data / name)
+            found[name] = kb, kbdisk.infer(kb)
+        return found[name]
+
+    return of
+
+
 WHOLE = [
+    "json/countries.json",
+    "json/nobel_laureates.json",
+    "rdf/mondial/mondial-europe.n3",
+    "rdf/wikibase_fixtures/Q4_statements.nt",
+    "wikidata_json/wbgetentities-Douglas-Adams.json",
+]
+MORE = [
     "gsm/gsm_processed.csv",
     "nuclear/ground_states.csv",
     "nuclear/nuclear_processed.csv",
-    "json/countries.json",
-    "json/nobel_laureates.json",
     "json/nobel_prizes.json",
-    "rdf/mondial/mondial-europe.n3",
     "rdf/wikidata/Q42.ttl",
-    "rdf/wikibase_fixtures/Q4_statements.nt",
     "rdf/wikibase_fixtures/full-dump-entities.nt",
-    "wikidata_json/wbgetentities-Douglas-Adams.json",
     "wikidata_json/sample-dump-20150815.json.gz",
 ]
 
 
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore::kbdisk.KBDiskWarning")
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_real_knowledge_base_fits_its_inferred_schema(data, name):
-    kb = kbdisk.load(data / name)
-    found = kbdisk.infer(kb)
+@pytest.mark.parametrize("name", [*WHOLE, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
+def test_a_real_knowledge_base_fits_its_inferred_schema(inferred, name):
+    kb, found = inferred(name)
     assert share_that_fits(kb, found.schema) > 0.99
     assert found.schema.classes
     assert all(found.reasons.values())
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["abalone", "adult", "buddy", "california", "churn2", "diabetes", "house"])
+@for_each("name", ["abalone", "adult", "buddy", "california", "churn2", "diabetes", "house"])
 def test_tabular_sets_fit_their_inferred_schema(data, name):
     import numpy
 
     with numpy.load(data / f"tabular/{name}.npz", allow_pickle=False) as arrays:
-        blocks = {key: arrays[key][:3000] for key in arrays if key.endswith("_train")}
+        blocks = {key: arrays[key][:500] for key in arrays if key.endswith("_train")}
         rows = [
             {f"{key[:-6]}{i}": value for key, block in blocks.items() for i, value in enumerate(numpy.atleast_1d(block[row]).tolist())}
             for row in range(min(len(block) for block in blocks.values()))
@@ -764,20 +780,8 @@ def test_tabular_sets_fit_their_inferred_schema(data, name):
     assert len(schema.classes[""].properties) == len(rows[0])
 
 
-@pytest.fixture(scope="module")
-def inferred(data):
-    found = {}
-
-    def of(name):
-        if name not in found:
-            found[name] = kbdisk.infer(kbdisk.load(data / name)).schema
-        return found[name]
-
-    return of
-
-
 @pytest.mark.shared
-@pytest.mark.parametrize(
+@for_each(
     ("name", "of", "path", "kind", "more"),
     [
         ("gsm/gsm_processed.csv", "", "weight", leaf.Number, {"minimum": 0}),
@@ -801,37 +805,36 @@ def inferred(data):
     ],
 )  # fmt: skip
 def test_what_real_properties_come_out_as(inferred, name, of, path, kind, more):
-    found = inferred(name).classes[of].properties[read_path(path)].kind
+    found = inferred(name)[1].schema.classes[of].properties[read_path(path)].kind
     assert type(found) is kind
     assert {key: getattr(found, key) for key in more} == more
 
 
 @pytest.mark.shared
-def test_people_who_live_have_died_on_no_date(data, inferred):
-    schema = inferred("json/nobel_laureates.json")
+def test_people_who_live_have_died_on_no_date(inferred):
+    kb, found = inferred("json/nobel_laureates.json")
+    schema = found.schema
     assert schema.classes[""].properties["died",].novalue == ("0000-00-00",)
-    alive = sum(
-        schema.apply(entity).tree["died"] is NOVALUE for entity in kbdisk.load(data / "json/nobel_laureates.json")
-    )
+    alive = sum(schema.apply(entity).tree["died"] is NOVALUE for entity in kb)
     assert alive > 100
 
 
 @pytest.mark.shared
-def test_857_paths_of_countries_are_fewer_than_60_properties_that_cover_them(data, inferred):
-    schema = inferred("json/countries.json")
+def test_857_paths_of_countries_are_fewer_than_60_properties_that_cover_them(inferred):
+    kb, found = inferred("json/countries.json")
+    schema = found.schema
     assert len(schema.classes[""].properties) < 60
-    kb = kbdisk.load(data / "json/countries.json")
     values = sum(1 for entity in kb for _ in entity.properties())
     unknown = sum(1 for entity in kb for _ in schema.unknown(entity))
     assert unknown < 0.05 * values
 
 
 @pytest.mark.shared
-def test_the_schema_survives_yaml_with_its_reasons(data):
+def test_the_schema_survives_yaml_with_its_reasons(inferred):
     from kbdisk.schemas.schema import Schema
 
     for name in ("json/countries.json", "json/nobel_laureates.json", "rdf/mondial/mondial-europe.n3"):
-        found = kbdisk.infer(kbdisk.load(data / name))
+        _, found = inferred(name)
         text = found.to_yaml()
         assert "# 100 % filled" in text
         again = Schema.read(text)
@@ -871,7 +874,7 @@ def test_lists_of_no_values_are_gaps_wherever_they_stand():
     assert fitting([[{"n": 1}, {"n": []}]]) == listed.Listed({"n": leaf.Number(integer=True, minimum=0)}, 2)
 
 
-@pytest.mark.parametrize(("units", "unit"), [(["", ""], None), (["", "", "g"], "g")])
+@for_each(("units", "unit"), [(["", ""], None), (["", "", "g"], "g")])
 def test_a_blank_unit_is_none(units, unit):
     values = [{"value": i, "unit": one} for i, one in enumerate(units)]
     assert fitting(values) == quantity.Quantity(unit, {}, leaf.Number(integer=True, minimum=0))
@@ -888,7 +891,7 @@ mixed = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(mixed, min_size=1, max_size=4), st.data())
 def test_whatever_does_not_fit_its_own_schema_is_said_in_the_reason(pool, data):
     values = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
@@ -900,7 +903,7 @@ def test_whatever_does_not_fit_its_own_schema_is_said_in_the_reason(pool, data):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["mondial/mondial-meta.n3", "wikidata/Q42.ttl", "wikibase_fixtures/refs.nt"])
+@for_each("name", ["mondial/mondial-meta.n3", "wikidata/Q42.ttl", "wikibase_fixtures/refs.nt"])
 def test_a_knowledge_base_fits_its_own_schema(name, data):
     from kbdisk.checking import check
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_examples import PHONE_SCHEMA
+from tables import examples, for_each
 
 import kbdisk
 from kbdisk.errors import SchemaError
@@ -54,7 +55,7 @@ def same(read, schema):
 # ---------------------------------------------------------------- our own
 
 
-@pytest.mark.parametrize("name", library.names())
+@for_each("name", library.names())
 def test_a_schema_of_the_library_comes_back_as_it_was(name, read):
     same(read, Schema.read(name))
 
@@ -64,7 +65,7 @@ def test_every_kind_and_key_comes_back(read):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(
+@for_each(
     "name",
     ["json/countries.json", "json/nobel_laureates.json", "rdf/wikidata/Q42.ttl", "rdf/mondial/mondial-meta.n3"],
 )
@@ -79,7 +80,7 @@ def sayable(told):
     return [sayable(one) for one in told] if isinstance(told, list) else told
 
 
-@pytest.mark.parametrize("name", library.names())
+@for_each("name", library.names())
 def test_without_our_keyword_the_kinds_are_the_same_but_for_links_and_what_is_told_of_learning(name, read):
     schema = Schema.read(name)
     imported = read(sayable(jsonschema.export(schema))).schema
@@ -106,7 +107,7 @@ def test_who_changes_the_json_schema_changes_what_is_read(read):
     assert found == Quantity("g", {"kg": 1000}, Number(integer=True, minimum=5))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "complaint"),
     [
         ({"kind": "lnik"}, r"properties.x.x-kbdisk: expected a kind, got 'lnik'"),
@@ -208,7 +209,9 @@ def schemas(draw):
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(schema=schemas())
 def test_any_schema_comes_back_as_it_was(schema, read):
@@ -227,7 +230,7 @@ def objects(**properties):
 MONEY = objects(value={"type": "number", "minimum": 0}, currency={"enum": ["EUR", "USD"]})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("choices", "kind"),
     [
         ([NUMBER, {"type": "string", "pattern": "^[0-9.]+$"}], Number()),
@@ -256,7 +259,7 @@ MONEY = objects(value={"type": "number", "minimum": 0}, currency={"enum": ["EUR"
         ([{"type": "object", "additionalProperties": STRING}, NULL], Mapped({"": Text()})),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+@for_each("word", ["anyOf", "oneOf"])
 def test_alternatives_are_read_as_the_one_kind_that_takes_them(choices, kind, word, read):
     imported = read(objects(x={word: choices, "title": "X"}))
     found = imported.schema.classes[""].properties.get(("x",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from tables import for_each
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Text as TextValue
@@ -35,7 +36,7 @@ def test_it_is_found_by_its_name(kind):
     assert KINDS[leaf.kind_of(kind.example)] is kind
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "value", "complaint"),
     [
         (Number(), "heavy", "expected a number, got 'heavy'"),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 
 import kbdisk
 from kbdisk.checking import check
@@ -73,7 +74,7 @@ def test_every_schema_of_the_library_is_tested_with_data():
     assert library.names() == sorted(DATA)
 
 
-@pytest.mark.parametrize("name", DATA)
+@for_each("name", DATA)
 def test_a_schema_says_what_it_is_of_and_why(name):
     text = library.find(name).read_text()
     assert schema_named(name).label
@@ -81,7 +82,7 @@ def test_a_schema_says_what_it_is_of_and_why(name):
     assert text.count("#") >= 3
 
 
-@pytest.mark.parametrize("name", DATA)
+@for_each("name", DATA)
 def test_a_schema_is_found_by_its_name_and_a_file_by_its_own(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(library.find("phone").read_text())
@@ -91,7 +92,7 @@ def test_a_schema_is_found_by_its_name_and_a_file_by_its_own(name, tmp_path, mon
     assert Schema.read(name).label == schema_named(name).label
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "complaint"),
     [
         ("fone", "fone: unknown schema. Did you mean 'phone'? The library has country, element, "),
@@ -124,7 +125,7 @@ def test_values_go_to_leaves_and_back_unchanged(name):
     """With random leaves left out, or asked for."""
     schema = schema_named(name)
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(20))
     @given(st.sampled_from(entities_of(name)), st.integers(0, 2**32))
     def test(entity, seed):
         partial = Entity(entity.id, partly(entity.tree, random.Random(seed)), entity.classes)
@@ -305,7 +306,7 @@ def test_a_tabular_sets_target_is_what_its_task_says():
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("info", "complaint"),
     [
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from tables import for_each
 
 from kbdisk.entity import Entity
 from kbdisk.errors import SchemaError
@@ -179,7 +180,7 @@ def test_what_a_schema_cannot_say_is_listed(read):
 
 
 @needs_runtime
-@pytest.mark.parametrize(
+@for_each(
     ("slot", "note"),
     [
         ("{range: string, pattern: '^a'}", "Thing.x: pattern is not checked"),
@@ -230,7 +231,7 @@ def test_files_beside_it_are_imported_and_remote_ones_never_fetched(read, tmp_pa
 
 
 @needs_runtime
-@pytest.mark.parametrize(
+@for_each(
     ("text", "complaint"),
     [
         ("a: [", r"phones.yaml:\d+: expected YAML, but"),

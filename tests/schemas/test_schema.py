@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from decimal import Decimal
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import examples, for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text
 from kbdisk.schemas import leaf
@@ -86,7 +86,7 @@ def test_the_example_has_every_kind_and_composite():
     assert kinds == {row.leaf for row in KINDS.values()} | {row.composite for row in COMPOSITES.values()}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(trees)
 def test_any_entity_taken_apart_and_put_together_is_the_same(tree):
     entity = Entity("e", tree)
@@ -98,7 +98,7 @@ def test_any_entity_taken_apart_and_put_together_is_the_same(tree):
     assert entity.tree == before
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(trees)
 def test_every_leaf_value_fits_a_leaf_of_the_class(tree):
     known = KNOWN_EVERYTHING.classes[""].leaves()
@@ -169,7 +169,7 @@ def test_what_is_ignored_is_no_leaf_and_is_checked_all_the_same():
 # ---------------------------------------------------------------- gaps
 
 
-@pytest.mark.parametrize("gap", ["nan", "-1", -1, -1.0, Decimal(-1), "?"])
+@for_each("gap", ["nan", "-1", -1, -1.0, Decimal(-1), "?"])
 def test_a_gap_by_its_spelling_is_asked_for(gap):
     found = of_one_class({("x",): Property(Number(), missing=("?", "-1"))}, missing=("nan",))
     assert found.apply(Entity("e", {"x": gap})).tree == {"x": None}
@@ -182,7 +182,7 @@ def test_numbers_of_any_size_are_no_gaps_and_break_nothing():
         assert applied(Category(), huge, missing=("-1",)) == huge
 
 
-@pytest.mark.parametrize("huge", [10**400, Decimal("1E+400"), "1E+400", 1.1e300, -1e308, float("inf")])
+@for_each("huge", [10**400, Decimal("1E+400"), "1E+400", 1.1e300, -1e308, float("inf")])
 def test_numbers_beyond_what_can_be_computed_with_do_not_fit(huge):
     assert problems(schema(x=Number()), x=huge)[0].startswith("x: expected a number")
 
@@ -216,7 +216,7 @@ def test_what_is_required_is_missed():
 # ---------------------------------------------------------------- several values
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("many", "kind", "values", "chosen"),
     [
         ("first", Number(), [3, 1, 2], 3),
@@ -254,7 +254,7 @@ def test_a_derived_value_has_to_be_what_its_formula_gives():
     assert problems(BODY, weight=80, height=2.0, bmi=25) == ["bmi: expected 20 by weight.value / height ** 2, got 25"]
 
 
-@pytest.mark.parametrize("height", [None, 0, "tall"])
+@for_each("height", [None, 0, "tall"])
 def test_a_formula_without_a_result_says_nothing(height):
     assert not [problem for problem in problems(BODY, weight=80, height=height, bmi=25) if problem.startswith("bmi")]
 
@@ -271,7 +271,7 @@ def test_leaves_of_composites_in_composites_are_those_of_the_class():
     assert {path: one for path, one in known.items() if path[0] == "list"} == dict(leaves_of(("list",), kind))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "whole", "values", "kept"),
     [
         (Number(), Listed({"": Number()}), [3, "nan", "1", 3], [3, None, 1, 3]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
+from tables import for_each
 
 import kbdisk
 from kbdisk.errors import KBDiskWarning, SchemaError
@@ -155,7 +156,7 @@ def test_it_survives_as_yaml(read):
     assert Schema.read(schema.to_yaml()) == schema
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "kind"),
     [
         ("sh:datatype xsd:integer", Number(integer=True)),
@@ -295,7 +296,7 @@ def test_a_shape_within_itself_is_cut(read):
     assert any("a shape within itself: cut here" in line for line in imported.left_out)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "note"),
     [
         ("sh:closed true", "Thing: sh:closed: other properties are unknown to the schema, but no misfits"),
@@ -365,7 +366,7 @@ def test_any_syntax_of_rdf_is_read(read):
     assert list(only(read(told, "shapes.jsonld"))) == ["x"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "complaint"),
     [
         ("ex:a ex:b [", r"shapes.ttl:\d+: expected Turtle"),

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schema_examples import PHONE, PHONE_SCHEMA
+from tables import examples, for_each
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites import COMPOSITES, Row
@@ -69,7 +70,7 @@ def test_every_kind_can_be_said_by_its_name_alone():
             assert only(f"x: {name}") == Property(row())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "found"),
     [
         ("x: {kind: category, values: [no, yes, on, off, NO, y, ~, null]}", Category(("no", "yes", "on", "off", "NO", "y", "~", "null"))),
@@ -103,7 +104,7 @@ def test_spellings_names_and_classes_are_text(parser):
     assert read.classes["NO"].properties[("on",)].novalue == ("off",)
 
 
-@pytest.mark.parametrize("word", ["yes", "True", "1", "on", "y"])
+@for_each("word", ["yes", "True", "1", "on", "y"])
 def test_there_is_one_word_for_true(word):
     assert problem(properties(f"x: {{kind: text, required: {word}}}")).endswith(
         f"expected true or false, got {word!r}."
@@ -137,7 +138,7 @@ def test_files_are_utf_8_or_utf_16_with_a_mark(parser):
 # ---------------------------------------------------------------- what is wrong, and where
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "said"),
     [
         ("x: {kind: quantity, unti: g}", ".unti: unknown key. Did you mean 'unit'? Known keys of quantity: kind, integer, min,"),
@@ -194,7 +195,7 @@ def test_what_is_wrong_with_a_property_is_said_with_its_place(parser, line, said
     assert problem(properties(line)).startswith("p.yaml:5: P.properties.x" + said)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lines", "said"),
     [
         (["weight: {kind: quantity, unit: g}", "x: {kind: number, formula: weight * 2}"], "p.yaml:6: P.properties.x.formula: weight is a quantity: say weight.value."),
@@ -216,7 +217,7 @@ def test_what_is_wrong_between_properties_is_said_too(lines, said):
         assert problem(properties(*lines)) == said
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "said"),
     [
         ("", "p.yaml: expected a schema, a mapping that begins with `kbdisk: 1`, got nothing."),
@@ -250,7 +251,7 @@ def test_what_is_wrong_with_a_file_is_said(parser, source, said):
     assert problem(source) == said
 
 
-@pytest.mark.parametrize(
+@for_each(
     "source",
     ["kbdisk: [1\n", "a: b: c\n", "a\tb: {\n", '"\\q"', "%YAML 9\n---\na", "a: \x01", "\x00", "@x", "{a", "- b\na: 1"],
 )
@@ -263,7 +264,7 @@ def test_a_billion_laughs_end_at_once():
     assert problem("\n".join(lines)).startswith("p.yaml:1: expected a value, got the anchor &a0")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_no_damage_to_a_file_is_a_traceback(data):
     start = data.draw(st.integers(0, len(PHONE)))
@@ -275,7 +276,7 @@ def test_no_damage_to_a_file_is_a_traceback(data):
         loads(PHONE[:start] + damage + PHONE[end:])
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(40))
 @given(st.binary(max_size=40))
 def test_no_bytes_are_a_traceback(data):
     with pytest.raises(SchemaError):

@@ -7,6 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schema_examples import PHONE_SCHEMA
+from tables import examples
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites.coordinate import Coordinate
@@ -187,7 +188,7 @@ def schemas(draw):
     return Schema(classes, draw(words), draw(words), draw(spellings), draw(prefixes))
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(40))
 @given(schemas(), words, words)
 def test_any_schema_is_read_as_it_was_written(schema, comment, head):
     comments = {(name, path): comment for name, one in schema.classes.items() for path in [(), *one.properties]}
