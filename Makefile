@@ -9,7 +9,10 @@ SIDE_BY_SIDE := -n auto --dist loadfile
 PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 python3.11; do \
 	$$one -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' >/dev/null 2>&1 && echo $$one && break; done)
 
-.PHONY: help install demo test test-slow test-first check format bench-io bench-infer bench-train bench-faithful clean
+# Tests start many processes: each would compile kbdisk anew, and pytest all tests in each worker.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help install demo test test-slow test-portable test-first check format bench-io bench-infer bench-train bench-faithful clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
@@ -31,7 +34,10 @@ test: check  ## everything that must hold: check, the fast tests, the README
 
 test-slow: $(STAMP)  ## the tests that take long
 	@$(BIN)/python -m pytest -q -m slow --timeout 3600
-	@KBDISK_HYPOTHESIS=thorough $(BIN)/python -m pytest -q -m 'not slow' -k 'any_ or whatever or every' --timeout 3600
+	@KBDISK_HYPOTHESIS=thorough $(BIN)/python -m pytest -q -m 'hypothesis and not slow' --timeout 3600
+
+test-portable: $(STAMP)  ## the numeric tests with other vector units, without bfloat16, on one busy core
+	@$(BIN)/python tests/portable.py
 
 test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo, the commands, every option
 	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 3600 \

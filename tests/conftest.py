@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from portable import NUMERIC
 from tables import FEW, seed_all
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell begins in the background
@@ -17,6 +19,7 @@ settings.register_profile("unhurried", deadline=None, max_examples=FEW)
 settings.register_profile("thorough", deadline=None, max_examples=15 * FEW)
 settings.load_profile(os.environ.get("KBDISK_HYPOTHESIS", "unhurried"))
 
+NOBODY = 65534  # the user id that owns nothing
 ROOT = Path(__file__).parents[1]
 
 
@@ -32,6 +35,10 @@ def shared_data() -> Path | None:
 
 
 def pytest_collection_modifyitems(items):
+    numeric = [ROOT / "tests" / path for path in NUMERIC]
+    for item in items:
+        if any(item.path.is_relative_to(path) for path in numeric):
+            item.add_marker(pytest.mark.numeric)
     if shared_data() is None:
         reason = "needs the shared data: set KBDISK_DATA, or put it in ../shared/data"
         for item in items:
@@ -44,6 +51,24 @@ def data() -> Path:
     folder = shared_data()
     assert folder is not None, "mark the test as shared"
     return folder
+
+
+@pytest.fixture
+def unprivileged():
+    """Within it a process of root is nobody, for tests of permissions, which root has all of."""
+
+    @contextmanager
+    def unprivileged():
+        try:
+            os.seteuid(NOBODY if os.geteuid() == 0 else os.geteuid())
+        except OSError:
+            pytest.skip("root cannot be another user here")
+        try:
+            yield
+        finally:
+            os.seteuid(os.getuid())
+
+    return unprivileged
 
 
 @pytest.fixture

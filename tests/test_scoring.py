@@ -24,7 +24,7 @@ from kbdisk.schemas.leaf import Boolean, Category, Number, Set
 from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.leaf import Text as TextLeaf
 from kbdisk.schemas.schema import Property, of_one_class
-from kbdisk.scoring import Case, score_rows
+from kbdisk.scoring import Case, cases, score_rows
 
 SCHEMA = of_one_class(
     {
@@ -239,7 +239,7 @@ def test_cases_have_the_truth_the_answer_and_what_it_costs():
     hidden = hide(batch, Hiding(), torch.Generator().manual_seed(1))
     with torch.no_grad():
         found = beliefs(trained.network, batch, hidden.asked, hidden.visible)
-        told = for_each(trained.codec, Marginals(trained.codec), batch, found)
+        told = cases(trained.codec, Marginals(trained.codec), batch, found)
         nats = -found.log_prob(batch)
     assert len(told) == int(hidden.asked.sum())
     places = {(int(batch.entity[token]), int(batch.slot[token])): token for token in hidden.asked.nonzero()[:, 0]}

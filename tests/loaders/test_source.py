@@ -128,11 +128,13 @@ def test_a_name_that_no_file_can_have_is_refused(name):
     assert "file" in failure(name)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_refused(tmp_path):
-    (tmp_path / "a.txt").write_bytes(TEXT)
-    (tmp_path / "a.txt").chmod(0)
-    assert failure(tmp_path / "a.txt").endswith("cannot be read: permission denied.")
+def test_a_file_without_permission_is_refused(tmp_path, monkeypatch, unprivileged):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o755)
+    Path("a.txt").write_bytes(TEXT)
+    Path("a.txt").chmod(0)
+    with unprivileged():
+        assert failure("a.txt").endswith("cannot be read: permission denied.")
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")
