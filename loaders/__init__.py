@@ -74,6 +74,7 @@ def load(
     *,
     format: str | None = None,
     id: str | None = None,
+    items: str | None = None,
     language: str = "en",
     base: str | None = None,
     context: Mapping[str, bytes] | None = None,
@@ -88,6 +89,7 @@ def load(
     """A knowledge base over a file, `-`, a SPARQL endpoint, an rdflib graph, a data frame, a list of dicts, or bytes."""
     options = Options(
         id=_path(id, "--id") if id is not None else None,
+        items=_path(items, "--items") if items is not None else None,
         language=language,
         base=base,
         context=context or {},
@@ -114,6 +116,10 @@ def load(
         from kbdisk.loaders import wikibase_json
 
         name = "wikibase-json" if wikibase_json.recognised(data) else name
+    if name in ("json", "jsonl") and format is None:
+        from kbdisk.loaders import jsontext
+
+        name = jsontext.layout_of(data) or name
     if name not in NOTHING_IS_SOMETHING:
         data.refuse_empty()
     data.progress = progress

@@ -62,7 +62,7 @@ class Records(KB):
             self.skip(LoadError(self.name, str(error), piece.line))
             return None
         for note in notes:
-            self.odd.note(note, f"{self.name}:{piece.line}")
+            self.odd.note(note, f"{self.name}:{piece.line}", at_end=note == jsontext.GAP)
         return self.named(tree, id, piece.position, piece.line, named=naming.key is not None)
 
     def named(self, tree: Tree, id: str | None, position: int, line: int, named: bool) -> Entity | None:

@@ -1,7 +1,8 @@
 """The text of one JSON object, read exactly: orjson's tree, but for what orjson would lose.
 
 A number that a float would not hold comes out as an int or a Decimal, and a key that stands twice is noted
-(the last counts). Whatever is wrong is a Fault, in plain words, with the place in the text.
+(the last counts). NaN, Infinity and -Infinity, which Python's json writes, are read as null and noted. Whatever is
+wrong is a Fault, in plain words, with the place in the text.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ _TINY = re.compile(rb"-(?<=[eE]-)[0-9]{3}")  # begins with one byte, which is fo
 _LONG_NUMBER = re.compile(rb"-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9.]+[eE][+-]?[0-9]{3,}")
 
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+([{}\[\]])', re.DOTALL)
+NOT_FINITE = (b"NaN", b"Infinity", b"-Infinity")  # what Python's json writes, and JSON does not have
+LONGEST_LINE = 1 << 24  # bytes of a first line that is looked at
+GAP = "NaN or Infinity, which JSON does not have: a gap"
+
+_STRING_OR_NOT_FINITE = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(?<![\w.+-])(-?Infinity|NaN)(?![\w.+-])', re.DOTALL)
 _NAN = re.compile(r"-?(?:NaN|Infinity|nan|inf)\b", re.IGNORECASE)
 _ESCAPE = re.compile(  # group 1: half of a character
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
@@ -70,6 +76,10 @@ def read(text: bytes) -> tuple[Tree, list[str]]:
     try:
         tree = orjson.loads(text)
     except orjson.JSONDecodeError as error:
+        cleared, count = with_gaps(text)
+        if count:
+            tree, notes = read(cleared)
+            return tree, notes + [GAP] * count
         if "infinity" not in str(error):
             raise _fault(text, error) from None
         tree, notes = _exactly(text)
@@ -79,6 +89,20 @@ def read(text: bytes) -> tuple[Tree, list[str]]:
     if type(tree) is not dict:
         raise Fault(f"expected a JSON object, got {kind_of(tree)}. " + 'Write each entity as {"name": value, ...}.')
     return (tagged.decode(tree) if may_be_tagged(text) else tree), notes
+
+
+def with_gaps(text: bytes) -> tuple[bytes, int]:
+    """A text with null for each NaN, Infinity and -Infinity outside of strings, and how many there were."""
+    if b"NaN" not in text and b"Infinity" not in text:
+        return text, 0
+    count = 0
+
+    def null(match: re.Match[bytes]) -> bytes:
+        nonlocal count
+        count += match[1] is not None
+        return match[0] if match[1] is None else b"null"
+
+    return _STRING_OR_NOT_FINITE.sub(null, text), count
 
 
 def kind_of(value: Any) -> str:
@@ -223,6 +247,22 @@ def _shown(text: str, place: int) -> str:
     """What stands at a place, short enough for a message."""
     token = _TOKEN.search(text, place)
     return repr(token[0]) if token else "the end of the text"
+
+
+def layout_of(source: Source) -> str | None:
+    """`jsonl` where each of the first two lines begins an object, the first a whole one; `json` where a list begins."""
+    with source.open() as stream:
+        lines = (line for line in iter(lambda: stream.readline(LONGEST_LINE).removeprefix(BOM), b"") if line.strip())
+        first, second = next(lines, b""), next(lines, b"")
+    if first.lstrip()[:1] == b"[":
+        return "json"
+    if second.lstrip()[:1] != b"{":
+        return None
+    try:
+        read(first)
+    except Fault:
+        return None
+    return "jsonl"
 
 
 def check_encoding(source: Source) -> None:

@@ -29,20 +29,30 @@ class Oddities:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.places: dict[str, list[str]] = {}
+        self._at_end: dict[str, str] = {}  # of what the warning comes when all is read: the first place
 
-    def note(self, what: str, where: str) -> None:
-        """Count one; the first of its kind is also a Python warning."""
-        if what not in self.counts:
+    def note(self, what: str, where: str, *, at_end: bool = False) -> None:
+        """Count one; the first of its kind is also a Python warning, or one with the count when all is read."""
+        if at_end:
+            self._at_end.setdefault(what, where)
+        elif what not in self.counts:
             warnings.warn(f"{where}: {what}", KBDiskWarning, stacklevel=3)
         self.counts[what] = self.counts.get(what, 0) + 1
         places = self.places.setdefault(what, [])
         if len(places) < SHOWN:
             places.append(where)
 
+    def all_read(self) -> None:
+        """Warn of what was counted until now."""
+        for what, where in self._at_end.items():
+            count = self.counts[what]
+            warnings.warn(f"{where}: {what}{f' ({count:,} in all)' if count > 1 else ''}", KBDiskWarning, stacklevel=3)
+
     def clear(self) -> None:
         """Forget all: the source is read from its start again."""
         self.counts.clear()
         self.places.clear()
+        self._at_end.clear()
 
 
 Placeless: TypeAlias = tuple[str, Path, str]  # entity id, path, reason
@@ -156,6 +166,7 @@ class KB(ABC):
             self._forget()
         entities = self.read() if reading.ahead is None else reading.ahead
         yield from self._measured(entities) if self.options.units else entities
+        self.odd.all_read()
 
     def _measured(self, entities: Iterable[Entity]) -> Iterator[Entity]:
         """The entities with the units that the user told."""

@@ -19,6 +19,7 @@ class Options:
     """What a user may say about a source; each format reads what concerns it."""
 
     id: Path | None = None  # where an entity's id stands; None: a sensible default
+    items: Path | None = None  # where the list of entities stands in a JSON document; None: found by its shape
     language: str = "en"  # wanted for labels
     base: str | None = None  # resolves relative IRIs in RDF
     context: Mapping[str, bytes] = field(default_factory=dict)  # JSON-LD contexts by their IRI, never fetched

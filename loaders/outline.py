@@ -11,6 +11,9 @@ from typing import Literal
 
 import orjson
 
+from kbdisk.loaders.jsontext import NOT_FINITE
+
+NULLS = {b"null", *NOT_FINITE}
 _TOKEN = re.compile(rb'[{}\[\],:]|"(?:[^"\\]++|\\.)*+"|[^\s{}\[\],:"]++', re.DOTALL)
 
 
@@ -57,7 +60,7 @@ def outline(text: bytes) -> Place:
 
 
 def _kind(token: bytes) -> Literal["part", "list", "null", "value"]:
-    return "part" if token == b"{" else "list" if token == b"[" else "null" if token == b"null" else "value"
+    return "part" if token == b"{" else "list" if token == b"[" else "null" if token in NULLS else "value"
 
 
 def _enter(owner: Place, key: re.Match[bytes] | None, place: Place) -> None:

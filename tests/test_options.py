@@ -202,6 +202,7 @@ def test_an_option_does_what_it_says(command, option, base, more, is_seen, place
 
 READ: list[tuple[tuple[str, str], str, Any]] = [
     (("--id", "meta.id"), "id", "meta.id"),
+    (("--items", "data.items"), "items", "data.items"),
     (("--base", "https://e.org/"), "base", "https://e.org/"),
     (("--language", "de"), "language", "de"),
     (("--context", "https://e.org/c=context.json"), "context", {"https://e.org/c": b"{}"}),

@@ -18,6 +18,7 @@ NESTED = ("turtle", "trig", "n3", "rdfxml", "jsonld")
 HEEDED: dict[str, Collection[str]] = {  # by which formats of a source
     "id": TREES,
     "id_path": TREES,
+    "items": ("json",),
     "base": NESTED,
     "language": (*NESTED, "ntriples", "nquads", "wikibase-json", "sparql"),
     "contexts": ("jsonld",),

@@ -28,6 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 OPTIONS = [
     click.option("--id", "id", metavar="PATH", help="Where an entity's id stands, such as meta.id."),
+    click.option("--items", metavar="PATH", help="Where the list of entities stands in a JSON document, such as data.items."),
     click.option("--base", metavar="IRI", help="Resolves relative IRIs in RDF."),
     click.option(
         "--class", "classes", metavar="CLASS", multiple=True, help="Only entities of this class, by its IRI or its last word. Repeat it for more."
@@ -84,6 +85,7 @@ def _open(source: str, format: str | None, options: dict[str, Any], progress: Pr
             source,
             format=format,
             id=options["id"],
+            items=options["items"],
             base=options["base"],
             language=options["language"],
             context=dict(_context(text) for text in options["contexts"]),

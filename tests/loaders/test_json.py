@@ -136,7 +136,7 @@ WRONG = [
     (b'[{"a": 1},\n [{}]]', "<memory>:2: expected a JSON object, got a list"),
     (b'[{"a": 1}\n {"a": 2}]', "<memory>:2: expected a comma or the closing bracket, got '{\"a\": 2}]'"),
     (b'[{"a": 1},\n]', "<memory>:2: expected a value, got ']'"),
-    (b'[\n{"a": 1,\n"b": NaN}]', "<memory>:3: expected a number, got 'NaN'. Write null for a missing value"),
+    (b'[\n{"a": 1,\n"b": nan}]', "<memory>:3: expected a number, got 'nan'. Write null for a missing value"),
     (b'[{"a": 1}', "<memory>:1: expected a comma or the closing bracket, got the end of the file"),
     (b'[{"a": 1', "<memory>:1: expected a closing bracket, got the end of the file"),
     (b'[{"a": "x}]', "<memory>:1: expected a closing bracket, got '\"x}]'"),

@@ -172,9 +172,9 @@ def test_a_key_that_stands_twice_is_noted_and_the_last_counts(line):
 
 
 WRONG = [  # a line, what is said of it
-    (b'{"a": NaN}', "expected a number, got 'NaN'. Write null for a missing value"),
-    (b'{"a": [-Infinity]}', "expected a number, got '-Infinity'. Write null"),
-    (b'{"a": "NaN", "b": NaN}', "expected a number, got 'NaN'"),
+    (b'{"a": nan}', "expected a number, got 'nan'. Write null for a missing value"),
+    (b'{"a": [-inf]}', "expected a number, got '-inf'. Write null"),
+    (b'{"a": "NaN", "b": -NaN}', "expected a number, got '-NaN'"),
     (b'{"a": 1,}', "expected a key in double quotes, got '}'"),
     (b'{"a" 1}', "expected a colon after the key, got '1'"),
     (b'{"a": 1 "b": 2}', "expected a comma or the closing bracket, got '\"b\"'"),
