@@ -25,14 +25,14 @@ BOM = codecs.BOM_UTF8
 _RUNS = bytes(48 if 48 <= byte < 58 or byte == 46 else byte for byte in range(256))  # digits and points as 0
 _SAMPLED = b"0000"  # what sixteen digits leave of themselves in every fourth byte
 _TINY = re.compile(rb"-(?<=[eE]-)[0-9]{3}")  # begins with one byte, which is found fast
-_LONG_NUMBER = re.compile(rb"-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9.]+[eE][+-]?[0-9]{3,}")
+_LONG_NUMBER = re.compile(rb"(?<![0-9.])(?:-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9.]+[eE][+-]?[0-9]{3,})")
 
-_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+([{}\[\]])', re.DOTALL)
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+"?+)*+([{}\[\]]|\Z)', re.DOTALL)  # or the end
 NOT_FINITE = (b"NaN", b"Infinity", b"-Infinity")  # what Python's json writes, and JSON does not have
 LONGEST_LINE = 1 << 24  # bytes of a first line that is looked at
 GAP = "NaN or Infinity, which JSON does not have: a gap"
 
-_STRING_OR_NOT_FINITE = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(?<![\w.+-])(-?Infinity|NaN)(?![\w.+-])', re.DOTALL)
+_STRING_OR_NOT_FINITE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|(?<![\w.+-])(-?Infinity|NaN)(?![\w.+-])', re.DOTALL)
 _NAN = re.compile(r"-?(?:NaN|Infinity|nan|inf)\b", re.IGNORECASE)
 _ESCAPE = re.compile(  # group 1: half of a character
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
@@ -159,7 +159,7 @@ def too_deep(text: bytes) -> bool:
         return False
     depth = 0
     for bracket in _BRACKET.finditer(text):
-        depth += 1 if bracket[1] in b"{[" else -1
+        depth += 1 if bracket[1] in (b"{", b"[") else -1
         if depth > DEEPEST:
             return True
     return False

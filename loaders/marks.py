@@ -139,7 +139,9 @@ class Marks:
         parting = self._parting(mark)
         group = next(iter(parting), "")
         if parting[group] > self.long and whole.removeprefix("-").isdigit():
-            whole = re.sub(r"(?<=[0-9])(?=(?:[0-9]{3})+$)", group, whole)
+            sign, digits = whole[: whole.startswith("-")], whole.removeprefix("-")
+            first = (len(digits) - 1) % 3 + 1
+            whole = sign + group.join([digits[:first], *(digits[n : n + 3] for n in range(first, len(digits), 3))])
         return whole + (mark if point else "") + rest
 
     def _pointed(self, cell: str) -> str:

@@ -14,7 +14,7 @@ import orjson
 from kbdisk.loaders.jsontext import NOT_FINITE
 
 NULLS = {b"null", *NOT_FINITE}
-_TOKEN = re.compile(rb'[{}\[\],:]|"(?:[^"\\]++|\\.)*+"|[^\s{}\[\],:"]++', re.DOTALL)
+_TOKEN = re.compile(rb'[{}\[\],:]|"(?:[^"\\]++|\\.)*+"?+|[^\s{}\[\],:"]++', re.DOTALL)
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ TRIES = 5
 PATIENCE = 300.0  # seconds, the longest wait that a server is granted
 BUSY = {429, 502, 503}
 
-_TAG = re.compile(r"<(style|script|title)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<(style|script|title)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ NO_REWRITE = (
     "a Wikibase's JSON is not rewritten: only the Wikibase gives statements their ids. Write QuickStatements (.qs)."
 )
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]')
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[{}\[\]:,]', re.DOTALL)  # a string may be cut off
 _ID = re.compile(rb'"[QPLM][1-9]\d*"')
 _LONG = re.compile(rb'"numeric-id":\s*\d{19}')  # orjson makes floats of integers beyond 64 bits
 
@@ -60,7 +60,7 @@ def _first_object(head: bytes, depth: int = 1) -> dict[bytes, bytes]:
     key = last = b""
     for found in _TOKEN.finditer(head):
         token = found[0]
-        if last == b":" and level == depth and not lists:
+        if last == b":" and level == depth and not lists and found.end() < len(head):
             values[key] = token
         if token in (b"{", b"}"):
             level += 1 if token == b"{" else -1

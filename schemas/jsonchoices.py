@@ -160,7 +160,7 @@ def is_numeral(node: Node) -> bool:
     """Whether the text that fits is a number."""
     try:
         pattern = re.compile(node.told.get("pattern", ""))
-    except (re.error, TypeError):
+    except (re.error, TypeError, OverflowError, RecursionError):
         return False
     return all(map(pattern.search, NUMERALS[0])) and not any(map(pattern.search, NUMERALS[1]))
 

@@ -202,7 +202,9 @@ def _mapped(kind: Mapped) -> Json:
 
 def _pattern(pattern: re.Pattern[str]) -> str:
     """A pattern as JSON Schema writes it: groups without names, digits and spaces that are ASCII."""
-    return "(" + re.sub(r"[(][?]P<[^>]*>", "(", pattern.pattern).replace(r"\d", "[0-9]").replace("[[0-9]", "[0-9") + ")"
+    return (
+        "(" + re.sub(r"[(][?]P<[^<>]*>", "(", pattern.pattern).replace(r"\d", "[0-9]").replace("[[0-9]", "[0-9") + ")"
+    )
 
 
 def literal(text: str) -> str:

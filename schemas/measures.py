@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 UNSIGNED = r"[0-9.,]*[0-9](?:[eE][-+]?[0-9]+)?"
 MONEY = r"[A-Z]{0,3}[$€£¥₹₽₩₺]"  # what may stand before a number
-_BEHIND = re.compile(rf"\s*([-+]?{UNSIGNED})(\s*)([^\d\s.,].*?)?\s*")
+_BEHIND = re.compile(rf"\s*([-+]?{UNSIGNED})(\s*+)([^\d\s.,](?:.*\S)?)?\s*")
 _BEFORE = re.compile(rf"\s*([-+]?)({MONEY})(\s*)({UNSIGNED})\s*")
 
 

@@ -17,7 +17,7 @@ LOOKING = 0.2  # of a time budget: what looks take of it at most
 SPARE = 0.01  # of a time budget: what is done when it is up ends within it
 FEWEST, EARLY = 5, 0.1  # steps, and the share of a budget: after these a budget becomes a number of steps early
 UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-BUDGET = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h|)\s*")
+BUDGET = re.compile(r"\s*+(\d+(?:\.\d*)?)\s*+(s|m|min|h|)\s*+")
 
 
 def seconds_of(budget: str | float) -> float:

@@ -42,7 +42,7 @@ _REST = rb"%s%s%s(?:%s|%s)" % (scan.BLANK, _SUBJECT, scan.BLANK, scan.IRI, scan.
 _EVENT = re.compile(
     rb"(?:%s++|%s|%s|%s|[\[\](){}.;,~^])*+" % (scan.SPACE, scan.BOM, scan.VALUE, scan.LABEL)
     + rb"(?:(?P<comment>%s)|(?P<directive>@%s%s%s\.|%s%s)" % (scan.COMMENT, _WORD, _REST, scan.BLANK, _WORD, _REST)
-    + rb"|(?P<open>\"\"\"|'''|@?%s)|[\s\S]|\Z)" % _WORD
+    + rb"|(?P<open>(?P<string>\"\"\"|''')|@?%s)|%s|[\s\S]|\Z)" % (_WORD, scan.OPEN_SHORT)
 )
 _DELIMITER = re.compile(rb"# kbdisk: (?:begin(?P<inserted> inserted)?|(?P<end>end))(?![^\s])[^\r\n]*+")
 _BEFORE = re.compile(rb"(?:\A|[\r\n])[ \t]*+\Z")
@@ -127,6 +127,8 @@ def _events(data: bytes, last: bool) -> tuple[list[Event], int]:
         start, end = match.span(found)
         if found == "open" and not last:
             return events, start
+        if match["string"]:
+            break  # it never ends
         if found == "directive":
             events.append((start, end, Kind.DIRECTIVE))
         elif found == "comment" and (kind := _delimiter(data, start)):

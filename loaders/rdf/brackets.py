@@ -25,7 +25,7 @@ ANONYMOUS = re.compile(
     r"[a-f][0-9a-f]{15,31}"
 )  # pyoxigraph drops leading zeros; one shorter has a chance of 1 in 10^19
 _HEX = re.compile(rb"_:([a-f][0-9a-f]{15,31})")
-_PREFIX = re.compile(rb"([^\s#:]*):" + scan.BLANK + rb"<([^>]*)>\Z")
+_PREFIX = re.compile(rb"(?i:@?prefix)" + scan.BLANK + rb"([^\s#:]*+):" + scan.BLANK + rb"<([^>]*+)>")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _MARKER = "urn:kbdisk:bracket"
 _NESTED = (b"<<", b"<<(")  # triples within triples: their subjects and objects take no properties
@@ -136,7 +136,7 @@ def _close(data: bytes, bracket: _Bracket, close: int, before: Token) -> None:
 
 def _declared(prefixes: Mapping[str, str], directive: bytes) -> Mapping[str, str]:
     """The prefixes after one more directive; one that is relative, or spelt with escapes, is known to nobody here."""
-    match = _PREFIX.search(directive)
+    match = _PREFIX.fullmatch(directive)
     assert match is not None
     name, iri = match[1].decode(), match[2].decode()
     others = {known: its for known, its in prefixes.items() if known != name}

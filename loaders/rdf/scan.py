@@ -27,13 +27,16 @@ _LOCAL = rb"(?:[\w:%\x80-\xff-]++|\\[^\r\n]|\.++(?=[\w:%\\\x80-\xff-]))*+"
 NAME = rb"(?:" + PREFIX_NAME + rb")?+:" + _LOCAL + rb"|" + PREFIX_NAME
 STRING = rb"(?:" + LONG + rb"|(?!\"\"\"|''')(?:" + SHORT + rb"))(?:" + LANGUAGE + rb")?+"
 VALUE = rb"(?!(?i:prefix|base|version)(?:[\s#<]|\Z))(?:" + NAME + rb")|" + IRI + rb"|" + STRING + rb"|" + NUMBER
+OPEN_SHORT = rb'"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+|' + rb"'[^'\\\r\n]*+(?:\\[^\r\n][^'\\\r\n]*+)*+"
+OPEN_LONG = rb'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+|' + rb"'''(?:[^'\\]++|\\[\s\S]|'(?!''))*+"
 STRUCTURE = rb"<<\(?|\)?>>|\{\||\|\}|[\[\](){}.;,~]|" + LABEL
 BLANK = rb"(?:" + SPACE + rb"|" + COMMENT + rb")*+"
 PREFIX = rb"(?i:@prefix|prefix(?=[\s#]))" + BLANK + rb"(?:" + PREFIX_NAME + rb")?+:" + BLANK + IRI
 
 _BLANK = re.compile(BLANK)
 _TOKEN = re.compile(
-    rb"(?:%s++|%s|%s|%s)*+(?:(?P<token>%s)|(?P<prefix>%s)|[\s\S]|\Z)" % (SPACE, BOM, VALUE, COMMENT, STRUCTURE, PREFIX)
+    rb"(?:%s++|%s|%s|%s)*+(?:(?P<token>%s)|(?P<prefix>%s)|%s|%s|[\s\S]|\Z)"
+    % (SPACE, BOM, VALUE, COMMENT, STRUCTURE, PREFIX, OPEN_LONG, OPEN_SHORT)
 )
 
 

@@ -14,7 +14,7 @@ from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.numerals import number
 
 NAMES = {"lat": "latitude", "latitude": "latitude"} | dict.fromkeys(("lon", "lng", "long", "longitude"), "longitude")
-PAIR = re.compile(r"\s*([-+]?[\d.]+)\s*[,;\s]\s*([-+]?[\d.]+)\s*")
+PAIR = re.compile(r"\s*([-+]?[\d.]+)(?:\s*[,;]\s*|\s+)([-+]?[\d.]+)\s*")
 LATITUDE, LONGITUDE, GLOBE = ("latitude",), ("longitude",), ("globe",)
 
 

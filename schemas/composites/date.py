@@ -18,7 +18,8 @@ NUMBERS = ("year", "month", "day")
 CARRIED = ("precision", "time", "calendar", "note")
 LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 COARSE = ("decade", "century", "millennium")
-SPLIT = re.compile(r"\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*")
+_APART = r"(?:\s*+[-/.]\s*+|[^\S ]*+ \s*+)"  # a mark among white space, or white space with a blank in it
+SPLIT = re.compile(rf"\s*+(\d{{1,4}}){_APART}(\d{{1,4}}){_APART}(\d{{1,4}})\s*+")
 
 
 @dataclass(frozen=True)

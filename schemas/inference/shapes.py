@@ -31,7 +31,7 @@ from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 
 SEVERAL = 0.01  # the share of several values at once from which they are a set or a list
 SEVERAL_NUMBERS = 0.2
-PLACE_LISTS = re.compile(r"(?i:.*(lat_?lo?ng?|coord|geo|gps|position|location|centroid|center|centre|point).*)")
+PLACE_LISTS = re.compile(r"(?i:lat_?lo?ng?|coord|geo|gps|position|location|centroid|center|centre|point)")
 LONGITUDE_FIRST = re.compile(r"(?i:coordinates|lo?ng_?lat)")
 MOST = 32
 FEW_NUMBERS = 20
@@ -190,7 +190,7 @@ class Shapes:
 
     def _place_list(self, name: str, node: Node) -> Decision | None:
         pairs = node.pairs
-        if not PLACE_LISTS.fullmatch(name) or not pairs or set(node.lengths) - {0, 2} or node.facts.total:
+        if not PLACE_LISTS.search(name) or not pairs or set(node.lengths) - {0, 2} or node.facts.total:
             return None
         if node.items is None or set(node.items.facts.count) - {"number"} or node.items.parts:
             return None

@@ -35,7 +35,7 @@ UNIT = re.compile(r"[^\W\d_][^\d]{0,14}[23]?|[%°‰$€£¥₹₽₩₺'\"]|°[
 ISO = re.compile(r"[-+]?\d{4,}-(?:\d\d|XX).*", re.ASCII)
 NO_DATE = re.compile(r"0000(?:-00){0,2}", re.ASCII)
 WEB = re.compile(r"(?:https?|ftp)://\S+")
-PLACE_NAME = re.compile(r".*(lat|geo|coord|loc|pos|point|gps|place).*", re.IGNORECASE)
+PLACE_NAME = re.compile(r"lat|geo|coord|loc|pos|point|gps|place", re.IGNORECASE)
 ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 FEW_UNITS = 20
 FEW_DIGITS = 12
@@ -143,7 +143,7 @@ def _in_order(text: str, order: str) -> bool:
 
 
 def _places(strings: Strings) -> Decision | None:
-    if not PLACE_NAME.fullmatch(strings.name) or strings.share(PAIR.fullmatch) < FITS:
+    if not PLACE_NAME.search(strings.name) or strings.share(PAIR.fullmatch) < FITS:
         return None
     for longitude_first in (False, True):
         kind = Coordinate(longitude_first)

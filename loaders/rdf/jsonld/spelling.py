@@ -18,7 +18,6 @@ _TRIAL = "urn:kbdisk:trial:"
 _VALUES = ("", {"@id": "urn:kbdisk:value"})  # one that a map of languages refuses is not refused by others
 _FLOATS = (XSD + "double", XSD + "float")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
-_LAST_WORD = re.compile(r"[^/#]+\Z")
 
 
 class Said(NamedTuple):
@@ -155,7 +154,7 @@ class Spelling:
         forms = [
             f"{name}:{iri[len(start) :]}" for name, start in usage.prefixes.items() if start and iri.startswith(start)
         ]
-        forms += [word[0]] if (word := _LAST_WORD.search(iri)) else []
+        forms += [word] if (word := iri[max(iri.rfind("/"), iri.rfind("#")) + 1 :]) else []
         if usage.base and iri.startswith(usage.base):
             forms.append(iri[len(usage.base) :])
         return sorted(dict.fromkeys([*forms, iri]), key=lambda form: form not in usage.strings)

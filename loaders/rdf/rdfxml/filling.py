@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
 
 _NAME = re.compile(r"[^\W\d][\w.-]*")
-_ENDS_IN_NAME = re.compile(r"(.*?)([^\W\d][\w.-]*)", re.DOTALL)
+_ENDS_IN_NAME = re.compile(r"((?>.*[^\w.-])?+[\d.-]*+)([^\W\d][\w.-]*+)", re.DOTALL)
 _LINE = re.compile(rb"[\r\n]([ \t]*)\Z")
 _LOOK = 400  # bytes looked back for the indentation of a line
 
