@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 from kbdisk.entity import Path, Tree, read_path, show, walk
 from kbdisk.errors import LoadError
 from kbdisk.loaders.naming import ID_KEYS, LABEL_KEYS
+from kbdisk.loaders.tagged import DEEPEST
 
 IDS: tuple[Path, ...] = tuple((key,) for key in ID_KEYS)
 LABELS: tuple[Path, ...] = tuple((key,) for key in LABEL_KEYS)
@@ -59,7 +60,7 @@ def _path(name: str) -> Path:
         path = read_path(name)
     except ValueError:
         return (name,)
-    return path if isinstance(path[0], str) else (name,)
+    return path if isinstance(path[0], str) and len(path) <= DEEPEST else (name,)
 
 
 def _misfits(paths: Sequence[Path]) -> list[int]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import CARRIED, NUMBERS, Date
@@ -43,17 +44,37 @@ class Imported:
     left_out: list[str]
 
 
+MAX_READ = 20_000  # a file of a hundred lines can name one another 2^30 times
+
+
 @dataclass
 class Notes:
     """What is left out, in order, each line once."""
 
     lines: list[str] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)  # the same, to be found fast
+    read: int = 0  # shapes, slots or schemas so far, each as often as it is named
+
+    def step(self, file: str) -> None:
+        """Count one more that is read; SchemaError where those within one another are too many in all."""
+        self.read += 1
+        if self.read > MAX_READ:
+            raise SchemaError(
+                file,
+                f"expected at most {MAX_READ:,} schemas, each counted where it is named, got more. Nest them less.",
+            )
 
     def add(self, where: str, what: str) -> None:
         """Note one."""
         line = f"{where}: {what}" if where else what
-        if line not in self.lines:
+        if line not in self.known:
+            self.known.add(line)
             self.lines.append(line)
+
+    def back_to(self, many: int) -> None:
+        """Forget all but the first so many."""
+        self.known.difference_update(self.lines[many:])
+        del self.lines[many:]
 
 
 @dataclass(frozen=True)

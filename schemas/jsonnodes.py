@@ -117,6 +117,7 @@ class Document:
 
     def node(self, raw: Any, place: str, of: Node | None = None) -> Node:
         """The schema that stands at a place, as one: with what it refers to and what allOf says."""
+        self.notes.step(self.name)
         depth = of.depth + 1 if of else 0
         if depth > DEEPEST:
             raise self.wrong(place, f"nested deeper than {DEEPEST} schemas.")
@@ -135,9 +136,9 @@ class Document:
 
     def _without_not(self, node: Node) -> Node:
         """Without `not`, where that only says that there is a value."""
-        lines = [*self.notes.lines]
+        many = len(self.notes.lines)
         other = self.node(node.told["not"], _at(node.place, "not"), node)
-        self.notes.lines[:] = lines
+        self.notes.back_to(many)
         if not is_gap(self, other):
             return node
         told = {key: value for key, value in node.told.items() if key != "not"}

@@ -101,12 +101,12 @@ class Values:
     @contextmanager
     def _aside(self) -> Iterator[list[str]]:
         """What is noted meanwhile, apart."""
-        lines, self.notes.lines = self.notes.lines, []
-        told = self.notes.lines
+        kept = vars(self.notes).copy()
+        self.notes.lines, self.notes.known = [], set()
         try:
-            yield told
+            yield self.notes.lines
         finally:
-            self.notes.lines = lines
+            self.notes.lines, self.notes.known = kept["lines"], kept["known"]
 
     # ---------------------------------------------------------------- parts
 

@@ -90,6 +90,7 @@ class _Reader:
     ) -> Iterator[tuple[Path, Property]]:
         """The properties of a class that is there once; `required`: it is certainly there."""
         for slot in self.view.slots(name):
+            self.notes.step(self.view.name)
             if slot.identifier or slot.key:
                 continue
             path = (*at, self.view.key(slot))
@@ -133,6 +134,7 @@ class _Reader:
         self.open.append(slot.range)
         fields: dict[str, Kind] = {}
         for inner in self.view.slots(slot.range):
+            self.notes.step(self.view.name)
             kind = self._kind(inner, f"{place}.{self.view.key(inner)}")
             if kind is not None:
                 fields[self.view.key(inner)] = kind

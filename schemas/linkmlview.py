@@ -13,6 +13,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.schemas.schema import Class
 
 EXTRA = "reading LinkML needs its runtime. Run: pip install 'kbdisk[linkml]'"
+LONGEST = 100  # the runtime asks all that stand above each, and each of these again
 # what the runtime throws at a file that is wrong
 FAULTS = (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError, yaml.YAMLError)
 
@@ -60,6 +61,9 @@ class View:
             raise SchemaError(self.name, f"expected YAML, but {_line(error)}.") from None
         if not isinstance(told, dict) or not isinstance(told.get("classes"), dict):
             raise SchemaError(self.name, "expected LinkML with classes, got none.")
+        for kind in ("classes", "slots", "types"):
+            if _has_long_chain(told.get(kind)):
+                raise SchemaError(self.name, f"{kind}: expected at most {LONGEST} above one another, got more.")
 
     def told(self) -> tuple[str, str]:
         """Its label and description."""
@@ -133,6 +137,24 @@ class View:
         used = [one.iri for one in classes] + [each.iri for one in classes for each in one.properties.values()]
         told = {str(name): str(one.prefix_reference) for name, one in self.view.schema.prefixes.items()}
         return {name: space for name, space in told.items() if any(iri and iri.startswith(space) for iri in used)}
+
+
+def _has_long_chain(named: Any) -> bool:
+    """Whether elements stand above one another beyond what is read."""
+    waiting = {name: _above(one) & named.keys() for name, one in named.items()} if isinstance(named, dict) else {}
+    for _ in range(LONGEST):
+        waiting = {name: above for name, above in waiting.items() if any(one in waiting for one in above)}
+    return len(waiting) > LONGEST
+
+
+def _above(element: Any) -> set[Any]:
+    told = element if isinstance(element, dict) else {}
+    mixins = told.get("mixins")
+    return {
+        name
+        for name in (told.get("is_a"), told.get("typeof"), *(mixins if isinstance(mixins, list) else ()))
+        if isinstance(name, str)
+    }
 
 
 def _line(error: BaseException) -> str:

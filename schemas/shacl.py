@@ -138,6 +138,7 @@ class _Reader:
         """The property shapes of a shape, by their paths, in their order; `own` are such that have a target themselves."""
         found: dict[str, list[Term]] = {}
         for node in [*own, *shape.all("property")]:
+            self.notes.step(self.graph.name)
             if is_off(self.graph, node):
                 continue
             paths = self.graph.objects(node, SH + "path")

@@ -5,6 +5,7 @@ All that goes wrong here is a SchemaError that names the file and the node.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -90,15 +91,16 @@ class Shape:
     def __init__(self, graph: Graph, nodes: Iterable[Term], where: str) -> None:
         self.graph = graph
         self.where = where
-        self.nodes: list[Term] = []
-        waiting = list(nodes)
+        found: dict[Term, None] = {}
+        waiting = deque(nodes)
         while waiting:
-            node = waiting.pop(0)
-            if node in self.nodes or is_off(graph, node):
+            node = waiting.popleft()
+            if node in found or is_off(graph, node):
                 continue
-            self.nodes.append(node)
+            found[node] = None
             waiting += graph.objects(node, SH + "node")
             waiting += [one for head in graph.objects(node, SH + "and") for one in graph.items(head, where)]
+        self.nodes = list(found)
 
     def all(self, name: str) -> list[Term]:
         """Every object of a SHACL predicate."""

@@ -84,12 +84,14 @@ def pieces(stream: BinaryIO, format: str, endless: Endless = lambda line: None) 
     ours: Kind | None = None
     lines = begun = 0
     for data, events in _read(stream, format):
-        place = 0
+        place = counted = 0
         for start, end, kind in events:
+            lines += data.count(b"\n", counted, start)
+            counted = start
             if kind in (Kind.APPENDED, Kind.INSERTED):
                 if ours is not None:
                     endless(begun)
-                begun = lines + data.count(b"\n", 0, start) + 1
+                begun = lines + 1
             if ours is None and kind is not Kind.END:
                 yield Kind.GIVEN, data[place:start]
                 place = start
@@ -98,7 +100,7 @@ def pieces(stream: BinaryIO, format: str, endless: Endless = lambda line: None) 
                 yield ours or kind, data[place:end]
                 place, ours = end, None
         yield ours or Kind.GIVEN, data[place:]
-        lines += data.count(b"\n")
+        lines += data.count(b"\n", counted)
     if ours is not None:
         endless(begun)
 

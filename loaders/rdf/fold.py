@@ -8,7 +8,7 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from kbdisk.entity import SOMEVALUE, Entity, Link, Text, Tree
 from kbdisk.loaders.rdf import composites
@@ -146,6 +146,8 @@ def _replace_each(values: Several, found: dict[str, Any]) -> Iterator[str]:
 
 # ---------------------------------------------------------------- blank nodes
 
+Places: TypeAlias = dict[int, dict[str, int]]  # where each link stands among several values, by the id of these
+
 
 def _fold_blanks(every: Trees, mentions: list[Mention], shared: Callable[[str], bool]) -> set[str]:
     trees = every.trees
@@ -163,17 +165,18 @@ def _fold_blanks(every: Trees, mentions: list[Mention], shared: Callable[[str], 
         alone = {blank: mention for blank, mention in alone.items() if not shared(blank)}
     parts = _parts(alone, trees)
     lists: set[str] = set()
+    places: Places = {}
     for blank, (owner, key, _) in alone.items():
         if blank not in parts:
             if blank not in trees:
-                _put(trees[owner], key, blank, SOMEVALUE)
+                _put(trees[owner], key, blank, SOMEVALUE, places)
             continue
         tree = trees[blank]
         if "@first" in tree:
             lists.add(blank)
         else:
-            _put(trees[owner], key, blank, tree)
-    return parts - _fold_lists(trees, alone, lists) if lists else parts
+            _put(trees[owner], key, blank, tree, places)
+    return parts - _fold_lists(trees, alone, lists, places) if lists else parts
 
 
 def _parts(alone: dict[str, Mention], trees: dict[str, Tree]) -> set[str]:
@@ -205,16 +208,22 @@ def _measure(blank: str, alone: dict[str, Mention], depth: dict[str, int]) -> No
         depth[node] = level = level if level <= DEEP else 0
 
 
-def _put(tree: Tree, key: str, blank: str, value: Any) -> None:
+def _put(tree: Tree, key: str, blank: str, value: Any, places: Places) -> None:
     """Put a value where a blank node is mentioned."""
     before = tree[key]
     if type(before) is Several:
-        before[before.index(Link(blank))] = value
+        place = places.get(id(before))
+        if place is None:
+            place = places[id(before)] = {}
+            for i, one in enumerate(before):
+                if type(one) is Link:
+                    place.setdefault(one.id, i)
+        before[place[blank]] = value
     else:
         tree[key] = value
 
 
-def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[str]) -> set[str]:
+def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[str], places: Places) -> set[str]:
     """Fold well-formed collections to lists; returns the blank nodes of the others, which stay entities."""
     left = set(lists)
     ready = []
@@ -231,7 +240,7 @@ def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[st
                 items[i] = made[item.id]
         owner, key, _ = alone[head]
         if key != "@first" or owner not in folded:
-            _put(trees[owner], key, head, items)
+            _put(trees[owner], key, head, items, places)
     return left
 
 

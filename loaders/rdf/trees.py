@@ -32,6 +32,8 @@ class Several(list[Any]):
     """The values of a property that has more than one; a plain list is a collection."""
 
 
+MANY_CLASSES = 20  # of a subject
+
 Mention: TypeAlias = tuple[str, str, str]  # owner, key, blank node
 
 
@@ -57,6 +59,7 @@ class Trees:
         self.is_named = False  # whether a quad stands in a named graph
         self._links = _Links()
         self._classes: dict[Any, str] = {}
+        self._class_sets: dict[str, set[str]] = {}  # those of subjects that have many
         self._quads: Iterable[Any] = ()
 
     def add(self, quads: Iterable[Any]) -> None:
@@ -139,12 +142,19 @@ class Trees:
                 self.graphs[id] = graph.value if type(graph) is pyoxigraph.NamedNode else self.blanks.graph(graph.value)
         return tree
 
+    def _typed(self, id: str, classes: list[str]) -> set[str]:
+        """The classes of a subject that has many; a list of them would be searched as often as it is long."""
+        if id not in self._class_sets:
+            self._class_sets[id] = set(classes)
+        self._class_sets[id].add(classes[-1])
+        return self._class_sets[id]
+
     def _unusual(self, predicate: str, object: Any, id: str, tree: Tree) -> str | None:
         """The key of a predicate that is met first, or that means something; None where there is nothing to put."""
         if predicate == TYPE:
             name = self._classes.get(object) or self._class(object, id)
             classes = tree.setdefault("@type", [])
-            if name and name not in classes:
+            if name and name not in (classes if len(classes) < MANY_CLASSES else self._typed(id, classes)):
                 classes.append(name)
             if name in composites.BY_CLASS:
                 self.composite.add(id)

@@ -24,6 +24,7 @@ ROOTS = frozenset(
 )
 LAST = 1 << 40
 REMEMBERED = 10_000  # combinations
+MAX_CLASSES = 100  # of an entity, looked at to tell a roof
 ROOF = 0.9  # the share of a class's entities that smaller classes have, where it is a mere roof
 
 
@@ -32,7 +33,10 @@ def ranked(combinations: Mapping[Classes, int]) -> list[str]:
     sizes: Counter[str] = Counter()
     for classes, count in combinations.items():
         sizes.update(dict.fromkeys(classes, count))
-    roofs = {name for name in sizes if name in ROOTS or _is_roof(name, sizes, combinations)}
+    seen: Counter[Classes] = Counter()
+    for classes, count in combinations.items():
+        seen[classes[:MAX_CLASSES]] += count
+    roofs = {name for name in sizes if name in ROOTS or _is_roof(name, sizes, seen)}
     return sorted(
         sizes, key=lambda name: (name in ROOTS, name in roofs, sizes[name] if name in roofs else -sizes[name], name)
     )

@@ -110,9 +110,14 @@ def test_a_prefix_is_one_token_however_it_is_written():
     assert texts(data) == [b"PREFIX a: <x>", b"@prefix\n # c\n b.c: <y>", b".", b"prefix : <z>", b"."]
 
 
-@for_each("data", [b'"never closed ] [', b"'''never ] ", b"<no iri ] ", b"\xff\x00]", b"@prefix ]", b"\\]"])
+@for_each("data", [b'"never closed [\n]', b"<no iri ] ", b"\xff\x00]", b"@prefix ]", b"\\]"])
 def test_what_is_no_turtle_is_walked_to_its_end_all_the_same(data):
     assert b"]" in texts(data)
+
+
+@for_each("data", [b'"never ]', b"'''never ]\n]"])
+def test_a_string_that_never_ends_goes_on_to_the_end_of_its_line_or_of_all(data):
+    assert not texts(data)
 
 
 def test_long_texts_do_not_overflow_the_stack():

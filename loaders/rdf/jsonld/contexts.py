@@ -13,6 +13,8 @@ from kbdisk.errors import LoadError
 
 NO_BASE = "kbdisk-no-base:/"  # relative IRIs are dropped without a base; against this one they show
 
+LONGEST = 100  # terms that are said by one another: the parser follows each with a step of its own, and would crash
+
 _NO_IRI = re.compile(r'[\x00-\x20<>"{}|\\^`]')
 
 
@@ -78,6 +80,11 @@ class _Contexts:
             return [self._context(one, within) for one in value]
         if not isinstance(value, dict):
             return value
+        if _has_long_chain(value):
+            raise LoadError(
+                self.name,
+                f"expected terms that stand for at most {LONGEST} others in a row or in a circle, got more. Write their IRIs.",
+            )
         terms = {key: self._term(one, within) for key, one in value.items() if key != "@import"}
         imported = self._context(value["@import"], within) if "@import" in value else {}
         return imported | terms if isinstance(imported, dict) else [imported, terms]
@@ -86,3 +93,18 @@ class _Contexts:
         if not isinstance(value, dict) or "@context" not in value:
             return value
         return value | {"@context": self._context(value["@context"], within)}
+
+
+def _has_long_chain(terms: Mapping[str, Any]) -> bool:
+    """Whether terms of a context are said by others, these by others again, and so on beyond what is read."""
+    waiting = {term: needed for term, said in terms.items() if (needed := {*_needed(term, said)} & terms.keys())}
+    for _ in range(LONGEST):
+        waiting = {term: needed for term, needed in waiting.items() if any(one in waiting for one in needed)}
+    return len(waiting) > LONGEST
+
+
+def _needed(term: str, said: Any) -> Iterator[str]:
+    """What a term may be said by: a prefix, or another term."""
+    said = [said.get(key) for key in ("@id", "@type", "@reverse")] if isinstance(said, dict) else [said]
+    for text in (one for one in (term, *said) if isinstance(one, str)):
+        yield from {text, text.partition(":")[0]} - {term}
