@@ -1,6 +1,6 @@
 """Models that are trained for a second: enough to save, open and ask, not enough to know anything.
 
-`from models import phones, run_file, tiny, tiny_run`; the fixtures `tiny_model` and `tiny_folder` are the model of
+`from models import QUICK, phones, run_file, tiny, tiny_run`; the fixtures `tiny_model` and `tiny_folder` are the model of
 examples/phones.jsonl, trained and saved once in a session: never change them in place.
 """
 
@@ -37,6 +37,14 @@ def tiny_run(*, seed: int = 0, nearest: int = 0, **train_choices: Any) -> Run:
     choices = {"steps": 5, "batch": 16, "evaluations": 2, "validation": 0.1, **train_choices}
     codec = CodecConfig(kinds={"text": TextConfig(most=12)})  # who has learnt nothing writes to the end
     return Run("fast", seed, codec, model=model, memory=memory, train=TrainConfig(**choices))
+
+
+QUICK: dict[str, Any] = {  # a preset that trains within a second, whatever the budget
+    "codec": CodecConfig(kinds={**CodecConfig().kinds, "text": TextConfig(most=12)}),
+    "model": ModelConfig(width=16, layers=1, heads=2, base=16),
+    "memory": MemoryConfig(nearest=0),
+    "train": TrainConfig(steps=5, batch=16, evaluations=2),
+}
 
 
 def run_file(steps: int, evaluations: int = 2) -> str:
