@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,26 @@ def trained(in_order: float = 1.0, seen: list[Any] | None = None, **category: An
     )
 
 
+@pytest.fixture(scope="module")
+def shared() -> Trained:
+    """A model that has drawn a first time; read it, never change it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(proportions, "ENTITIES", 1)
+        return trained()
+
+
+@pytest.fixture
+def model(shared) -> Trained:
+    """The same, to be changed."""
+    return replace(shared, network=deepcopy(shared.network))
+
+
+@pytest.fixture
+def once(monkeypatch) -> None:
+    """Draw once alone, where it is no matter how near that comes to what is common."""
+    monkeypatch.setattr(proportions, "ENTITIES", 1)
+
+
 def biases_of(model: Trained, kind: str = "category") -> Biases:
     found = biases(model.network, model.codec, model.encode(KNOWN))
     return next(one for one in found if one.kind == kind)
@@ -73,8 +95,7 @@ def slot_of(model: Trained, *path: Any) -> int:
     return next(number for number, one in enumerate(model.codec.slots) if one.path == path)
 
 
-def test_how_common_a_label_is_is_counted_over_all_places_of_a_list():
-    model = trained()
+def test_how_common_a_label_is_is_counted_over_all_places_of_a_list(model):
     found = biases_of(model)
     told = [0.2, 0.8], [0.75, 0.25], [5 / 6, 1 / 6], [1 / 3] * 3  # good, kind, marks, size: as labels are numbered
     assert found.common.tolist() == pytest.approx([share for own in told for share in own])
@@ -82,16 +103,14 @@ def test_how_common_a_label_is_is_counted_over_all_places_of_a_list():
     assert [int(found.start[slot_of(model, *path)]) for path in paths] == [0, 2, 4, 4, 6, -1]
 
 
-def test_what_is_common_of_a_number_is_each_of_its_atoms_and_all_else():
-    model = trained()
+def test_what_is_common_of_a_number_is_each_of_its_atoms_and_all_else(model):
     found, slot = biases_of(model, "number"), slot_of(model, "x")
     assert model.codec.slots[slot].codec.atoms == (3.0, 5.0)
     start = int(found.start[slot])
     assert found.common[start : start + 3].tolist() == pytest.approx([0.6, 0.2, 0.2])
 
 
-def test_a_step_is_newton_s_and_less_of_what_is_rare():
-    model = trained()
+def test_a_step_is_newton_s_and_less_of_what_is_rare(model):
     believed, slot = Believed(biases_of(model)), slot_of(model, "kind")
     logits = torch.tensor([[0.3, 0.7]]).log().expand(100, 2)
     told = CategoryBelief(logits, unseen=torch.full((100,), 0.1))  # what was never met is not drawn either
@@ -102,8 +121,8 @@ def test_a_step_is_newton_s_and_less_of_what_is_rare():
     assert not torch.cat([step[:2], step[4:]]).any()  # nothing was believed of others
 
 
-@pytest.mark.parametrize("in_order", [0.5, 1.0])
-def test_what_is_drawn_too_seldom_is_drawn_as_often_as_it_was_met(in_order):
+@pytest.mark.parametrize("in_order", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
+def test_what_is_drawn_too_seldom_is_drawn_as_often_as_it_was_met(in_order, once, monkeypatch):
     model = trained(in_order)
     found = biases_of(model)
     with torch.no_grad():
@@ -112,6 +131,7 @@ def test_what_is_drawn_too_seldom_is_drawn_as_often_as_it_was_met(in_order):
         own.bias[int(own.start[start]) :][:3].add_(torch.tensor([0.0, 1.0, -1.0]))
     assert abs(sum(one.tree["kind"] == "b" for one in sample(model, 2000)) / 2000 - 0.75) > 0.1
     turns: list[tuple[int, int]] = []
+    monkeypatch.undo()
     even(model.network, model.codec, model.encode(KNOWN), 0, ENOUGH, lambda done, of: turns.append((done, of)))
     assert turns == [(turn, 16) for turn in range(1, 17)]
     drawn = [one.tree for one in sample(model, 4000)]
@@ -124,6 +144,20 @@ def test_what_is_drawn_too_seldom_is_drawn_as_often_as_it_was_met(in_order):
     assert [numbers[one] / 4000 for one in (3.0, 5.0)] == pytest.approx([0.2, 0.2], abs=0.035)
 
 
+def test_an_atom_is_also_drawn_where_the_curve_is_rounded_to_it_and_its_bias_changes_its_own_part_alone(model):
+    curve, bias = torch.tensor([0.3, 0.05]).double(), torch.tensor([0.2, -1.0, 0.4]).double()
+
+    def drawn(bias: torch.Tensor) -> torch.Tensor:
+        own = bias.softmax(0)
+        atoms = own[1:] + own[0] * curve
+        return torch.cat([1 - atoms.sum(0, keepdim=True), atoms])
+
+    belief = SimpleNamespace(shares=bias.log_softmax(0)[None], occurring=lambda: drawn(bias)[None, 1:])
+    shares, slope = biases_of(model, "number").shares(belief)
+    assert torch.allclose(shares[0], drawn(bias))
+    assert torch.allclose(slope[0], torch.autograd.functional.jacobian(drawn, bias).diagonal())
+
+
 def drawn_by(kind: Any, path: str, known: list[Entity], in_order: float, steps: int, **others: Any) -> list[Any]:
     """What is drawn of a property by a network that has learnt for so long."""
     run = replace(tiny_run(validation=0.0, steps=steps, batch=128), hiding=Hiding(ordered=in_order))
@@ -131,6 +165,7 @@ def drawn_by(kind: Any, path: str, known: list[Entity], in_order: float, steps: 
     return [one.tree[path] for one in sample(train(schema, known, run, CPU, lambda progress: None), 4000)]
 
 
+@pytest.mark.slow
 def test_a_number_that_is_drawn_of_the_curve_too_is_no_oftener_drawn_than_it_occurs():
     """Of whole numbers those that come again and again are also what a curve's draw is rounded to."""
     random = np.random.default_rng(0)
@@ -141,6 +176,7 @@ def test_a_number_that_is_drawn_of_the_curve_too_is_no_oftener_drawn_than_it_occ
         assert share == pytest.approx(wanted, abs=0.04)
 
 
+@pytest.mark.slow
 def test_labels_are_weighed_without_the_texts_that_are_drawn_after_them():
     known = [
         Entity(f"{n}", {"name": f"the {'rare' if n % 5 == 0 else 'usual'} one", "kind": "ab"[n % 5 > 0]})
@@ -150,7 +186,7 @@ def test_labels_are_weighed_without_the_texts_that_are_drawn_after_them():
     assert drawn.count("a") / len(drawn) == pytest.approx(0.2, abs=0.03)
 
 
-def test_nothing_is_to_be_seen_that_no_drawn_entity_has(monkeypatch):
+def test_nothing_is_to_be_seen_that_no_drawn_entity_has(once, monkeypatch):
     """Neither texts nor what comes over a link that somebody else has."""
     run = replace(tiny_run(validation=0.0), hiding=Hiding(ordered=1.0))
     model = train(WORLD, world(), run, CPU, lambda progress: None)
@@ -168,9 +204,8 @@ def test_nothing_is_to_be_seen_that_no_drawn_entity_has(monkeypatch):
     assert {"category", "number"} <= {slots[one].kind for one in seen}
 
 
-def test_what_is_as_good_as_told_by_what_was_drawn_before_it_stays():
+def test_what_is_as_good_as_told_by_what_was_drawn_before_it_stays(model):
     """Of 1,000 copies of a label that 200 should have 230 happen to have it: by that nothing is wrong."""
-    model = trained()
     slot = slot_of(model, "good")
     for shift, moves in (0.0, False), (1.0, True):
         believed = Believed(biases_of(model))
@@ -182,10 +217,10 @@ def test_what_is_as_good_as_told_by_what_was_drawn_before_it_stays():
         assert (abs(float(believed.step()[0])) > 0.1) is moves
 
 
-def test_no_more_is_read_than_was_asked_for_and_the_same_seed_is_the_same():
+def test_no_more_is_read_than_was_asked_for_and_the_same_seed_is_the_same(shared):
     found = []
     for _ in range(2):
-        model, turns = trained(), []
+        model, turns = replace(shared, network=deepcopy(shared.network)), []
         tokens = model.encode(KNOWN)
         longest = int(tokens.sizes.max())
         turn = 1024 * longest * (longest + 1) // 2
@@ -197,17 +232,22 @@ def test_no_more_is_read_than_was_asked_for_and_the_same_seed_is_the_same():
     assert torch.equal(*found)
 
 
-def test_one_entity_with_a_long_list_makes_the_others_no_slower():
+def test_one_entity_with_a_long_list_makes_the_others_no_slower(once, monkeypatch):
     long = [*KNOWN, Entity("long", {"x": 1.0, "marks": ["v"] * 400})]
     run = replace(tiny_run(validation=0.0), hiding=Hiding(ordered=1.0))
     model = train(Schema.read(TABLE), long, run, CPU, lambda progress: None)
-    turns: list[int] = []
-    even(model.network, model.codec, model.encode(long), 0, 0, lambda done, of: turns.append(of))
-    assert len(turns) == turns[0] > 4
+    monkeypatch.undo()
+
+    def first(done: int, of: int) -> None:
+        raise StopIteration(of)
+
+    with pytest.raises(StopIteration) as told:
+        even(model.network, model.codec, model.encode(long), 0, 0, first)
+    assert told.value.value > 4
 
 
 @pytest.mark.parametrize("category", [{"labels": "text"}, {"ordered": "cumulative"}])
-def test_labels_without_a_bias_stay(category):
+def test_labels_without_a_bias_stay(category, once):
     model = trained(**category)
     kept = [one.clone() for one in model.network.parameters()]
     even(model.network, model.codec, model.encode(KNOWN), 0, 0, lambda done, of: None)
@@ -215,7 +255,7 @@ def test_labels_without_a_bias_stay(category):
     assert len(moved) == (2 if "ordered" in category else 1)  # of atoms, and of labels without an order
 
 
-def test_only_what_draws_in_one_order_weighs_its_labels():
+def test_only_what_draws_in_one_order_weighs_its_labels(once):
     for in_order, wanted in ((0.0, set()), (0.5, {"weighing labels"})):
         seen: list[Any] = []
         trained(in_order, seen)
