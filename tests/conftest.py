@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 from contextlib import contextmanager
@@ -88,20 +89,33 @@ def run(capfd, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def tiny_model():
-    """A model of the example phones after five steps; read it, never change it."""
+def tiny_folder(tmp_path_factory) -> Path:
+    """A model of the example phones after five steps; copy it before doing it harm.
+
+    All processes that test side by side have the same one: the first trains it.
+    """
     from models import phones, tiny
 
-    trained = tiny(*phones(), nearest=8)
-    trained.record.source = {"name": "examples/phones.jsonl", "entities": 63}
-    return trained
+    from kbdisk.training.folder import save
+
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = common / "tiny" / "phones.kbdisk"
+    folder.parent.mkdir(exist_ok=True)
+    with (common / "tiny.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            trained = tiny(*phones(), nearest=8)
+            trained.record.source = {"name": "examples/phones.jsonl", "entities": 63}
+            save(trained, folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
-def tiny_folder(tiny_model, tmp_path_factory) -> Path:
-    """The same model's folder; copy it before doing it harm."""
-    from kbdisk.training.folder import save
+def tiny_model(tiny_folder):
+    """The same, opened; read it, never change it."""
+    import torch
 
-    folder = tmp_path_factory.mktemp("tiny") / "phones.kbdisk"
-    save(tiny_model, folder)
-    return folder
+    from kbdisk.training.folder import open_folder
+
+    return open_folder(tiny_folder, torch.device("cpu"))

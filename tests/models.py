@@ -48,7 +48,7 @@ QUICK: dict[str, Any] = {  # a preset that trains within a second, whatever the 
 
 
 def run_file(steps: int, evaluations: int = 2) -> str:
-    """The same as a run file."""
+    """The same as a run file over any preset: a network alone, without what has a say beside it."""
     return f"""
 [codec.kinds.text]
 most = 12
@@ -59,6 +59,12 @@ heads = 2
 base = 16
 [memory]
 nearest = 0
+[likeness]
+share = 0
+[smooth]
+share = 0
+[given]
+share = 0
 [train]
 members = 1
 steps = {steps}

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from dataclasses import replace
 
 import pytest
 import torch
-from models import phones, tiny_run
+from models import tiny_run
 
 from kbdisk.api.asking import log_probs
 from kbdisk.council import Council, averaged
 from kbdisk.diffusion import beliefs, reveal
+from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
 from kbdisk.likelihood import log_prob
 from kbdisk.sampling import sample
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training import checkpoint
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import another, several
@@ -25,16 +29,29 @@ from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
 
 CPU = torch.device("cpu")
+THREE = tiny_run(members=3, nearest=8, steps=60, batch=64)
+
+
+def points() -> tuple[Schema, list[Entity]]:
+    """Families of four: the mark tells the size to the last digit, so that it is worth remembering; some lack their kind."""
+    draw, known = random.Random(0), []
+    families = [(draw.uniform(0, 1000), round(draw.uniform(1, 9), 3)) for _ in range(100)]
+    for n in range(400):
+        mark, size = families[n % 100]
+        tree = {"mark": round(mark + draw.uniform(0, 0.01), 3), "size": size, "kind": "abcde"[n % 5]}
+        known.append(Entity(f"p{n}", tree if n % 7 else {"mark": tree["mark"], "size": size}))
+    leaves = {("mark",): Number(), ("size",): Number(), ("kind",): Category()}
+    return of_one_class({path: Property(leaf) for path, leaf in leaves.items()}), known
 
 
 @pytest.fixture(scope="module")
 def model() -> Trained:
-    return train(*phones(), tiny_run(members=3, nearest=8), CPU, lambda progress: None)
+    return train(*points(), THREE, CPU, lambda progress: None)
 
 
 @pytest.fixture(scope="module")
 def batch(model):
-    tokens = model.encode(phones()[1][:8])
+    tokens = model.encode(points()[1][:8])
     return tokens.batch(torch.arange(8))
 
 
@@ -47,7 +64,7 @@ def each(model, batch):
 
 def test_all_make_up_entities_and_score_them(model):
     """By themselves, without what they remember: those are not to be copies."""
-    known = phones()[1][:3]
+    known = points()[1][:3]
     networks = [one.network for one in model.members]
     assert [one.memory is None for one in model.members] == [False] * 3
     batch = model.encode(known).batch(torch.arange(3))
@@ -151,7 +168,7 @@ def test_where_networks_are_done_before_their_time_there_are_more():
 def test_more_networks_are_trained_as_long_as_there_is_time():
     seen: list[tuple[int, int]] = []
     run = tiny_run(members=2, more=1, seconds=400.0, steps=3)
-    made = train(*phones(), run, CPU, lambda progress: seen.append(progress.member))
+    made = train(*points(), run, CPU, lambda progress: seen.append(progress.member))
     assert len(made.members) == 3
     assert list(dict.fromkeys(seen)) == [(1, 2), (2, 2), (3, 3)]
     assert not torch.equal(made.members[1].network.query, made.members[2].network.query)
@@ -165,18 +182,18 @@ def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
         if progress.member == (2, 3) and progress.step == 3:
             raise KeyboardInterrupt
 
-    run = tiny_run(members=3, nearest=8)
+    run = THREE
     with pytest.raises(KeyboardInterrupt):
-        train(*phones(), run, CPU, stop, checkpoint=folder)
+        train(*points(), run, CPU, stop, checkpoint=folder)
     seen: list[tuple[int, int]] = []
 
     def watch(progress: Progress) -> None:
         if progress.after is None:
             seen.append((progress.member[0], progress.step))
 
-    again = train(*phones(), run, CPU, watch, checkpoint=folder, resume=True)
+    again = train(*points(), run, CPU, watch, checkpoint=folder, resume=True)
     assert 1 not in {number for number, _ in seen}
-    assert seen[-1] == (3, 5)
+    assert seen[-1] == (3, 60)
     for one, other in zip(again.members, model.members, strict=True):
         assert torch.equal(one.network.query, other.network.query)
     checkpoint.remove(folder)
@@ -192,14 +209,14 @@ def test_a_run_that_is_cut_short_in_a_network_more_goes_on_there(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(*phones(), run, CPU, stop, checkpoint=folder)
+        train(*points(), run, CPU, stop, checkpoint=folder)
     seen: list[tuple[tuple[int, int], int]] = []
     made = train(
-        *phones(), run, CPU, lambda told: seen.append((told.member, told.step)), checkpoint=folder, resume=True
+        *points(), run, CPU, lambda told: seen.append((told.member, told.step)), checkpoint=folder, resume=True
     )
     assert len(made.members) == made.record.facts["networks"] == 3
     assert max(seen) == ((3, 3), 4)
-    unbroken = train(*phones(), run, CPU, lambda progress: None)
+    unbroken = train(*points(), run, CPU, lambda progress: None)
     for one, other in zip(made.members, unbroken.members, strict=True):
         assert torch.equal(one.network.query, other.network.query)
 

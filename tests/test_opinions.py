@@ -30,14 +30,14 @@ from kbdisk.training.trained import Trained
 CPU = torch.device("cpu")
 
 
-def things(n: int = 240, role: str = "given") -> tuple[Schema, list[Entity]]:
+def things(n: int = 140, role: str = "given") -> tuple[Schema, list[Entity]]:
     """x tells y; what else there is tells nothing."""
     rng, known = random.Random(0), []
     for number in range(n):
         x = round(rng.uniform(0, 40), 2)
         tree = {"x": x, "y": round(100 * math.sin(x / 5) + x, 2), "kind": rng.choice("pq")}
-        known.append(Entity(f"t{number}", tree | {f"noise{n}": round(rng.gauss(0, 1), 2) for n in range(6)}))
-    leaves = {"y": Number(), "kind": Category(), **{f"noise{n}": Number() for n in range(6)}}
+        known.append(Entity(f"t{number}", tree | {f"noise{n}": round(rng.gauss(0, 1), 2) for n in range(4)}))
+    leaves = {"y": Number(), "kind": Category(), **{f"noise{n}": Number() for n in range(4)}}
     given = {("x",): Property(Number(), role=role)}
     return of_one_class(given | {(name,): Property(leaf) for name, leaf in leaves.items()}), known
 

@@ -8,7 +8,6 @@ import pytest
 from models import tiny
 from things import COUNT, entities, schema, thing
 
-
 SOME = 24
 
 

@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
 LEAVES = {("x",): Number(), ("y",): Number(), ("kind",): Category(), ("name",): Text(), ("noise",): Number()}
 
 
-def things(n: int = 500) -> tuple[Schema, list[Entity]]:
+def things(n: int = 200) -> tuple[Schema, list[Entity]]:
     """A name's first word tells the kind, it and x tell y; nothing tells the noise; some lack y."""
     rng, known = random.Random(0), []
     levels = {f"{first}{second}": rng.randrange(200) for first in "abcdef" for second in "xyz"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,13 +46,13 @@ def points() -> tuple[Schema, list[Entity]]:
 def go(
     folder=None, *, after=None, number=signal.SIGINT, given=None, source=SOURCE, resume=False, force=False, **choices
 ):
-    """Train, and send a signal after so many steps."""
+    """Train, and send a signal after so many steps. What is recorded is not learnt, which would take most of the time."""
 
     def watch(progress) -> None:
         if progress.step == after:
             signal.raise_signal(number)
 
-    run = tiny_run(**{"steps": STEPS, "evaluations": 3, **choices})
+    run = tiny_run(**{"steps": STEPS, "evaluations": 3, "absent": 0, "presence": 0.0, **choices})
     schema, entities = given or points()
     return train(
         schema, entities, run, CPU, watch, source=source, checkpoint=folder, resume=resume, force=force
@@ -71,12 +72,19 @@ def unbroken():
     return go()
 
 
-@pytest.fixture
-def stopped(tmp_path) -> Path:
-    """A run that was stopped after three of its steps."""
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Path:
+    """A run that was stopped after three of its steps; read it, never change it."""
+    folder = tmp_path_factory.mktemp("kept") / "m.training"
     with pytest.raises(Interrupted):
-        go(tmp_path / "m.training", after=3)
-    return tmp_path / "m.training"
+        go(folder, after=3)
+    return folder
+
+
+@pytest.fixture
+def stopped(kept, tmp_path) -> Path:
+    """The same, to be changed."""
+    return Path(shutil.copytree(kept, tmp_path / "m.training"))
 
 
 # ---------------------------------------------------------------- going on
@@ -94,10 +102,11 @@ def test_a_run_that_goes_on_ends_as_the_unbroken_one(after, tmp_path, unbroken):
 
 
 def test_a_run_with_texts_dates_and_sets_goes_on_to_the_bit(tmp_path):
-    folder = tmp_path / "m.training"
+    folder, (schema, entities) = tmp_path / "m.training", phones()
+    choices = {"given": (schema, entities[:24]), "steps": 3, "absent": 2, "presence": 0.05}
     with pytest.raises(Interrupted):
-        go(folder, after=2, given=phones(), steps=3)
-    assert same(go(folder, resume=True, given=phones(), steps=3), go(given=phones(), steps=3))
+        go(folder, after=2, **choices)
+    assert same(go(folder, resume=True, **choices), go(**choices))
 
 
 def test_keeping_a_run_changes_nothing_of_it(tmp_path, unbroken):

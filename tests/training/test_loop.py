@@ -31,15 +31,25 @@ from kbdisk.training.watching import Watching
 CPU = torch.device("cpu")
 
 
+def points() -> tuple[Schema, list[Entity]]:
+    """Entities without a text; some lack what others have."""
+    leaves = {"x": Number(), "y": Number(), "kind": Category(), "side": Category()}
+    known = [
+        Entity(f"p{n}", {"x": n / 7, "y": n % 5 + 0.5, "kind": "abc"[n % 3]} | ({"side": "lr"[n % 2]} if n % 4 else {}))
+        for n in range(60)
+    ]
+    return of_one_class({(name,): Property(leaf) for name, leaf in leaves.items()}), known
+
+
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return Data.prepare(*phones(), tiny_run())
+    return Data.prepare(*points(), tiny_run())
 
 
 @pytest.fixture(scope="module")
 def unwatched() -> Data:
-    """A few phones, none held out."""
-    schema, entities = phones()
+    """A few points, none held out."""
+    schema, entities = points()
     return Data.prepare(schema, entities[:6], tiny_run())
 
 
@@ -310,11 +320,12 @@ def test_a_few_steps_are_a_few_whatever_the_budget(data, monkeypatch):
     assert [one.step for one in told if one.look] == [2, 4, 6]
 
 
-def test_what_the_watcher_takes_counts_as_time(data):
+def test_what_the_watcher_takes_counts_as_time(data, monkeypatch):
+    clock = Clock(monkeypatch, step=1.0, look=0.0)
     it = trainer(data, steps=3)
     for _ in it.steps():
-        loop.time.sleep(0.05)
-    assert it.state.seconds > 0.1
+        clock.now += 10.0
+    assert it.state.seconds == 3 * 1.0 + 2 * 10.0  # after the last step nobody waits for the watcher
 
 
 # ---------------------------------------------------------------- what is drawn
@@ -336,7 +347,7 @@ def test_another_seed_makes_other_weights(data):
 
 def test_training_leaves_the_global_generator_as_it_was():
     before = torch.get_rng_state()
-    train(*phones(), tiny_run(steps=1), CPU, lambda progress: None)
+    train(*points(), tiny_run(steps=1), CPU, lambda progress: None)
     assert torch.equal(before, torch.get_rng_state())
 
 
@@ -421,7 +432,7 @@ def test_held_out_nats_that_are_no_number_stop_it(data, monkeypatch):
 
 def test_training_tells_it_in_one_line():
     with pytest.raises(TrainingError, match=r"^train: expected a loss .* Lower train\.rate \(1e\+30\)\.$"):
-        train(*phones(), tiny_run(rate=1e30, steps=50), CPU, lambda progress: None)
+        train(*points(), tiny_run(rate=1e30, steps=50), CPU, lambda progress: None)
 
 
 # ---------------------------------------------------------------- choices
@@ -455,8 +466,8 @@ def test_a_choice_that_makes_no_sense_is_refused(choice, complaint):
         TrainConfig(**choice)
 
 
-def test_at_a_look_a_watcher_may_ask_how_wrong_answers_are_beside_the_constants(data):
-    it = trainer(data, steps=2, evaluations=1)
+def test_at_a_look_a_watcher_may_ask_how_wrong_answers_are_beside_the_constants():
+    it = trainer(Data.prepare(*phones(), tiny_run()), steps=2, evaluations=1)
     first, last = it.steps()
     assert (first.measure, first.ended) == (None, False)
     before = weights(it)
