@@ -1,0 +1,259 @@
+"""Mutation test by hand: small faults planted in every room, each of which the fast suite must catch.
+
+    python tests/mutations.py                  all of them, in a copy of this tree
+    python tests/mutations.py --only sidecar   those whose name has the word
+    python tests/mutations.py --tree OLD       in a copy of another checkout, to compare two suites
+
+A mutation that no test of its room catches is tried on the whole fast suite (`--whole`), and listed as survived
+otherwise. Exit status 1 where one survives. The planted text must occur exactly once, so that a mutation which no
+longer applies is noticed (`tests/test_mutations.py` checks that, without running any).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".stage", "__pycache__", ".mypy_cache", ".hypothesis", "*.kbdisk")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A fault: in one file, some text replaced by another; and the test files that should notice."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+
+
+def mutation(name: str, file: str, before: str, after: str, *tests: str) -> Mutation:
+    """A row of the table."""
+    return Mutation(name, file, before, after, tests)
+
+
+MUTATIONS = [
+    # ------------------------------------------------------------ the ground
+    mutation("a path's key with quotes is shown without escapes", "kbdisk/entity.py",
+             r"""re.sub(r'(["\\])', r"\\\1", key)""", "key", "tests/test_entity.py"),
+    mutation("a quantity with a unit but no value is no gap", "kbdisk/entity.py",
+             "return value is None or (type(value) is Quantity and value.value is None)", "return value is None",
+             "tests/test_entity.py", "tests/test_codec.py", "tests/completion/test_completing.py"),
+    mutation("a value may be put where another stands", "kbdisk/entity.py",
+             "    if blank and here == \"\":\n        return True", "    if blank:\n        return True",
+             "tests/test_entity.py", "tests/test_shapes.py", "tests/loaders/test_json.py", "tests/loaders/test_table.py"),
+    mutation("1 and true are one label", "kbdisk/metrics.py",
+             "return (isinstance(value, bool), value.id if isinstance(value, Link) else value)",
+             "return (False, value.id if isinstance(value, Link) else value)", "tests/test_scoring.py"),
+    # ------------------------------------------------------------ loaders
+    mutation("a gzip file cut short is read as whole", "loaders/decompress.py",
+             'raise LoadError(self.name, "the compressed file ends in the middle. Get all of it again.") from None',
+             "return 0", "tests/loaders/test_source.py", "tests/loaders/test_rdf_file.py"),
+    mutation("a zst file cut short is read as whole", "loaders/decompress.py",
+             "if self.frame is not None:\n                    raise EOFError", "if False:\n                    raise EOFError",
+             "tests/loaders/test_source.py"),
+    mutation("thousands are parted after every two digits", "loaders/marks.py",
+             '(?=(?:[0-9]{3})+$)', '(?=(?:[0-9]{2})+$)', "tests/loaders/test_table.py", "tests/loaders/test_marks.py"),
+    mutation("a decimal point is a comma in a column of points", "loaders/marks.py",
+             'mark = self.decimal or "."\n', 'mark = self.decimal or ","\n', "tests/loaders/test_marks.py", "tests/loaders/test_table.py"),
+    mutation("an IRI is shortened by the shortest prefix", "loaders/rdf/spelling.py",
+             "return -len(namespace[0]), namespace[1]", "return len(namespace[0]), namespace[1]",
+             "tests/loaders/test_spelling.py"),
+    mutation("quotes within a literal are not escaped", "loaders/rdf/spelling.py",
+             """_ESCAPED = re.compile(r'["\\\\\\x00-\\x1f\\x7f-\\x9f]')""", """_ESCAPED = re.compile(r'[\\\\\\x00-\\x1f\\x7f-\\x9f]')""",
+             "tests/loaders/test_spelling.py", "tests/loaders/test_rdf_writer.py"),
+    mutation("a labelled node that looks anonymous is taken for one", "loaders/rdf/blanks.py",
+             " and raw not in self.labels", "", "tests/loaders/test_rdf_fold.py", "tests/loaders/test_rdf_writer.py", "tests/loaders/test_brackets.py", "tests/loaders/test_rdf_trees.py"),
+    mutation("an endpoint that repeats a page is asked for ever", "loaders/sparql.py",
+             "if page[-1] <= last:", "if False:", "tests/loaders/test_sparql.py"),
+    mutation("statements of every rank are read from a Wikibase", "loaders/wikibase_entities.py",
+             "for one in _best(statements)]", "for one in _listed(statements)]", "tests/loaders/test_wikibase_json.py"),
+    mutation("a Wikibase entity that is missing is an error", "loaders/wikibase_entities.py",
+             'if "missing" in data:\n            return []', 'if False:\n            return []',
+             "tests/loaders/test_wikibase_json.py"),
+    mutation("a target takes its name before it is whole", "loaders/target.py",
+             "if fault is None:", "if True:", "tests/loaders/test_target.py"),
+    mutation("an existing target is replaced without --force", "loaders/target.py",
+             "if mode is not None and stat.S_ISREG(mode) and not replace:", "if False:",
+             "tests/loaders/test_target.py"),
+    mutation("the source is no longer kept beside itself", "loaders/writing.py",
+             "if same and not is_kept:", "if False:", "tests/loaders/test_target.py", "tests/test_cli.py"),
+    # ------------------------------------------------------------ schemas
+    mutation("a formula may be longer than is bounded", "schemas/formula.py",
+             "if len(text) > LONGEST:", "if False:", "tests/schemas/test_formula.py"),
+    mutation("a formula whose path lacks a value has one", "schemas/formula.py",
+             "if any(values.get(path) is None for path in self.paths):", "if all(values.get(path) is None for path in self.paths) and self.paths:",
+             "tests/schemas/test_formula.py"),
+    mutation("money stands behind its number", "schemas/measures.py",
+             'return f"{sign}{unit}{self.gap}{number.removeprefix(sign)}"', 'return f"{number}{self.gap}{unit}"',
+             "tests/schemas/test_composites.py", "tests/loaders/test_table.py", "tests/test_shapes.py"),
+    mutation("day 00 is day 1", "schemas/dates.py",
+             'precision = "day" if day == "00" else "month" if month == "00" else ""', 'precision = ""',
+             "tests/schemas/test_dates.py"),
+    mutation("99.95 % are shown as 100 %", "schemas/inference/decision.py",
+             "if 0 < share < 0.001 or 0.999 < share < 1:", "if 0 < share < 0.001:", "tests/schemas/test_inference.py"),
+    mutation("superclasses of SHACL are not read", "schemas/shacl.py",
+             "found += [above for above in supers if above not in found]", "pass", "tests/schemas/test_shacl.py"),
+    # ------------------------------------------------------------ leaves, codec, network
+    mutation("an atom is found only to the right of a number", "kbdisk/leaves/number/codec.py",
+             "left = np.maximum(right - 1, 0)", "left = right", "tests/leaves/test_number_codec.py"),
+    mutation("decoded numbers may leave the bounds", "kbdisk/leaves/number/codec.py",
+             "written = [min(max(round(number, self.decimals) + 0.0, low), high) for number in numbers]",
+             "written = [round(number, self.decimals) + 0.0 for number in numbers]", "tests/leaves/test_number_codec.py"),
+    mutation("a step at a bound ends there", "kbdisk/leaves/number/codec.py",
+             "np.where(x - low < half, OPEN, below)", "below", "tests/leaves/test_number_codec.py", "tests/leaves/test_number_beliefs.py"),
+    mutation("the mean of a mixture forgets the weights", "kbdisk/leaves/number/mixture.py",
+             "return (self.logits.double().softmax(1) * self.mean.double()).sum(1)", "return self.mean.double().mean(1)",
+             "tests/leaves/test_number_beliefs.py", "tests/leaves"),
+    mutation("a density is not divided by sigma", "kbdisk/leaves/number/mixture.py",
+             "lambda t, std: _phi(t) / std)", "lambda t, std: _phi(t))", "tests/leaves/test_number_beliefs.py"),
+    mutation("sets of more members than have a probability of their own are certain", "kbdisk/leaves/setbelief.py",
+             "tail = (more - (k - top) * math.log(2) - torch.log1p(-(0.5**room))).to(own.dtype)", "tail = more.expand(-1, most + 1).to(own.dtype)",
+             "tests/leaves/test_sets.py"),
+    mutation("values come over links that lead to the entity itself", "kbdisk/codec/evidence.py",
+             "if there is None or target == id:", "if there is None:", "tests/test_evidence.py"),
+    mutation("a value that points back to its entity is evidence", "kbdisk/codec/evidence.py",
+             "rest = _without(found, id) if pattern(path) in linking else found", "rest = found", "tests/test_evidence.py"),
+    mutation("an inverse link does not tie two groups", "kbdisk/graph.py",
+             "if not mutual or self.links.has_edge(b, a))", "if not mutual)", "tests/test_graph.py"),
+    # ------------------------------------------------------------ diffusion
+    mutation("hidden properties weigh D / (M + 1)", "kbdisk/hiding.py",
+             "    M = (1 + (_parts(D, generator) * D).long()).clamp(max=D)  # at most D where a part was rounded up to 1, or D is 0\n    return M, D / M.clamp(min=1)",
+             "    M = (1 + (_parts(D, generator) * D).long()).clamp(max=D)\n    return M, D / (M + 1)", "tests/test_hiding.py", "tests/test_diffusion.py"),
+    mutation("a hidden link's evidence stays visible", "kbdisk/hiding.py",
+             "return Hidden(batch.seen(batch.known & ~asked), weight > 0, weight)",
+             "return Hidden(batch.known & ~asked, weight > 0, weight)", "tests/test_hiding.py"),
+    mutation("absent properties count as recorded", "kbdisk/diffusion.py",
+             "(~absent).to(logits.dtype), weight", "absent.to(logits.dtype), weight", "tests/test_diffusion.py", "tests/network/test_disk.py"),
+    mutation("what is drawn of a link's evidence is that of the true link", "kbdisk/diffusion.py",
+             "visible = batch.known & ~apart & ", "visible = batch.known & ", "tests/test_diffusion.py", "tests/network", "tests/test_sampling.py"),
+    mutation("the exact likelihood forgets how many orders there are", "kbdisk/likelihood.py",
+             ".logsumexp(1) - math.log(len(last))", ".logsumexp(1)", "tests/test_likelihood.py"),
+    # ------------------------------------------------------------ experts
+    mutation("the mixture weights ignore the prior", "kbdisk/memory/weighing.py",
+             ".clamp(min=TINY)).sum(0) + prior", ".clamp(min=TINY)).sum(0)", "tests/memory"),
+    mutation("an expert has weight without being proven", "kbdisk/memory/weighing.py",
+             "/ math.sqrt(count) > SURE", "/ math.sqrt(count) > -1e9", "tests/memory"),
+    mutation("an entity is its own nearest neighbour", "kbdisk/likeness/kin.py",
+             "unfit = (seen.who[:, None] == self.known.who[self.rows]) | ", "unfit = ", "tests/likeness"),
+    mutation("a Gaussian process has no noise", "kbdisk/smooth/process.py",
+             "return between + noise * torch.eye(", "return between + 0 * noise * torch.eye(", "tests/smooth"),
+    mutation("an ensemble's presence is a mean of logits", "kbdisk/council.py",
+             "logits.sigmoid().mean(0).logit()", "logits.mean(0)", "tests/test_council.py"),
+    # ------------------------------------------------------------ training and the store
+    mutation("the moving average is not corrected at the start", "kbdisk/training/averaging.py",
+             "smoothing = min(self.smoothing, step / (step + 9))", "smoothing = self.smoothing", "tests/training/test_loop.py", "tests/training/test_checkpoint.py"),
+    mutation("the learning rate does not warm up", "kbdisk/training/schedule.py",
+             "return (step + 1) / warmup", "return 1.0", "tests/training/test_schedule.py", "tests/training/test_loop.py"),
+    mutation("10m is ten seconds", "kbdisk/training/schedule.py",
+             '"m": 60, "min": 60', '"m": 1, "min": 60', "tests/training/test_schedule.py", "tests/training/test_loop.py"),
+    mutation("the last step is not evaluated", "kbdisk/training/schedule.py",
+             "return step * evaluations // total > (step - 1) * evaluations // total",
+             "return step < total and step * evaluations // total > (step - 1) * evaluations // total", "tests/training/test_schedule.py", "tests/training/test_loop.py"),
+    # ------------------------------------------------------------ completion, sampling, evaluation
+    mutation("a number is the model's, however much it is distrusted", "kbdisk/completion/trusting.py",
+             "self.weights[slot] * (belief.values(said) - self.constants[slot])", "(belief.values(said) - self.constants[slot])",
+             "tests/completion"),
+    mutation("what an earlier completion wrote is a gap again", "kbdisk/completion/gaps.py",
+             "    if made:\n        gaps = {", "    if False:\n        gaps = {", "tests/completion", "tests/test_cli_complete.py"),
+    mutation("an interval is rounded to be narrower than it was", "kbdisk/completion/provenance.py",
+             "quantize(step, ROUND_FLOOR)", "quantize(step, ROUND_CEILING)", "tests/completion"),
+    mutation("a key of two labels is filled twice", "kbdisk/completion/keys.py",
+             "if label != UNMET and partner != UNMET:", "if False:", "tests/completion"),
+    mutation("a pair that repeats is a key", "kbdisk/completion/keys.py",
+             "        if len(np.unique(own)) < len(own):\n            return False", "        pass", "tests/completion"),
+    mutation("texts are drawn before the rest", "kbdisk/sampling/drawing.py",
+             "last = [ask & self._last for ask in asks]", "last = [set() for ask in asks]", "tests/test_sampling.py"),
+    mutation("an evaluation sees what it asks for", "kbdisk/evaluation/questions.py",
+             "open = self.batch.known & ~self.hidden", "open = self.batch.known.clone()", "tests/evaluation"),
+    mutation("the constant of numbers is the fifth percentile", "kbdisk/constants.py",
+             "return Constant(middle, float(numbers.mean()), (low, high))", "return Constant(low, float(numbers.mean()), (low, high))",
+             "tests/test_scoring.py", "tests/baselines", "tests/evaluation"),
+    # ------------------------------------------------------------ the command line
+    mutation("a user's mistake is exit status 1", "kbdisk/cli/__init__.py",
+             "    return 2\n\n\ndef _unread", "    return 1\n\n\ndef _unread", "tests/test_cli.py"),
+    mutation("a value without a place is no failure", "kbdisk/cli/write.py",
+             "context.exit(1 if report.unwritable or kb.skipped else 0)", "context.exit(0)", "tests/test_cli.py"),
+]  # fmt: skip
+
+
+def problems(tree: Path) -> list[str]:
+    """The mutations whose text does not occur exactly once in a tree."""
+    found = []
+    for each in MUTATIONS:
+        file = tree / each.file
+        count = file.read_text(encoding="utf-8").count(each.before) if file.is_file() else 0
+        if count != 1:
+            found.append(f"{each.name}: expected its text once in {each.file}, got it {count} times")
+    return found
+
+
+def staged(copy: Path) -> Path:
+    """A folder for PYTHONPATH in which the copy's three folders are one package."""
+    stage = copy / ".stage"
+    shutil.rmtree(stage, ignore_errors=True)
+    package = stage / "kbdisk"
+    package.mkdir(parents=True)
+    for inside in (copy / "kbdisk").iterdir():
+        (package / inside.name).symlink_to(inside)
+    for name in ("loaders", "schemas"):
+        (package / name).symlink_to(copy / name)
+    return stage
+
+
+def failed(copy: Path, stage: Path, tests: list[str]) -> str:
+    """The first test that fails in the copy; empty where none does."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
+    # PYTHONSAFEPATH: else the copy's own folder `kbdisk`, without loaders and schemas, would come before the stage.
+    environment = {**os.environ, "PYTHONPATH": str(stage), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return ""
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return lines[0].split(" - ")[0] if lines else f"pytest ended with status {done.returncode}"
+
+
+def main() -> int:
+    """Run the mutations and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="run the mutations whose name has this text")
+    parser.add_argument("--tree", type=Path, default=ROOT, help="the checkout to copy")
+    parser.add_argument("--whole", action="store_true", help="try survivors on the whole fast suite")
+    options = parser.parse_args()
+    survived, tried = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "tree")
+        shutil.copytree(options.tree, copy, ignore=NOT_COPIED)
+        stage = staged(copy)
+        for each in MUTATIONS:
+            if options.only not in each.name:
+                continue
+            file = copy / each.file
+            sound = file.read_text(encoding="utf-8")
+            if sound.count(each.before) != 1:
+                print(f"not here   {each.name}", flush=True)
+                continue
+            file.write_text(sound.replace(each.before, each.after), encoding="utf-8")
+            start = time.monotonic()
+            caught = failed(copy, stage, [name for name in each.tests if (copy / name).exists()])
+            if not caught and options.whole:
+                caught = failed(copy, stage, [])
+            file.write_text(sound, encoding="utf-8")
+            tried += 1
+            survived += [] if caught else [each.name]
+            print(f"{'caught' if caught else 'SURVIVED':<10} {each.name} ({time.monotonic() - start:.0f} s) {caught}", flush=True)
+    print(f"{tried} mutations, {tried - len(survived)} caught, {len(survived)} survived")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
