@@ -19,6 +19,7 @@ from kbdisk.entity import (
     Link,
     Quantity,
     at,
+    is_fillable,
     read_path,
     show,
     walk,
@@ -138,3 +139,14 @@ def test_a_value_beside_another_makes_a_list_of_both():
     tree = {"size": 5}
     assert with_values(tree, {("size", 1): 6}) == {"size": [5, 6]}
     assert tree == {"size": 5}
+
+
+def test_a_value_fills_a_gap_and_never_replaces_one_that_is_given():
+    tree = {"size": 1, "name": "", "mass": Quantity(None, "kg"), "empty": None}
+    assert is_fillable(tree, ("empty",), 1)
+    assert is_fillable(tree, ("absent",), 1)
+    assert is_fillable(tree, ("mass",), Quantity(2, "kg"))
+    assert not is_fillable(tree, ("mass",), Quantity(2, "g"))
+    for blank in (False, True):
+        assert not is_fillable(tree, ("size",), 2, blank)
+        assert is_fillable(tree, ("name",), "a name", blank) is blank

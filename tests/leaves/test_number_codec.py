@@ -237,3 +237,10 @@ def test_choices_have_names_that_are_checked():
         NumberConfig(code="rank")
     with pytest.raises(ValueError, match="components: expected at least 1, got 0"):
         NumberConfig(components=0)
+
+
+def test_a_number_beside_an_atom_is_that_atom_on_either_side_of_it():
+    codec = fitted([1.5] * 200 + [2.5] * 200 + [float(n) for n in range(3, 40)], Number(decimals=1))
+    first, second = (codec.atoms.index(atom) for atom in (1.5, 2.5))
+    near = codec.encode([1.4999999, 1.5, 1.5000001, 2.4999999, 2.5000001, 2.0])[:, 3]
+    assert near.tolist() == [first, first, first, second, second, -1]

@@ -475,3 +475,8 @@ def test_an_entity_alone_over_many_lines_is_read(data, name, id):
 @pytest.mark.shared
 def test_other_real_json_is_not_taken_for_a_wikibase(data):
     assert not any(recognised(Source(path)) for path in (data / "json").glob("*.json"))
+
+
+def test_an_entity_that_the_wiki_says_is_missing_is_none():
+    lines = [{"id": "Q1", "type": "item"}, {"id": "Q2", "missing": ""}]
+    assert [one.id for one in kbdisk.load(json.dumps(lines).encode(), format="wikibase-json")] == ["Q1"]
