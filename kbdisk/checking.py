@@ -128,9 +128,9 @@ class _Reader:
         if found.entities and len(unseen) == sum(len(one.properties) for one in self.schema.classes.values()):
             raise SchemaError(name, self._nothing_in_common([show(path) for _, path in unseen]))
         absent = [(of, show(path)) for of, path in unseen if self._expected(of, path)]
-        found.absent = [Stray(of, path, 0, _nearest(path, self._unknown_of(of))) for of, path in absent]
+        found.absent = [Stray(of, path, 0, nearest(path, self._unknown_of(of))) for of, path in absent]
         found.unknown = [
-            Stray(of, show(path), count, _nearest(show(path), map(show, self.schema.classes[of].properties)))
+            Stray(of, show(path), count, nearest(show(path), map(show, self.schema.classes[of].properties)))
             for (of, path), count in self.unknown.most_common()
             if of in found.classes
         ]
@@ -176,7 +176,7 @@ class _Reader:
     def _nothing_in_common(self, paths: list[str]) -> str:
         theirs = list(dict.fromkeys(show(path) for _, path in self.unknown))
         for path in paths:
-            if near := _nearest(path, theirs):
+            if near := nearest(path, theirs):
                 return f"none of its {len(paths)} paths is in {self.kb.name}. Did you mean {near!r} for {path!r}?"
         there = _some(theirs) if theirs else "no path at all"
         return f"expected one of {_some(paths)} in {self.kb.name}, got {there}. Name the schema of this source."
@@ -186,7 +186,7 @@ def _some(paths: list[str]) -> str:
     return ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
 
 
-def _nearest(path: str, others: Iterable[str]) -> str | None:
+def nearest(path: str, others: Iterable[str], cutoff: float = NEAR) -> str | None:
     """What a path may have been meant for: height is not weight misspelt, so the first letter counts."""
     likely = [other for other in others if other[:1].lower() == path[:1].lower()]
-    return next(iter(difflib.get_close_matches(path, likely, 1, NEAR)), None)
+    return next(iter(difflib.get_close_matches(path, likely, 1, cutoff)), None)

@@ -74,7 +74,7 @@ class ArrowKB(KB):
         if self.layout.doubt:
             self.odd.note(self.layout.doubt, self.name)
         readers = [self._reader(i, path) for i, path in zip(self.shown, self.paths, strict=True)]
-        position = 0
+        position = 1
         for batch in self.batches():
             columns = [read(batch.column(i)) for i, read in zip(self.shown, readers, strict=True)]
             for values in zip(*columns, strict=True):

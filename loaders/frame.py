@@ -62,11 +62,11 @@ class FrameKB(KB):
         for start in range(0, len(self.frame), ROWS):
             some = self.frame.iloc[start : start + ROWS]
             columns = [self._values(some.iloc[:, i], path) for i, path in enumerate(self.paths)]
-            for position, values in enumerate(zip(*columns, strict=True), start):
+            for position, values in enumerate(zip(*columns, strict=True), start + 1):
                 classes = self.layout.classes_of(values)
                 id = self._id(position, values)
                 if id is None:
-                    self.skip(LoadError(f"{self.name}[{position}]", "expected an id, got none. Fill it in."))
+                    self.skip(LoadError(f"{self.name}, row {position}", "expected an id, got none. Fill it in."))
                 elif not wanted or not wanted.isdisjoint(classes):
                     tree, label = self.layout.tree(values), self.layout.label_of(values)
                     nameless = self.index is None and self.layout.id is None
@@ -74,7 +74,7 @@ class FrameKB(KB):
 
     def _id(self, position: int, values: Sequence[Any]) -> str | None:
         if self.index is not None:
-            return self.index(position)
+            return self.index(position - 1)
         if self.layout.id is None:
             return str(position)
         return None if values[self.layout.id] is None else str(values[self.layout.id])
@@ -115,7 +115,7 @@ def frame(items: Iterable[Entity | Completion], like: pandas.DataFrame | None = 
             for at, value in [(path, one.value)] if path in paths else leaves_of(path, one.value):
                 if at not in paths:
                     raise WriteError(show(path), "the frame has no such column. Add it before.")
-                new[paths[at]][item.entity.position] = value
+                new[paths[at]][item.entity.position - 1] = value
     for i, values in new.items():
         filled.isetitem(i, _with(filled.iloc[:, i], values))
     return filled

@@ -140,7 +140,7 @@ class Document(Records):
                 "a key stands twice in the object of entities; the last one counts", f"{self.name}:{value.line}"
             )
         else:
-            return Piece(position, value.line, value.before, value.text, value.key)
+            return Piece(position, value.line, value.before, value.text, value.key, position)
         return Piece(position, value.line, value.before + value.text, b"")
 
     @cached_property

@@ -1,4 +1,5 @@
-"""JSON Lines: one JSON object a line. Blank lines are skipped; a line's number is its entity's position.
+"""JSON Lines: one JSON object a line. Blank lines are skipped, and do not count in the number
+of an entity; its position is the number of its line.
 
 Read by blocks: orjson takes a whole block at once, cheap looks at its bytes tell whether that lost anything,
 and only then every line of it is read by itself (`jsontext`). What is written keeps id and classes: under
@@ -53,12 +54,12 @@ class Lines(Records):
     def _batches(self) -> Iterator[Iterable[Entity]]:
         """The entities of each block; no Python code runs for one where the whole block is plain."""
         naming = Naming(self.options.id)
-        exactness = Exactness()
+        exactness, number = Exactness(), 1  # of the next entity
         for first, lines in self._blocks():
             trees = None if self.options.classes else _whole(lines, exactness)
             if trees and type(trees[0]) is dict:
                 naming.settle(trees[0])
-            ids = naming.ids(trees, first) if trees and naming.settled else None
+            ids = naming.ids(trees, number) if trees and naming.settled else None
             if trees and ids:
                 places, nameless = count(first), repeat(naming.key is None)
                 yield map(
@@ -74,7 +75,8 @@ class Lines(Records):
                     nameless,
                 )
             else:
-                yield self._one_by_one(lines, first, naming)
+                yield self._one_by_one(lines, first, number, naming)
+            number += len(lines) if trees else sum(map(_is_record, lines))
         if not naming.settled and not self.skipped:
             raise LoadError(self.name, "expected JSON objects, a line each, got blank lines: there is no entity in it.")
 
@@ -85,9 +87,12 @@ class Lines(Records):
                 text = line[len(before) :]
                 yield Piece(number, number, before, text) if text.strip() else Piece(number, number, line, b"")
 
-    def _one_by_one(self, lines: list[bytes], first: int, naming: Naming) -> Iterator[Entity]:
-        for number, line in enumerate(lines, first):
-            entity = self.entity(Piece(number, number, b"", line), naming) if line.strip() else None
+    def _one_by_one(self, lines: list[bytes], first: int, number: int, naming: Naming) -> Iterator[Entity]:
+        for place, line in enumerate(lines, first):
+            if not _is_record(line):
+                continue
+            entity = self.entity(Piece(place, place, b"", line, number=number), naming)
+            number += 1
             if entity is not None:
                 yield entity
 
@@ -113,6 +118,10 @@ class Lines(Records):
         found = ("a list" if "a list" in fault.problem else "'['") if listed else "one that does not end in its line"
         problem = f"expected a JSON object, got {found}. If the file is one JSON document, say --format json."
         return LoadError(self.name, problem, piece.line)
+
+
+def _is_record(line: bytes) -> bool:
+    return bool(line.strip())
 
 
 def _whole(lines: list[bytes], exactness: Exactness) -> list[Any] | None:

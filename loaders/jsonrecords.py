@@ -33,6 +33,7 @@ class Piece(NamedTuple):
     before: bytes
     text: bytes
     key: str | None = None  # under which it stands, in an object of objects
+    number: int = 0  # of the entity among all, from 1: its id where it has none
 
 
 class Records(KB):
@@ -63,17 +64,17 @@ class Records(KB):
             return None
         for note in notes:
             self.odd.note(note, f"{self.name}:{piece.line}", at_end=note == jsontext.GAP)
-        return self.named(tree, id, piece.position, piece.line, named=naming.key is not None)
+        return self.named(tree, id, piece, named=naming.key is not None)
 
-    def named(self, tree: Tree, id: str | None, position: int, line: int, named: bool) -> Entity | None:
+    def named(self, tree: Tree, id: str | None, piece: Piece, named: bool) -> Entity | None:
         """The entity of a tree, unless others are wanted."""
         if id is None and named:
-            self.odd.note(UNNAMED, f"{self.name}:{line}")
+            self.odd.note(UNNAMED, f"{self.name}:{piece.line}")
         classes = classes_of(tree)
         if self.options.classes and not set(classes) & set(self.options.classes):
             return None
-        own, label = str(position) if id is None else id, label_of(tree)
-        return Entity(own, tree, classes, label, position=position, source=self, nameless=id is None)
+        own, label = str(piece.number) if id is None else id, label_of(tree)
+        return Entity(own, tree, classes, label, position=piece.position, source=self, nameless=id is None)
 
     def error(self, fault: Fault, piece: Piece) -> LoadError:
         """What is wrong with a piece, and on which line."""

@@ -56,16 +56,16 @@ class ListKB(KB):
     def read(self) -> Iterator[Entity]:
         """One entity for each item."""
         naming = Naming(self.options.id)
-        position = -1
-        for position, item in enumerate(self.items):
+        position = 0
+        for position, item in enumerate(self.items, 1):
             try:
                 entity = self._entity(item, position, naming)
             except ValueError as error:
-                self.skip(LoadError(f"{self.name}[{position}]", str(error)))
+                self.skip(LoadError(f"{self.name}, item {position}", str(error)))
                 continue
             if not self.options.classes or not set(self.options.classes).isdisjoint(entity.classes):
                 yield entity
-        if position < 0:
+        if position == 0:
             raise LoadError(self.name, "expected some entities, got none.")
 
     def _entity(self, item: Any, position: int, naming: Naming) -> Entity:
@@ -73,11 +73,11 @@ class ListKB(KB):
             return replace(item, position=position, source=self)
         if not isinstance(item, Mapping):
             raise ValueError(f"expected a dict or an entity, got a {type(item).__name__}.")
-        tree: Tree = tree_of(item, lambda what: self.odd.note(what, f"{self.name}[{position}]"))
+        tree: Tree = tree_of(item, lambda what: self.odd.note(what, f"{self.name}, item {position}"))
         naming.settle(tree)
         id = naming.id_of(tree)
         if id is None and naming.key is not None:
-            self.odd.note(UNNAMED, f"{self.name}[{position}]")
+            self.odd.note(UNNAMED, f"{self.name}, item {position}")
         own, classes, label = id or str(position), classes_of(tree), label_of(tree)
         return Entity(own, tree, classes, label, position=position, source=self, nameless=not id)
 

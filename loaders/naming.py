@@ -1,7 +1,8 @@
 """What an entity that was read as JSON is called: its id, its classes, its label.
 
 The id is the value of `--id`, or of the first of "@id", "id", "_id" that the first entity has as a string or a
-whole number; "@id" counts in every entity. Where there is none, the id is the entity's place (line or count).
+whole number; "@id" counts in every entity. Where there is none, the id is the entity's number: entities count from 1, in the order
+of their source, in every format; headers and blank lines do not count.
 The classes are in "@type"; the label is the first of "name", "label", "title" that is a string.
 """
 
@@ -18,7 +19,7 @@ ID_KEYS = ("@id", "id", "_id")
 LABEL_KEYS = ("name", "label", "title")
 NAMES = ("@id", "@type")
 NO_PROPERTY = "stands under a key that begins with @, which only JSON can say"
-UNNAMED = "an entity without an id where the others have one; its place is its id"
+UNNAMED = "an entity without an id where the others have one; its number is its id"
 
 
 class Naming:
@@ -54,7 +55,7 @@ class Naming:
     def ids(self, trees: list[Any], first: int) -> list[str] | None:
         """All their ids, fast: None where not each is an object with a plain string under the key.
 
-        No tree may have a key that begins with "@". Where there is no key, the places from `first` on.
+        No tree may have a key that begins with "@". Where there is no key, the numbers from `first` on.
         """
         if self.key is None:
             usual = self.path is None and set(map(type, trees)) == {dict}

@@ -87,7 +87,7 @@ class ParquetKB(ArrowKB):
                     table = file.read_row_group(number)
                 group = _Group(self, table, start, report)
                 start += len(table)
-                writer.write_table(group.with_filled(due.before(start)), row_group_size=max(len(table), 1))
+                writer.write_table(group.with_filled(due.upto(start)), row_group_size=max(len(table), 1))
         due.end()
         return report
 
@@ -105,9 +105,9 @@ class _Due:
         if self.first is not None:
             raise WriteError(self.name, f"has no row {self.first.entity.position} any more. Load it again.")
 
-    def before(self, row: int) -> Iterator[Completion]:
-        """Those of earlier rows; they must come in the order of the file."""
-        while self.first is not None and self.first.entity.position < row:
+    def upto(self, row: int) -> Iterator[Completion]:
+        """Those of the rows to this one; they must come in the order of the file."""
+        while self.first is not None and self.first.entity.position <= row:
             due, self.first = self.first, next(self.rest, None)
             yield due
             if self.first is not None and self.first.entity.position < due.entity.position:
@@ -130,7 +130,7 @@ class _Group:
             self._check(completion.entity)
             for path, one in completion.filled.items():
                 try:
-                    self._fill(completion.entity.position - self.start, path, one.value)
+                    self._fill(completion.entity.position - 1 - self.start, path, one.value)
                     self.report.written += 1
                 except ValueError as reason:
                     self.report.unwritable.append((completion.entity.id, path, str(reason)))
@@ -143,7 +143,7 @@ class _Group:
         """The row must be the one that was read."""
         if self.kb.layout.id is not None:
             column = self.table.column(self.kb.shown[self.kb.layout.id])
-            if str(column[entity.position - self.start].as_py()) != entity.id:
+            if str(column[entity.position - 1 - self.start].as_py()) != entity.id:
                 raise WriteError(
                     self.kb.name,
                     f"expected {entity.id!r} in row {entity.position}, got another. Load it again: it has changed.",

@@ -13,7 +13,7 @@ from kbdisk.loaders.records import Record, Records, cells_of, delimiter_of
 from kbdisk.loaders.source import Source
 
 LOOK = 1 << 16  # bytes that tell the delimiter
-Row = tuple[int, Record, list[str]]  # its number from 0, where it stands, its cells
+Row = tuple[int, Record, list[str]]  # its number from 1, where it stands, its cells
 
 
 class Rows:
@@ -34,11 +34,11 @@ class Rows:
         return Records(stream, self.delimiter)
 
     def numbered(self, records: Records) -> Iterator[tuple[int, Record]]:
-        """Every record with its row's number; the header and blank lines have none, which is -1."""
-        number = -2  # the header is no row
+        """Every record with its row's number; the header and blank lines have none, which is 0."""
+        number = -1  # the header is no row
         for record in records:
             if record.is_blank:
-                yield -1, record
+                yield 0, record
             else:
                 number += 1
                 yield number, record
@@ -47,7 +47,7 @@ class Rows:
         """The rows that can be read; what is wrong with any other goes to `skip`."""
         with self.source.open() as stream:
             for number, record in self.numbered(self.records(stream)):
-                if number < 0:
+                if number == 0:
                     continue
                 try:
                     cells = self.cells(record)

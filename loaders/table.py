@@ -5,7 +5,7 @@ wrong byte before there is any output; the second makes entities, one at a time.
 cell, any spelling in `Options.missing`, `NA` and the like in a column of numbers - is a gap that is asked for.
 
 The id is the column that was named, else `@id`, `id` or `_id` where it has a value in every row, else the row's
-number from 0; a first column without a name is an index (columns.py). The label is `label`, `name` or `title`;
+number from 1, the header not counted; a first column without a name is an index (columns.py). The label is `label`, `name` or `title`;
 `@type` holds the class. The delimiter is a comma; for a .csv whose header has none, a semicolon or a tab; or what
 a first line `sep=;` tells.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbdisk.cli.misfits import Misfits
+from kbdisk.cli.drift import misfit_lines
 from kbdisk.loaders import load
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Property, of_one_class
@@ -39,7 +39,8 @@ def test_values_that_do_not_fit_are_told_before_training_and_by_completing_with_
     assert TOLD not in run(*train, "--force", "-q")[2]
     status, _, err = run("complete", "cars.json", "--model", "m.kbdisk", "--out", "done.json")
     assert status == 0
-    assert TOLD in err
+    table = [line.split() for line in err.splitlines() if " misfit " in line]
+    assert [(line[0], line[2:5]) for line in table] == [("make", ["60", "of", "60"]), ("price", ["1", "of", "60"])]
     assert json.loads(Path("done.json").read_text())[0]["make"] == "VW"
 
 
@@ -53,18 +54,13 @@ def test_values_that_do_not_fit_are_told_where_completing_trains(cars, run):
 
 def test_of_many_properties_five_are_told_and_the_rest_counted():
     names = [f"p{n}" for n in range(7)]
-    found = Misfits(of_one_class({(name,): Property(Number(), role="value") for name in names}))
-    for n in range(7):
-        for entity in load([dict.fromkeys(names[n:], "no number")]):
-            found.take(entity)
-    lines = list(found.lines("kb"))
+    schema = of_one_class({(name,): Property(Number(), role="value") for name in names})
+    lines = list(misfit_lines(schema, load([dict.fromkeys(names[n:], "no number") for n in range(7)]), "kb"))
     assert [line.split(" value")[0] for line in lines[:5]] == [f"kb: {count}" for count in (7, 6, 5, 4, 3)]
     assert lines[5] == "kb: and values of 2 more properties"
     assert len(lines) == 7
 
 
 def test_what_is_ignored_or_fits_is_no_misfit():
-    found = Misfits(of_one_class({("a",): Property(Number(), role="ignore"), ("b",): Property(Number())}))
-    for entity in load([{"a": "no number", "b": 1, "c": "unknown"}]):
-        found.take(entity)
-    assert list(found.lines("kb")) == []
+    schema = of_one_class({("a",): Property(Number(), role="ignore"), ("b",): Property(Number())})
+    assert list(misfit_lines(schema, load([{"a": "no number", "b": 1, "c": "unknown"}]), "kb")) == []

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
     from kbdisk.completion import Completing
+    from kbdisk.evaluation import Drift
 
 Told = Callable[[int, int], None]  # how many are done, of how many
 
@@ -59,7 +60,8 @@ class Model:
     def complete(self, kb: Knowledge, *, only: Iterable[Path | str] = (), **options: Any) -> Completing:
         """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.Choices for options.
 
-        `summary` of what comes back tells of those that came out by now.
+        `summary` of what comes back tells of those that came out by now, `drift` what in them is unlike what the model
+        learnt from.
         """
         from kbdisk.completion import complete
 
@@ -123,11 +125,12 @@ class Model:
         """How well each property is told from the others, beside the constant: a row for each; see evaluation.Scope.
 
         Of a knowledge base that the model was trained on, only what was held out is asked, where anything was. Baselines
-        (`against`, see kbdisk.baselines) learn from the rest, and are asked the same: a column for each.
+        (`against`, see kbdisk.baselines) learn from the rest, and are asked the same: a column for each. What in the
+        asked entities is unlike what the model learnt from stands in `attrs["drift"]`.
         """
         import pandas
 
-        from kbdisk.evaluation import Rivals, Scope, Sides, evaluate, training_entities
+        from kbdisk.evaluation import Drift, Rivals, Scope, Sides, evaluate, training_entities
 
         names, reading = _names(against), self._reading(kb)
         sides = Sides.of(self.trained, reading.entities, self.is_of(reading))
@@ -144,7 +147,15 @@ class Model:
             training = training_entities(self.trained, sides, reading.name)
             rivals = Rivals.fit(names, self.trained, training, sides.fair, told)
         rows = evaluate(self.trained, sides.fair, graph, told, given=given, against=rivals, watch=watch)
-        return pandas.DataFrame(map(_flat, rows))
+        scores = pandas.DataFrame(map(_flat, rows))
+        scores.attrs["drift"] = Drift.of(self.trained.codec, sides.compared, told.classes).to_json()
+        return scores
+
+    def drift(self, kb: Knowledge, *, classes: Iterable[str] = ()) -> Drift:
+        """What in a knowledge base is unlike what the model learnt from: `rows()`, `to_json()`; false where nothing is."""
+        from kbdisk.evaluation import Drift
+
+        return Drift.of(self.trained.codec, self._reading(kb).entities, classes)
 
     # ------------------------------------------------------------ keeping
 

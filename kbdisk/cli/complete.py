@@ -8,6 +8,7 @@ import rich_click as click
 
 from kbdisk.cli.completeplan import Plan
 from kbdisk.cli.counting import counting
+from kbdisk.cli.drift import strict_option
 from kbdisk.cli.resuming import resumable
 from kbdisk.cli.sources import loading, source_options, watching
 from kbdisk.loaders.target import temporary
@@ -89,6 +90,7 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
 @click.option("--format", metavar="FORMAT", help="Format of TARGET where its name does not tell.")
 @click.option("--insert", is_flag=True, help="Also fill gaps inside anonymous [ ... ] of Turtle, in their place.")
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
+@strict_option
 @click.option("--in-place", is_flag=True, help="Let TARGET be SOURCE itself, which is kept as it was as SOURCE.before.")
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
@@ -103,7 +105,7 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     than 30 known values are held back, as are free text, labels and identifiers. How sure each value is, and between
     which bounds it is, stands in TARGET.provenance.jsonl: while that stands beside it, what was filled in is no
     evidence later. Several sources become one. Exits with status 1 where a given value has no place in
-    TARGET, or --skip-errors skipped something.
+    TARGET, --skip-errors skipped something, or --strict finds what is unlike what MODEL learnt from.
 
     \b
     kbdisk complete kb.ttl --out completed.ttl
@@ -123,4 +125,5 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
         completing = plan.completing(model, told)
         report = plan.write(completing, model, kept)
         whole = plan.tell(completing, report, kept) and not any(kb.skipped for kb in plan.kbs)
+        whole = whole and not (options["strict"] and completing.drift)
     context.exit(0 if whole else 1)

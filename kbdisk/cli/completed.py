@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import GAP, counted, short_names, table_of
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.jsonio import dump_json
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from kbdisk.completion.summary import Row, Summary
     from kbdisk.entity import Path
+    from kbdisk.evaluation import Drift
 
 WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
 NAMED = 3  # properties, of those that nothing is said of
@@ -41,17 +43,17 @@ def listed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{row['id']}  {row['path']}  {value}  {100 * row['confidence']:.0f} %{between}"
 
 
-def as_tables(told: Mapping[str, Any], summary: Summary) -> str:
+def as_tables(told: Mapping[str, Any], summary: Summary, drift: Drift | None = None) -> str:
     """The summary for standard error."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
     with console.capture() as captured:
-        _show(console, told, summary)
+        _show(console, told, summary, drift)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
 
-def _show(console: Console, told: Mapping[str, Any], summary: Summary) -> None:
+def _show(console: Console, told: Mapping[str, Any], summary: Summary, drift: Drift | None) -> None:
     from rich.text import Text
 
     rows = summary.shown()
@@ -68,6 +70,9 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary) -> None:
             console.print()
             console.print(_held_back(console, own))
     if rows:
+        console.print()
+    if drift:
+        show_drift(console, drift)
         console.print()
     for gaps, what in ((summary.ignored, NOT_LEARNT), (summary.left_out, LEFT_OUT)):
         if gaps:

@@ -13,7 +13,7 @@ import rich_click as click
 from kbdisk.cli import placeless
 from kbdisk.cli.counting import Told
 from kbdisk.cli.leftout import refuse_left_out
-from kbdisk.cli.misfits import Misfits, misfits, too_large
+from kbdisk.cli.drift import misfit_lines, too_large_lines
 from kbdisk.cli.sources import open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kbdisk.api.reading import Reading
     from kbdisk.completion import Completing
     from kbdisk.entity import Completion, Entity, Path
+    from kbdisk.evaluation import Drift
     from kbdisk.loaders import KB, Report
 
 UNMARKED = "nothing there tells what is filled in from what was given: write to a file to keep them apart"
@@ -46,7 +47,6 @@ class Plan:
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
         self.made = 0  # values that an earlier completion filled in
         self.earlier: list[bytes] = []  # lines that tell of them
-        self.misfits: Misfits | None = None  # of a source that is not trained on
         self.quiet, self.dry = options["quiet"], options["dry_run"]
 
     @property
@@ -70,6 +70,8 @@ class Plan:
         told = [name for name in TRAINING if options[name] is not None]
         if options["model"] and told:
             raise ConfigError(f"--{told[0]}", "says how to train, and --model what was trained. Leave one out.")
+        if options["strict"] and not options["model"]:
+            raise ConfigError("--strict", "compares SOURCE with what a model learnt from. Say --model, or leave it out.")
         for name in ("in_place", "insert") if len(self.sources) > 1 else ():
             if options[name]:
                 raise ConfigError(f"--{name.replace('_', '-')}", "needs one source alone. Leave it out.")
@@ -140,7 +142,6 @@ class Plan:
                 refuse_strangers(model.schema, kb.name, kb, blank=True)
                 refuse_repeated(kb, kb)
                 refuse_left_out(model.schema, self.only, kb, kb.name, LEARNT)
-            self.misfits = Misfits(model.schema)
             return model
         from kbdisk.api.reading import Reading
         from kbdisk.cli.ownmodel import Wanted, folder_beside, own_model
@@ -160,11 +161,11 @@ class Plan:
             classes=options["classes"] or (),
             explicit=any(options[name] is not None for name in TRAINING),
         )
-        for line in misfits(wanted.schema, self.reading.entities, self.reading.name) if wanted.schema else ():
+        for line in misfit_lines(wanted.schema, self.reading.entities, self.reading.name) if wanted.schema else ():
             self.say(line)
         with training(self.quiet, options["verbose"]) as watch:
             own = own_model(self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not self.dry)
-        for line in too_large(own.model.schema, self.reading.entities, self.reading.name) if not wanted.schema else ():
+        for line in too_large_lines(own.model.schema, self.reading.entities, self.reading.name) if not wanted.schema else ():
             self.say(line)
         self.folder = "" if own.folder is None else str(own.folder)
         return own.model
@@ -217,8 +218,6 @@ class Plan:
         plain: dict[str, Any] = UNTOLD if anew and self.format in BLOCKS else {}
         for completion in completing:
             self.made += len(completion.entity.made or ())
-            if self.misfits is not None:
-                self.misfits.take(completion.entity)
             self.earlier += carried.of(completion.entity)
             for row in rows(completion, told, self.time):
                 kept.write(line(row | plain))
@@ -232,6 +231,10 @@ class Plan:
         """A line on standard error."""
         if not self.quiet:
             click.echo(text, err=True)
+
+    def drift(self, completing: Completing) -> Drift | None:
+        """What is unlike what the model learnt from; None where it learnt from the source itself."""
+        return completing.drift if self.options["model"] else None
 
     def tell(self, completing: Completing, report: Report, kept: IO[bytes]) -> bool:
         """The summary; whether all that was given is in the target."""
@@ -251,6 +254,8 @@ class Plan:
             "skipped": sum(len(kb.skipped) for kb in self.kbs),
             "unwritable": placeless.as_data(lost),
         }
+        drift = self.drift(completing)
+        told |= {} if drift is None else {"drift": drift.to_json()}
         if options["as_json"]:
             values = list(read_rows(kept, report)) if self.dry or options["verbose"] else None
             with standard_output() as stream:
@@ -265,9 +270,7 @@ class Plan:
                 click.echo(text, err=True)
         if not self.quiet:
             tell_made(self.made)
-            for text in self.misfits.lines(", ".join(self.sources)) if self.misfits else ():
-                click.echo(text, err=True)
-            click.echo(as_tables(told, completing.summary), err=True, nl=False)
+            click.echo(as_tables(told, completing.summary, drift), err=True, nl=False)
             if self.target == "-" and self.format not in BLOCKS and completing.summary.filled:
                 click.echo(UNMARKED, err=True)
         for text in placeless.lines(lost, " given"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import rich_click as click
 
 from kbdisk.cli.counting import counting
+from kbdisk.cli.drift import strict_option
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.cli.tables import counted
 from kbdisk.cli.verbosely import open_model, verbose_option
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kbdisk.api import Model, Reading
     from kbdisk.cli.counting import Told
     from kbdisk.entity import Entity, Path
-    from kbdisk.evaluation import Rivals, Scope, Sides
+    from kbdisk.evaluation import Drift, Rivals, Scope, Sides
     from kbdisk.graph import Graph
 
 LIMIT, TEXTS = 1000, 200  # values of a property, as evaluation has it, which is too heavy to ask for a help text
@@ -58,6 +59,7 @@ CURVE_LIMIT, CURVE_TEXTS = 200, 50
 )
 @click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @source_options
+@strict_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables; RMSE and all else, too.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @verbose_option
@@ -69,7 +71,8 @@ def evaluate(
 
     Each known value is hidden in turn, told from all else that its entity has, and compared; beside it stands what
     one constant for all entities would cost. Scored are entities that MODEL was not trained on: of the source that
-    it was trained on, those that were held out. Exits with status 1 where --skip-errors skipped something.
+    it was trained on, those that were held out. Exits with status 1 where --skip-errors skipped something, or --strict
+    finds what is unlike what MODEL learnt from.
 
     The columns: known, the values that MODEL was trained on; n, the hidden ones; MAE is the mean absolute error,
     IoU the share of members (or words) that two sets share; within, how many numbers are within their 90 % interval;
@@ -88,7 +91,7 @@ def evaluate(
     kbdisk evaluate phones.kbdisk phones.jsonl --against gbdt
     """
     from kbdisk.api import Reading
-    from kbdisk.evaluation import Sides
+    from kbdisk.evaluation import Drift, Sides
 
     if options["plot"]:
         from kbdisk.plots import refuse_plot
@@ -106,13 +109,14 @@ def evaluate(
         count = counted(len(reading.entities), "entity", "entities")
         raise LoadError(source, f"none of {count} is of a class that the model knows.")
     head = f"{source}: {counted(len(asked), 'entity', 'entities')} asked about by {model}"
-    exam = Asked(opened, reading, asked, head, _notes(sides, asked, same), options)
+    drift = Drift.of(opened.trained.codec, [*asked, *sides.strangers], options["classes"])
+    exam = Asked(opened, reading, asked, head, _notes(sides, asked, same), drift, options)
     rivals = exam.rivals(sides, quiet) if options["against"] else None
     with counting(quiet, "asking") as told:
         found = exam.curve(rivals, told) if exam.is_curve else exam.scores(rivals, told)
     with standard_output() as stream:
-        stream.write(_json(model, source, sides, asked, found.data) if as_json else found.text)
-    context.exit(1 if kb.skipped else 0)
+        stream.write(_json(model, source, sides, asked, found.data | {"drift": drift.to_json()}) if as_json else found.text)
+    context.exit(1 if kb.skipped or (options["strict"] and drift) else 0)
 
 
 class Found(NamedTuple):
@@ -131,6 +135,7 @@ class Asked:
     entities: list[Entity]
     head: str
     notes: list[str]
+    drift: Drift
     options: dict[str, Any]
 
     @property
@@ -158,7 +163,7 @@ class Asked:
         beside = rivals.to_json(rows) if rivals else {}
         data = {"limit": self._scope.limit, "rows": rows, "summary": asdict(summary(rows))}
         data |= {"against": beside} if rivals else {}
-        return Found(data, _bytes(shown_scores(self.head, self.notes, rows, summary(rows), beside)))
+        return Found(data, _bytes(shown_scores(self.head, self.notes, rows, summary(rows), self.drift, beside)))
 
     def curve(self, rivals: Rivals | None, told: Told | None) -> Found:
         """By how much is given; as a picture, too."""
@@ -171,7 +176,7 @@ class Asked:
 
             plot_curve(found, self.options["plot"], f"Error by how much is given: {FilePath(self.reading.name).name}")
         data = {"limit": self._scope.limit, "curve": found.to_json()}
-        return Found(data, _bytes(shown_curve(self.head, self.notes, found)))
+        return Found(data, _bytes(shown_curve(self.head, self.notes, found, self.drift)))
 
     @property
     def _graph(self) -> Graph:
@@ -209,7 +214,7 @@ def _notes(sides: Sides, asked: list[Entity], same: bool) -> list[str]:
     if not same and (known or sides.held_out):
         notes.append("The source is not what it was in training: entities are told apart by their ids.")
     if sides.strangers:
-        notes.append(f"{counted(sides.strangers, 'entity', 'entities')} of no class that the model knows left out.")
+        notes.append(f"{counted(len(sides.strangers), 'entity', 'entities')} of no class that the model knows left out.")
     return notes
 
 

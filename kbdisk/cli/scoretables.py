@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import UNNAMED, counted, printed, table_of
 from kbdisk.training.card import NONE, number
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kbdisk.evaluation import Curve, Summary
+    from kbdisk.evaluation import Curve, Drift, Summary
 
 Rows = list[dict[str, Any]]
 SURE = 2  # standard errors from which on better or worse is no chance
@@ -26,7 +27,12 @@ FEWER = (0.0, 0.2, 0.5, 0.8, 1.0)  # shares that a narrow terminal shows
 
 
 def shown_scores(
-    head: str, notes: Sequence[str], rows: Rows, summary: Summary, beside: Mapping[str, Any] | None = None
+    head: str,
+    notes: Sequence[str],
+    rows: Rows,
+    summary: Summary,
+    drift: Drift | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> str:
     """A table for each class, what is odd about it, and all in one line; in another for each rival (`Rivals.to_json`)."""
 
@@ -43,6 +49,7 @@ def shown_scores(
         for name, one in (beside or {}).items():
             if one["left_out"]:
                 console.print(Text(f"\n{name} cannot tell {_some(one['left_out'])}.", "dim"), soft_wrap=True)
+        _drift(console, drift)
         console.print(Text(f"\n{in_a_line(summary)}"), soft_wrap=True)
         for name, one in (beside or {}).items():
             if name != "constant":
@@ -51,16 +58,23 @@ def shown_scores(
     return printed(show_it)
 
 
-def shown_curve(head: str, notes: Sequence[str], curve: Curve) -> str:
+def shown_curve(head: str, notes: Sequence[str], curve: Curve, drift: Drift | None = None) -> str:
     """The errors by how much is given."""
 
     def show_it(console: Console) -> None:
         _head(console, head, notes)
         console.print()
         _curve(console, curve)
+        _drift(console, drift)
         console.print(Text("\nThe mean is of ours in parts of the constant's, over all properties.", "dim"))
 
     return printed(show_it)
+
+
+def _drift(console: Console, drift: Drift | None) -> None:
+    if drift:
+        console.print()
+        show_drift(console, drift)
 
 
 def in_a_line(summary: Summary) -> str:

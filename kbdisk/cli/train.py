@@ -205,13 +205,13 @@ def _tell(reading: Reading, inferred: Inference | None, out: str, verbose: bool,
 
 def _tell_misfits(reading: Reading, schema: Schema | str | None, inferred: Inference | None) -> None:
     """What the schema refuses, which would be lost without a word."""
-    from kbdisk.cli.misfits import misfits, too_large
+    from kbdisk.cli.drift import misfit_lines, too_large_lines
     from kbdisk.schemas.schema import Schema
 
     known = schema if isinstance(schema, Schema) or schema is None else Schema.read(schema)
-    told = misfits(known, reading.entities, reading.name) if known is not None else ()
+    told = misfit_lines(known, reading.entities, reading.name) if known is not None else ()
     if inferred is not None:
-        told = too_large(inferred.schema, reading.entities, reading.name)
+        told = too_large_lines(inferred.schema, reading.entities, reading.name)
     for line in told:
         click.echo(line, err=True)
 

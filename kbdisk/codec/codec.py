@@ -22,6 +22,7 @@ from kbdisk.codec.fitting import fit
 from kbdisk.codec.index import Index
 from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import BY_NAME, Slot, places_of
+from kbdisk.codec.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
 from kbdisk.graph import Graph, pattern
@@ -45,6 +46,7 @@ class Codec:
     held_out: Counts = field(
         default_factory=dict
     )  # what is known beside: how many entities that were held out have each
+    unlearnt: frozenset[tuple[str, Path]] = frozenset()  # paths that entities had, and no property is for
 
     @classmethod
     def fit(
@@ -53,13 +55,17 @@ class Codec:
         """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
         config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
         fitted = fit(schema, entities, config, graph)
-        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns)
+        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns, {}, fitted.unlearnt)
 
     def beside(self, held_out: Iterable[Entity]) -> Codec:
         """Itself, knowing how many values there are beside those that it was fitted to. It learns nothing of them."""
-        readings = (reading for one in held_out if (reading := read(self.schema, one)) is not None)
-        counts = Counter((reading.of, pattern(path)) for reading in readings for path in reading.leaves)
-        return replace(self, held_out=dict(counts))
+        counts, unlearnt, finding = Counter[tuple[str, Path]](), set(self.unlearnt), Unlearnt(self.schema)
+        for one in held_out:
+            reading = read(self.schema, one)
+            if reading is not None:
+                counts.update((reading.of, pattern(path)) for path in reading.leaves)
+                unlearnt.update((reading.of, path) for path, _ in finding.of(self.schema.classes[reading.of], one))
+        return replace(self, held_out=dict(counts), unlearnt=frozenset(unlearnt))
 
     @cached_property
     def index(self) -> Index:
@@ -158,6 +164,7 @@ class Codec:
             "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
             "patterns": together.to_json(self.patterns),
             "held_out": [[of, list(path), count] for (of, path), count in self.held_out.items()],
+            "unlearnt": [[of, list(path)] for of, path in sorted(self.unlearnt)],
         }
 
     @classmethod
@@ -169,7 +176,9 @@ class Codec:
         left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
         patterns = together.from_json(data["patterns"])
         held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
-        return cls(schema, CodecConfig.from_json(data["config"]), slots, left_out, words, patterns, held_out)
+        unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
+        config = CodecConfig.from_json(data["config"])
+        return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt)
 
     def _read(self, entity: Entity) -> Reading:
         reading = read(self.schema, entity)

@@ -28,6 +28,7 @@ from kbdisk.codec.slots import (
     places_of,
     slot_order,
 )
+from kbdisk.codec.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
 from kbdisk.graph import Graph, pattern
 from kbdisk.leaves import KINDS
@@ -52,6 +53,7 @@ class Gathered:
     names: dict[str, str] = field(default_factory=dict)  # what entities are called, where links lead to any
     evidence: Seen = field(default_factory=lambda: Seen({}, {}, frozenset()))
     met: Met = field(default_factory=Met)  # which paths they have together
+    unlearnt: set[tuple[str, Path]] = field(default_factory=set)  # what they have that no property is for
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Fitted:
     left_out: Mapping[tuple[str, Path], str]
     words: Words | None
     patterns: Patterns
+    unlearnt: frozenset[tuple[str, Path]]
 
 
 def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Fitted:
@@ -88,7 +91,7 @@ def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: 
     slots = tuple(_numbered([*make.own(), *make.over_links(config.evidence.values)]))
     lacking = sorted(gathered.places.keys() - gathered.values.keys(), key=lambda one: (one.of, path_key(one.path)))
     left_out: dict[tuple[str, Path], str] = {(one.of, one.path): NOTHING for one in lacking}
-    return Fitted(slots, left_out, words, gathered.met.patterns(slots))
+    return Fitted(slots, left_out, words, gathered.met.patterns(slots), frozenset(gathered.unlearnt))
 
 
 def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Gathered:
@@ -98,12 +101,14 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
     linked = any(whole.linking.values())
     told = linked and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
+    unlearnt = Unlearnt(schema)
     for entity in entities:
         reading = read(schema, entity)
         if reading is None:
             continue
         gathered.entities[reading.of] += 1
         gathered.met.add(reading.of, reading.leaves)
+        gathered.unlearnt |= {(reading.of, path) for path, _ in unlearnt.of(schema.classes[reading.of], entity)}
         if linked and entity.label:
             gathered.names[reading.id] = entity.label
         for path, value in reading.leaves.items():

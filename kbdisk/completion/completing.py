@@ -24,6 +24,7 @@ from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.siblings import Siblings
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path, with_values
+from kbdisk.evaluation.drift import Drift
 from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.derived import computed
@@ -51,7 +52,10 @@ class Asked:
 
 
 class Completing(Iterator[Completion]):
-    """The completions of some entities, one by one; `summary` tells of those that came out by now."""
+    """The completions of some entities, one by one.
+
+    Of those that came out by now `summary` tells what was filled, and `drift` what is unlike what the model learnt from.
+    """
 
     def __init__(self, trained: Trained, entities: Iterable[Entity], choices: Choices, watch: Watch | None) -> None:
         self.trained, self.choices, self.watch = trained, choices, watch
@@ -60,6 +64,7 @@ class Completing(Iterator[Completion]):
         self.fields = fields_of(self.codec, choices)
         refuse_unknown_classes(self.schema, choices.classes)
         self.summary = Summary.of(trained.record.quality)
+        self.drift = Drift(self.schema, self.codec)
         self.siblings = Siblings(self.schema, choices.only, choices.min_confidence)
         self._lay_rows()
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
@@ -99,6 +104,8 @@ class Completing(Iterator[Completion]):
         encoding = Encoding(self.codec.index, lambda reading, table: _slots(asked[-1].gaps), evidence)
         for entity in chunk:
             reading = read(self.schema, entity)
+            if self._is_chosen(entity, reading):
+                self.drift.take(entity, reading)
             if reading is not None and self._is_chosen(entity, reading):
                 asked.append(Asked(entity, reading, self._gaps(entity, reading)))
                 encoding.add(reading)
@@ -221,8 +228,8 @@ class Completing(Iterator[Completion]):
 
     # ------------------------------------------------------------ who, and what is known of all
 
-    def _is_chosen(self, entity: Entity, reading: Reading) -> bool:
-        wanted, names = self.choices.classes, (*entity.classes, reading.of)
+    def _is_chosen(self, entity: Entity, reading: Reading | None) -> bool:
+        wanted, names = self.choices.classes, (*entity.classes, *([reading.of] if reading is not None else []))
         return not wanted or any(is_class(name, one) for name in names for one in wanted)
 
     def _lay_rows(self) -> None:

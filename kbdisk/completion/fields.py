@@ -25,8 +25,6 @@ from kbdisk.schemas.leaf import Text
 from kbdisk.schemas.schema import Class, Property, Schema, names_of
 from kbdisk.schemas.suggest import did_you_mean, no_class
 
-SINGULAR = 0.9  # of the labels a property has: where so many are met but once, they are names and not kinds
-
 
 @dataclass(eq=False)
 class Field:
@@ -219,8 +217,7 @@ def few(known: int, least: int) -> str:
 def _is_name(slot: Slot) -> bool:
     """Whether labels or links are met but once, nearly all."""
     labels = getattr(slot.codec, "labels", getattr(slot.codec, "targets", None))
-    counts: Sequence[int] = getattr(labels, "counts", ())
-    return slot.kind in ("category", "link") and counts.count(1) >= SINGULAR * max(sum(counts), 1)
+    return slot.kind in ("category", "link") and labels is not None and labels.are_names
 
 
 # ---------------------------------------------------------------- paths and kinds

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kbdisk.evaluation.against import Rivals, training_entities
 from kbdisk.evaluation.curve import Curve, curve
+from kbdisk.evaluation.drift import Drift
 from kbdisk.evaluation.evaluate import Sides, Summary, evaluate, summary
 from kbdisk.evaluation.exam import Scope
 
-__all__ = ["Curve", "Rivals", "Scope", "Sides", "Summary", "curve", "evaluate", "summary", "training_entities"]
+__all__ = ["Curve", "Drift", "Rivals", "Scope", "Sides", "Summary", "curve", "evaluate", "summary", "training_entities"]

@@ -44,7 +44,7 @@ class Sides:
     held_out: list[Entity]
     trained_on: list[Entity]
     new: list[Entity]  # that it never met
-    strangers: int = 0  # that the schema has no class for
+    strangers: list[Entity]  # that the schema has no class for
 
     @classmethod
     def of(cls, trained: Trained, entities: Collection[Entity], same: bool = True) -> Sides:
@@ -54,18 +54,22 @@ class Sides:
         """
         schema, record = trained.schema, trained.record
         held_out, known = set(record.validation), set(record.training)
-        sides = cls([], [], [])
-        strangers = 0
+        sides = cls([], [], [], [])
         for one in entities:
             if schema.class_of(one) is None:
-                strangers += 1
+                sides.strangers.append(one)
                 continue
             id = schema.id_of(one)
             if not same and one.nameless and id == one.id:
                 sides.new.append(one)
                 continue
             (sides.held_out if id in held_out else sides.trained_on if id in known else sides.new).append(one)
-        return cls(sides.held_out, sides.trained_on, sides.new, strangers)
+        return sides
+
+    @property
+    def compared(self) -> list[Entity]:
+        """Those that may be unlike what it was trained on: what it is asked about, and those of no class that it knows."""
+        return [*self.fair, *self.strangers]
 
     @property
     def fair(self) -> list[Entity]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -110,6 +110,22 @@ class Averaging(Belief, Protocol):
 
     def averaged(self, others: Sequence[Any]) -> Belief:
         """The mean of all, each as much as the others."""
+
+
+UNSEEN_LABEL, OUTSIDE_RANGE = "unseen label", "outside range"  # ways in which a value is unlike those of training
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """A codec that tells which values are unlike those of training."""
+
+    way: ClassVar[str]  # in which they are: UNSEEN_LABEL or OUTSIDE_RANGE
+
+    def unlike(self, value: Any) -> Sequence[Any]:
+        """What of a value training had nothing like: labels that it never had, or a number far outside its range."""
+
+    def learnt(self) -> dict[str, Any]:
+        """What training had, as plain data: {"labels": how many} or {"range": [least, greatest]}."""
 
 
 class LeafKind(NamedTuple):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.blocks import GLUBlock
-from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
 from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.mixed import mixed
@@ -61,6 +61,7 @@ def choose(name: str, choice: str, known: Iterable[str]) -> None:
 class CategoryCodec:
     """The labels of one slot: codes (n,) count them from 0, -1 is a label that is none of them."""
 
+    way: ClassVar[str] = UNSEEN_LABEL
     labels: Labels
     ordered: bool = False
 
@@ -79,6 +80,14 @@ class CategoryCodec:
         """Labels as they were met; None for one that is none of these."""
         values = self.labels.values
         return [values[code] if 0 <= code < len(values) else None for code in codes.tolist()]
+
+    def unlike(self, value: Any) -> Sequence[Any]:
+        """The label, if training never had it."""
+        return self.labels.never_met((value,))
+
+    def learnt(self) -> dict[str, Any]:
+        """How many labels training had."""
+        return self.labels.learnt()
 
     def extended(self, more: Iterable[Label]) -> CategoryCodec:
         """Itself with labels that training never had; for a network whose labels are read by their text."""

@@ -19,6 +19,8 @@ import numpy.typing as npt
 from kbdisk.schemas.leaf import Label
 
 OTHER = -1  # the code of a label that is not among these
+MIN_NAMES = 20  # values that show that labels are names
+SINGULAR = 0.9  # the share of values that are met once, from which on labels are names
 TYPES = (str, int, float, bool, Decimal)
 
 
@@ -55,6 +57,27 @@ class Labels:
         if not self.values:
             return 1.0
         return min((self.counts.count(1) + 0.5) / (sum(self.counts) + 1), 0.9)
+
+    @cached_property
+    def _met(self) -> frozenset[tuple[bool, Any]]:
+        """The labels that training had; others may be told by the schema."""
+        both = zip(self.values, self.counts, strict=True)
+        return frozenset((isinstance(value, bool), value) for value, count in both if count)
+
+    @cached_property
+    def are_names(self) -> bool:
+        """Whether hardly a label comes again, as of an identifier: the next value is most likely a new one."""
+        return self.counts.count(1) >= SINGULAR * max(sum(self.counts), 1)
+
+    def never_met(self, values: Sequence[Any]) -> list[Any]:
+        """Those of some labels that training never had; none where labels are names, and a new one is no news."""
+        if self.are_names and sum(self.counts) >= MIN_NAMES:
+            return []
+        return [value for value in values if (isinstance(value, bool), value) not in self._met]
+
+    def learnt(self) -> dict[str, Any]:
+        """How many labels training had."""
+        return {"labels": len(self._met)}
 
     @cached_property
     def _truths(self) -> dict[Any, int]:

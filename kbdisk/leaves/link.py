@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from kbdisk.blocks import looked_up
 from kbdisk.entity import Link as LinkValue
-from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
 from kbdisk.leaves.category import CategoryBelief, choose, residual
 from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import OTHER, Labels
@@ -51,6 +51,7 @@ class LinkConfig:
 class LinkCodec:
     """The targets of one slot: codes (n,) count them from 0, -1 is an entity that is none of them."""
 
+    way: ClassVar[str] = UNSEEN_LABEL
     targets: Labels  # ids
     many: bool  # whether they are pointed at; else they are categories
 
@@ -72,6 +73,14 @@ class LinkCodec:
         """Links; None for one that is none of these."""
         ids = self.targets.values
         return [LinkValue(str(ids[code])) if 0 <= code < len(ids) else None for code in codes.tolist()]
+
+    def unlike(self, value: Any) -> Sequence[Any]:
+        """The id of the entity that is linked to, if training never linked to it."""
+        return self.targets.never_met(ids_of((value,)))
+
+    def learnt(self) -> dict[str, Any]:
+        """How many entities training linked to."""
+        return self.targets.learnt()
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from kbdisk.blocks import looked_up
 from kbdisk.entity import Link as LinkValue
-from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
 from kbdisk.leaves.category import READINGS, SCORINGS, choose, residual
 from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import Labels
@@ -61,6 +61,7 @@ class SetConfig:
 class SetCodec:
     """The labels of one slot: codes (n, M) are a row's members, ascending; -2 for those never met, -1 fills up."""
 
+    way: ClassVar[str] = UNSEEN_LABEL
     labels: Labels
     links: bool  # whether members are links, and labels their ids
     most: int | None
@@ -114,6 +115,14 @@ class SetCodec:
         """Members in the order of the labels; those that have no name are left out."""
         values: Sequence[Any] = [LinkValue(str(id)) for id in self.labels.values] if self.links else self.labels.values
         return [[values[code] for code in row if 0 <= code < len(values)] for row in codes.tolist()]
+
+    def unlike(self, value: Any) -> Sequence[Any]:
+        """The members that training never had."""
+        return self.labels.never_met(_members(value, self.links))
+
+    def learnt(self) -> dict[str, Any]:
+        """How many members training had."""
+        return self.labels.learnt()
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""

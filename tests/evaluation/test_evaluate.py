@@ -280,7 +280,7 @@ def test_entities_are_sorted_by_what_the_model_knows_of_them(handsets):
     sides = Sides.of(trained, [*entities, stranger, new])
     assert {one.id for one in sides.held_out} == set(trained.record.validation)
     assert {one.id for one in sides.trained_on} == set(trained.record.training)
-    assert (sides.new, sides.strangers) == ([new], 1)
+    assert (sides.new, len(sides.strangers)) == ([new], 1)
     assert {one.id for one in sides.fair} == {*trained.record.validation, "n"}
     known = [one for one in entities if one.id in trained.record.training]
     assert Sides.of(trained, known).fair == known

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from kbdisk.leaves.base import OUTSIDE_RANGE
 from kbdisk.leaves.number.binning import bins_of
 from kbdisk.leaves.number.config import NumberConfig
 from kbdisk.leaves.number.maps import ADVICE, CODES, CodeMap, Floats
@@ -36,6 +37,7 @@ PILED = 4  # times as often as these an end was met, where others are counted as
 class NumberCodec:
     """A property's map to codes, its resolution, and the values that it has again and again."""
 
+    way: ClassVar[str] = OUTSIDE_RANGE
     leaf: Number
     whole: bool  # decodes to int
     decimals: int  # one step is 10 ** -decimals
@@ -47,6 +49,7 @@ class NumberCodec:
     floor: float  # in code, what is finer than anything worth believing
     count: int  # training values
     ends: tuple[float, float] | None = None  # the least and the greatest of these
+    deciles: tuple[float, float] | None = None  # the first and the last; None where there are no training values
 
     @classmethod
     def fit(cls, leaf: Number, values: Sequence[Any], config: NumberConfig, words: Any = None) -> Self:
@@ -63,8 +66,11 @@ class NumberCodec:
         map = CODES[code](others if code == "quantile" else numbers, step, config.knots)
         edges, weights = bins_of(map, others, step, config.bins)
         ends = (float(numbers[0]), float(numbers[-1]))
+        tenth = count // 10
+        deciles = (float(numbers[tenth]), float(numbers[-1 - tenth])) if count else None
         floor = _floor(map, others, step)
-        return cls(leaf, whole, decimals, map, atoms, shares, tuple(edges), tuple(weights), floor, count, ends)
+        bins = tuple(edges), tuple(weights)
+        return cls(leaf, whole, decimals, map, atoms, shares, *bins, floor, count, ends, deciles)
 
     @property
     def step(self) -> float:
@@ -83,6 +89,30 @@ class NumberCodec:
             return self.ends
         low, high = self.map.inverse(np.array([self.edges[0], self.edges[-1]])) + np.array([1, -1]) * self.step / 2
         return float(low), float(max(low, high))
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Beyond these a number is far outside the training values.
+
+        As far beyond the greatest as that is above the tenth percentile, and likewise below the least: the tail on
+        that side says what is far, and a few outliers on the other side do not.
+        """
+        if self.deciles is None:
+            return -math.inf, math.inf
+        (least, greatest), (first, last) = self.met, self.deciles
+        return least - max(last - least, self.step), greatest + max(greatest - first, self.step)
+
+    def unlike(self, value: Any) -> Sequence[Any]:
+        """The number, if it is far outside the training values."""
+        low, high = self.limits
+        try:
+            return () if low <= float(value) <= high else (value,)
+        except OverflowError:
+            return (value,)
+
+    def learnt(self) -> dict[str, Any]:
+        """Between which numbers the training values are."""
+        return {"range": [round(one) if self.whole else one for one in self.met]}
 
     @cached_property
     def spread(self) -> tuple[float, float]:

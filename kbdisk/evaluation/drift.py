@@ -1,0 +1,219 @@
+"""What in new data is unlike what a model learnt from, counted while entities go by.
+
+    unseen class      an entity of a class that the model does not know
+    unknown property  a path that no training entity had, or of which the model has learnt nothing
+    misfit            a value that the schema refuses: it is left out
+    unseen label      a label, a unit, a member of a set, an entity linked to that no training entity had
+    outside range     a number far outside the training values, a list longer than any
+
+Labels of which hardly any comes again, as of an identifier, are not compared: a new one is what is to be expected.
+
+One pass. Memory is bounded: a row for each property and way, with a count and a few examples. Nothing is computed by
+the network. What training had is in the codec, which the model folder keeps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from kbdisk.checking import nearest
+from kbdisk.codec import Codec
+from kbdisk.codec.reading import Reading, read
+from kbdisk.codec.slots import Source, places_of
+from kbdisk.codec.unlearnt import Unlearnt
+from kbdisk.entity import Entity, Path, show
+from kbdisk.graph import pattern
+from kbdisk.inspection import is_class
+from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL, Comparing
+from kbdisk.loaders.tagged import encode
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.schema import Class, Misfit, Schema
+
+UNSEEN_CLASS, UNKNOWN_PROPERTY, MISFIT = "unseen class", "unknown property", "misfit"
+WAYS = (UNSEEN_CLASS, UNKNOWN_PROPERTY, MISFIT, UNSEEN_LABEL, OUTSIDE_RANGE)
+MAX_EXAMPLES = 3  # different values of each row
+MAX_ROWS = 1000
+OTHERS = "(others)"  # stands for the properties beyond that
+NEAR = 0.6  # how alike an unknown property and an absent one are that may be the same, renamed
+
+
+class Example(NamedTuple):
+    """A value that is unlike those of training, and the entity that has it."""
+
+    id: str
+    value: Any
+
+
+@dataclass(slots=True)
+class Row:
+    """One way in which one property is unlike what the model learnt from."""
+
+    of: str  # the class
+    path: str
+    what: str  # one of WAYS
+    count: int = 0  # values; of an unknown property and an unseen class, entities
+    examples: list[Example] = field(default_factory=list)
+    learnt: dict[str, Any] = field(default_factory=dict)  # what training had instead
+
+    def to_json(self, total: int) -> dict[str, Any]:
+        """Itself as plain data, with how many there were to compare."""
+        return {
+            "class": self.of,
+            "path": self.path,
+            "what": self.what,
+            "count": self.count,
+            "of": total,
+            "examples": [{"id": one.id, "value": encode(one.value)} for one in self.examples],
+            "learnt": self.learnt,
+        }
+
+
+class Drift:
+    """How some entities differ from those that a model learnt from; without a codec, what a schema refuses in them."""
+
+    def __init__(self, schema: Schema, codec: Codec | None = None) -> None:
+        self.schema, self.codec = schema, codec
+        self._rows: dict[tuple[str, str, str], Row] = {}
+        self.entities = 0
+        self._of_class: Counter[str] = Counter()  # entities
+        self._values: Counter[tuple[str, str]] = Counter()  # by class and path, of what the model knows
+        self._unlearnt = Unlearnt(schema)
+        self._places = places_of(schema)
+        self._codecs: dict[Source, Comparing | None] = {}
+        self._learnt: set[Source] = set()  # properties of which something was learnt
+        self._slots: dict[str, set[Path]] = {}
+        for slot in codec.slots if codec is not None else ():
+            if slot.role != "evidence":
+                source = Source(slot.of, pattern(slot.path))
+                is_unique = schema.classes[slot.of].properties[self._places[source].property].unique
+                self._codecs[source] = slot.codec if isinstance(slot.codec, Comparing) and not is_unique else None
+                self._learnt.add(Source(slot.of, self._places[source].property))
+                self._slots.setdefault(slot.of, set()).add(slot.path)
+        self._names = {source: show_pattern(source.path) for source in self._places}
+
+    @classmethod
+    def of(cls, codec: Codec, entities: Iterable[Entity], classes: Iterable[str] = ()) -> Self:
+        """Of some entities; of those of some classes alone, where they are named."""
+        drift, wanted = cls(codec.schema, codec), tuple(classes)
+        for entity in entities:
+            found = codec.schema.class_of(entity) if wanted else None
+            names = (*entity.classes, *([found.name] if found is not None else []))
+            if not wanted or any(is_class(name, one) for name in names for one in wanted):
+                drift.take(entity)
+        return drift
+
+    def take(self, entity: Entity, reading: Reading | None = None) -> None:
+        """Another entity, and what it says, where that is at hand."""
+        found = self.schema.class_of(entity)
+        self.entities += 1
+        if found is None:
+            if self.codec is not None:
+                self._note(", ".join(entity.classes), "", UNSEEN_CLASS, entity, None)
+            return
+        self._of_class[found.name] += 1
+        if self.codec is not None:
+            reading = reading or read(self.schema, entity)
+            assert reading is not None
+            self._compare(entity, reading)
+            for path, value in self._unlearnt.of(found, entity):
+                if (found.name, path) not in self.codec.unlearnt:
+                    self._note(found.name, show(path), UNKNOWN_PROPERTY, entity, value)
+        if reading is None or reading.said:
+            self._refused(found, entity)
+
+    def rows(self) -> list[Row]:
+        """All that was found: class by class, way by way, the most frequent first."""
+        classes = {name: place for place, name in enumerate(self.schema.classes)}
+        rows = sorted(
+            self._rows.values(),
+            key=lambda row: (classes.get(row.of, -1), WAYS.index(row.what), -row.count, row.path),
+        )
+        for row in rows:
+            if row.what == UNKNOWN_PROPERTY and row.of in self.schema.classes:
+                near = nearest(row.path, self._absent(row.of), NEAR)
+                row.learnt = {} if near is None else {"near": near}
+        return rows
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """All rows as plain data."""
+        return [row.to_json(self.total(row)) for row in self.rows()]
+
+    def total(self, row: Row) -> int:
+        """How many there were to compare: values of a known property, else entities."""
+        if row.what == UNSEEN_CLASS:
+            return self.entities
+        values = self._values[row.of, row.path] if row.what in (UNSEEN_LABEL, OUTSIDE_RANGE) else 0
+        return values or self._of_class[row.of]
+
+    # ------------------------------------------------------------ what is compared
+
+    def _compare(self, entity: Entity, reading: Reading) -> None:
+        """Every value with what training had of it."""
+        of, slots = reading.of, self._slots.get(reading.of, frozenset())
+        unknown: dict[str, Any] = {}
+        longer: dict[Path, int] = {}
+        for path, value in reading.leaves.items():
+            source = Source(of, pattern(path))
+            if source not in self._codecs:
+                if source in self._places:
+                    unknown.setdefault(self._unknown_name(source), value)
+                continue
+            name, codec = self._names[source], self._codecs[source]
+            self._values[of, name] += len(value) if isinstance(value, list | tuple | set | frozenset) else 1
+            for one in codec.unlike(value) if codec is not None else ():
+                self._note(of, name, codec.way, entity, one, codec.learnt())
+            if path not in slots:
+                at = next(place for place, key in enumerate(path) if isinstance(key, int))
+                longer[path[:at]] = max(longer.get(path[:at], 0), int(path[at]) + 1)
+        for name, value in unknown.items():
+            self._note(of, name, UNKNOWN_PROPERTY, entity, value)
+        for path, length in longer.items():
+            self._note(of, f"{show(path)}[]", OUTSIDE_RANGE, entity, length, {"items": self._longest(of, path)})
+
+    def _unknown_name(self, source: Source) -> str:
+        """What to call a path at which training had no value: the property, where it had nothing of that."""
+        whole = Source(source.of, self._places[source].property)
+        return self._names[source] if whole in self._learnt else show(whole.path)
+
+    def _longest(self, of: str, path: Path) -> int:
+        """How many places of a list the model knows."""
+        at = len(path)
+        places = (one[at] for one in self._slots[of] if one[:at] == path and len(one) > at)
+        return max((place + 1 for place in places if isinstance(place, int)), default=0)
+
+    def _refused(self, found: Class, entity: Entity) -> None:
+        """The values that the schema refuses, but for those of what is not learnt anyway."""
+        misfits: list[Misfit] = []
+        for _ in self.schema.applied(found, entity, misfits):
+            pass
+        for one in misfits:
+            if found.properties[one.path].role != "ignore":
+                expected, _, got = one.problem.partition(", got ")
+                learnt = {"schema": expected.removeprefix("expected ")}
+                self._note(found.name, show_pattern(pattern(one.path)), MISFIT, entity, got, learnt)
+
+    def _note(self, of: str, path: str, what: str, entity: Entity, value: Any, learnt: dict[str, Any] | None = None) -> None:
+        key = (of, path, what)
+        if key not in self._rows and len(self._rows) >= MAX_ROWS:
+            key = ("", OTHERS, what)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = Row(*key, learnt=learnt or {})
+        row.count += 1
+        if len(row.examples) < MAX_EXAMPLES and not any(_same(one.value, value) for one in row.examples):
+            row.examples.append(Example(entity.id, value))
+
+    def _absent(self, of: str) -> Iterator[str]:
+        """The properties of a class of which no entity has any value that the model knows."""
+        met = {self._places[source].property for source in self._places if source.of == of and self._values[of, self._names[source]]}
+        return (show(path) for path, one in self.schema.classes[of].properties.items() if path not in met and one.role != "ignore")
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is not None and type(one) is type(other) and bool(one == other)
