@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, is_gap, show, walk
+from kbdisk.loaders.identifiers import Identifiers
 from kbdisk.loaders.kb import KB
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.numerals import of_any_length
@@ -126,6 +127,7 @@ class Inspection:
     odd: dict[str, tuple[int, list[str]]] = field(default_factory=dict)  # what, how often, the first places
     skipped: list[str] = field(default_factory=list)  # the first of them
     skips: int = 0
+    identifiers: Identifiers = field(default_factory=Identifiers)  # of entities without an id
 
 
 @of_any_length()
@@ -168,6 +170,7 @@ class _Reader:
                 return
         found = self.found
         found.entities += 1
+        found.identifiers.take(entity)
         found.labelled += bool(entity.label)
         if entity.graph:
             found.graphs[entity.graph] += 1

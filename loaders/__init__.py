@@ -9,10 +9,11 @@ import copy
 import importlib
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from kbdisk.entity import Completion, Entity, read_path
+from kbdisk.entity import Completion, Entity, Path, read_path
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import MISSING, Options
@@ -22,7 +23,7 @@ from kbdisk.loaders.target import without_compression
 if TYPE_CHECKING:
     import rdflib
 
-__all__ = ["FORMATS", "KB", "MISSING", "Options", "Report", "Source", "load", "together", "write"]
+__all__ = ["FORMATS", "KB", "MISSING", "Options", "Report", "Source", "load", "named_by", "together", "write"]
 
 
 class Format(NamedTuple):
@@ -164,6 +165,14 @@ def together(kbs: Iterable[KB]) -> list[KB]:
 
         whole = Union([whole, *(found[n] for n in others)])
     return [whole if n == first else _in_words_of(whole, kb) for n, kb in enumerate(found) if n not in others]
+
+
+def named_by(kb: KB, path: Path) -> KB:
+    """The same source, its entities called by what stands at a path, as `id` has it."""
+    assert kb.source is not None
+    own = module_of(kb.format).load(kb.source, kb.format, replace(kb.options, id=path))
+    own.words = kb.words
+    return own
 
 
 def _in_words_of(words: KB, kb: KB) -> KB:

@@ -1,7 +1,8 @@
 """pandas frames: a row is an entity, a column a path; and completions as such a frame again.
 
-The index holds the ids, unless it is the one that pandas counts by default or two rows have the same; of a column index
-of several levels, the levels are the path's keys.
+The index holds the ids: rows go by its labels, also by those that pandas counts by default, from 0, where no column is
+named as that of ids, so that a part of a frame has the ids of the whole. Where two rows have the same label, rows count
+from 1 as in every format. Of a column index of several levels, the levels are the path's keys.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class FrameKB(KB):
         self.frame = frame
         told = options.id == (frame.index.name,)
         self.index = _named(frame) if told or (options.id is None and frame.index.is_unique) else None
+        self.repeated = not frame.index.is_unique  # so it names no rows
         try:
             self.paths = _paths(frame)
             id = None if self.index is not None else options.id
@@ -76,7 +78,7 @@ class FrameKB(KB):
         if self.index is not None:
             return self.index(position - 1)
         if self.layout.id is None:
-            return str(position)
+            return str(position if self.repeated else position - 1)
         return None if values[self.layout.id] is None else str(values[self.layout.id])
 
     def _values(self, column: pandas.Series[Any], path: Path) -> list[Any]:

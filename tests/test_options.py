@@ -172,6 +172,7 @@ ROWS: list[Row] = [
     ("evaluate", "--device", EVALUATE, ("--device", "tpu"), is_missing_device),
     ("evaluate", "--format", ("phones.kbdisk", "kb.txt"), ("--format", "jsonl"), lambda c: "format" in c.without.err and "format" not in c.told.err),
     ("evaluate", "--class", EVALUATE, ("--class", "Pear"), lambda c: c.told.status == 2 and "Pear" in c.told.err),
+    ("evaluate", "--strict", EVALUATE, ("--strict",), lambda c: (c.without.status, c.told.status, c.told.out) == (0, 1, c.without.out) and "unseen label" in c.told.out),
     ("evaluate", "--json", EVALUATE, ("--json",), lambda c: c.told.json["model"] == "phones.kbdisk"),
     ("evaluate", "--quiet", EVALUATE, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
     ("evaluate", "--verbose", EVALUATE, ("--verbose",), told_of_the_model),

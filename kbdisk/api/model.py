@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.api.asking import beliefs_of, leaf_at, log_probs
@@ -179,9 +180,10 @@ class Model:
         if isinstance(entity, str):
             if reading is None:
                 raise ConfigError(entity, "expected the knowledge base that this id is of, got none. Say kb=...")
-            if entity not in reading.by_id:
-                raise no_id(reading.name, entity, reading.by_id)
-            entity = reading.by_id[entity]
+            by_id = reading.by_id if entity in reading.by_id else reading.by_own_id(self.schema)
+            if entity not in by_id:
+                raise no_id(reading.name, entity, {**by_id, **reading.by_id})
+            entity = replace(by_id[entity], id=entity)
         elif not isinstance(entity, Entity):
             entity = Reading.of([entity]).entities[0]
         return entity, None if reading is None else self._graph_of(reading)

@@ -54,6 +54,10 @@ class Reading:
         """The entities by their ids."""
         return {entity.id: entity for entity in reversed(self.entities)}
 
+    def by_own_id(self, schema: Schema) -> Mapping[str, Entity]:
+        """The entities by what the schema says is their id."""
+        return {schema.id_of(entity): entity for entity in reversed(self.entities)}
+
     def graph(self, schema: Schema) -> Graph:
         """What the entities know of each other."""
         return Graph.read(schema, self.entities)

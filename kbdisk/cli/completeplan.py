@@ -14,9 +14,10 @@ from kbdisk.cli import placeless
 from kbdisk.cli.counting import Told
 from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.drift import misfit_lines, too_large_lines
-from kbdisk.cli.sources import open_sources, refuse_repeated, tell_made
+from kbdisk.cli.sources import named_by_schema, open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
+from kbdisk.loaders.identifiers import Identifiers
 from kbdisk.loaders.target import refuse_odd, refuse_unwritable, sidecar_of, standard_output
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Plan:
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
         self.made = 0  # values that an earlier completion filled in
         self.earlier: list[bytes] = []  # lines that tell of them
+        self.identifiers = Identifiers()
         self.quiet, self.dry = options["quiet"], options["dry_run"]
 
     @property
@@ -138,6 +140,7 @@ class Plan:
         if options["model"]:
             self.folder = options["model"]
             model = api.open(options["model"], device=options["device"])
+            self.kbs = [named_by_schema(kb, model.schema) for kb in self.kbs]
             for kb in self.kbs:
                 refuse_strangers(model.schema, kb.name, kb, blank=True)
                 refuse_repeated(kb, kb)
@@ -147,11 +150,14 @@ class Plan:
         from kbdisk.cli.ownmodel import Wanted, folder_beside, own_model
         from kbdisk.cli.schema import open_schema
 
+        schema = open_schema(options["schema"]) if options["schema"] else None
+        if schema is not None:
+            self.kbs = [named_by_schema(kb, schema) for kb in self.kbs]
         self.reading = Reading.of(self.kbs if len(self.kbs) > 1 else self.kbs[0])
         for kb in self.kbs:
             refuse_repeated(kb, kb if len(self.kbs) > 1 else self.reading.entities)
         wanted = Wanted(
-            schema=open_schema(options["schema"]) if options["schema"] else None,
+            schema=schema,
             named=options["schema"] or "",
             preset=options["preset"] or "default",
             budget=options["budget"],
@@ -218,6 +224,7 @@ class Plan:
         plain: dict[str, Any] = UNTOLD if anew and self.format in BLOCKS else {}
         for completion in completing:
             self.made += len(completion.entity.made or ())
+            self.identifiers.take(completion.entity)
             self.earlier += carried.of(completion.entity)
             for row in rows(completion, told, self.time):
                 kept.write(line(row | plain))
@@ -270,6 +277,8 @@ class Plan:
                 click.echo(text, err=True)
         if not self.quiet:
             tell_made(self.made)
+            if self.identifiers.best is not None:
+                click.echo(self.identifiers.hint, err=True)
             click.echo(as_tables(told, completing.summary, drift), err=True, nl=False)
             if self.target == "-" and self.format not in BLOCKS and completing.summary.filled:
                 click.echo(UNMARKED, err=True)

@@ -83,6 +83,8 @@ def as_data(found: Inspection) -> dict[str, Any]:
         "format": found.format,
         "entities": found.entities,
         "labelled": found.labelled,
+        "numbered": found.identifiers.numbered,
+        "would_name": found.identifiers.best,
         "classes": [_class(facts) for facts in found.classes.values()],
         "links": [
             {

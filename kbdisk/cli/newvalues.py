@@ -21,7 +21,9 @@ def new_values(name: str, kb: KB) -> list[Completion]:
     """A completion for each entity that gets new values, in the order of the source."""
     news = _read(name)
     found: dict[str, Completion] = {}
+    is_numbered = False
     for entity in kb:
+        is_numbered = is_numbered or entity.nameless
         new = news.get(entity.id)
         if new is None:
             continue
@@ -33,9 +35,8 @@ def new_values(name: str, kb: KB) -> list[Completion]:
         found[entity.id] = _completion(name, entity, new)
     for id in news.keys() - found.keys():
         line = next(iter(news[id].values()))[0]
-        raise LoadError(
-            name, f"expected the id of an entity of {kb.name}, got {id!r}. See how ids look with: kbdisk inspect.", line
-        )
+        advice = "Entities without an id count from 1" if is_numbered else "See how ids look with: kbdisk inspect"
+        raise LoadError(name, f"expected the id of an entity of {kb.name}, got {id!r}. {advice}.", line)
     return list(found.values())
 
 

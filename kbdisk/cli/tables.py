@@ -67,6 +67,8 @@ def _head(console: Console, found: Inspection) -> None:
     if len(found.classes) > 1:
         line.append(f", {len(found.classes)} classes")
     console.print(line, soft_wrap=True)
+    if found.identifiers.hint is not None:
+        console.print(Text(found.identifiers.hint, "dim"), soft_wrap=True)
 
 
 def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, everything: bool) -> None:

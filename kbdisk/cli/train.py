@@ -187,10 +187,15 @@ def _wanted(reading: Reading, classes: tuple[str, ...]) -> Reading:
 
 def _tell(reading: Reading, inferred: Inference | None, out: str, verbose: bool, options: dict[str, Any]) -> None:
     """What it is about to do, on standard error."""
+    from kbdisk.loaders.identifiers import identifiers
+
     entities = counted(len(reading.entities), "entity", "entities")
     if inferred is None:
         click.echo(f"training on {reading.name}: {entities}, schema {options['schema']}", err=True)
         return
+    hint = identifiers(reading.entities)
+    if hint.best is not None:
+        click.echo(hint.hint, err=True)
     classes = inferred.schema.classes
     properties = counted(sum(len(one.properties) for one in classes.values()), "property", "properties")
     of = f" in {len(classes)} classes" if len(classes) > 1 else ""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-from kbdisk.completion.earlier import BLOCKS, CELLS, Row, leaf_by_leaf, rows_beside
+from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, leaf_by_leaf, named, rows_beside
 from kbdisk.completion.standing import standing
 from kbdisk.entity import Entity, Path, show, with_values
 from kbdisk.jsonio import LINE, dump_json, load_json
@@ -31,41 +31,42 @@ class Carried:
         self.blocked: dict[str, Any] = {} if blocks else self.plain
         self.cells = any(kb.format in CELLS for kb in kbs)
         self.beside = any(len(kb.parts) > 1 for kb in kbs)
-        self.rows: dict[str, list[Row]] = {}
+        rows_of: dict[str, list[Row]] = {}
         self.met: set[str] = set()
         for kb in kbs:
             for id, rows in (rows_beside(kb) or {}).items():
                 for name in (id, f"{FilePath(kb.name).name}#{id}") if len(kbs) > 1 else (id,):
-                    self.rows.setdefault(name, []).extend(rows)
+                    rows_of.setdefault(name, []).extend(rows)
+        self.rows = Beside(rows_of, kbs)
 
     def of(self, entity: Entity) -> Iterator[bytes]:
         """The lines that tell of what was filled in an entity before; in place, or where blocks do, too, all there are."""
-        rows = self.rows.get(entity.id, [])
-        self.met.add(entity.id)
+        rows = self.rows.of(entity)
+        self.met.update(self.rows.ids(entity))
         if self.whole:
             return (row.line + b"\n" for row in rows)
         return iter(self._standing(entity, rows) if entity.made else ())
 
     def rest(self) -> Iterator[bytes]:
         """Where all of a source stays, the lines that tell of entities which were skipped: mended they are there again."""
-        skipped = (rows for id, rows in self.rows.items() if id not in self.met) if self.whole else ()
+        skipped = (rows for id, rows in self.rows.rows.items() if id not in self.met) if self.whole else ()
         return (row.line + b"\n" for rows in skipped for row in rows)
 
     def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
         rest = dict(entity.made or {})
-        named: Callable[[Path], Path] = entity.source.path_named if entity.source is not None else tuple
+        path_named: Callable[[Path], Path] = entity.source.path_named if entity.source is not None else tuple
         tree = with_values(entity.tree, rest)
         told: list[tuple[dict[str, Any], bool, Path, Any]] = []
         for row in reversed(rows):  # of one place the last row tells
-            for path, value in standing(tree, named(row.path), row.value, cells=self.cells, beside=self.beside).items():
+            for path, value in standing(tree, path_named(row.path), row.value, cells=self.cells, beside=self.beside).items():
                 leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
                 if all(leaf in rest for leaf in leaves):
                     rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}
                     told.append((load_json(row.line), row.block, path, value))
         told = [*reversed(told), *(({}, True, path, value) for path, value in rest.items())]
-        return [self._line(entity.id, *each) for each in told]
+        return [self._line(entity, *each) for each in told]
 
-    def _line(self, id: str, row: dict[str, Any], block: bool, path: Path, value: Any) -> bytes:
-        row = {**row, "id": id, "path": show(path), "value": encode(value)}
-        row.pop("block", None)
+    def _line(self, entity: Entity, row: dict[str, Any], block: bool, path: Path, value: Any) -> bytes:
+        row = {key: one for key, one in row.items() if key not in ("block", "numbered", "id_path")}
+        row = {**row, "id": entity.id, "path": show(path), "value": encode(value), **named(entity)}
         return dump_json(row | (self.blocked if block else self.plain), LINE)

@@ -6,23 +6,34 @@ block, too, where the sidecar tells another value of its place. Of a place that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, is_dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from kbdisk.completion.standing import standing
-from kbdisk.entity import Entity, Link, Path, Tree, at, read_path, walk, with_values, without_places
+from kbdisk.entity import Entity, Link, Path, Tree, at, read_path, show, walk, with_values, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
-from kbdisk.loaders.target import sidecars_of
+from kbdisk.loaders.target import sidecar_of, sidecars_of
+from kbdisk.schemas import numerals
 from kbdisk.schemas.numerals import is_number
 
 BLOCKS = ("turtle", "trig", "ntriples", "nquads", "n3")  # formats that tell by themselves what was filled in
 CELLS = ("csv", "tsv", "parquet")
 ROWS = ("json", "jsonl", *CELLS)  # a record is an entity, whatever its id
+COUNTING = ("json", *CELLS)  # an entity's position is its number, not its line
+COUNTED_ANEW = (
+    "expected rows that say `numbered`, as entities without an id count from 1, got rows of an older kbdisk, which counted"
+    " rows of tables from 0. Complete the file anew as it was before, or move this file away: what it tells of then"
+    " counts as given."
+)
+NAMED_ANEW = (
+    "expected the ids that --id names, got numbers: the file was completed without --id. Leave --id out, or move this"
+    " file away: what it tells of then counts as given."
+)
 BROKEN = (
     "expected a value that kbdisk complete filled in, got something else."
     " Bring the file back, or take the line out: what no line tells of may count as given, and be learnt from."
@@ -36,19 +47,82 @@ class Row(NamedTuple):
     value: Any
     line: bytes
     block: bool  # whether a block tells it, too, where the format has blocks
+    id_path: Path | None = None  # where the id stands, if --id said so
+    numbered: bool = False  # whether the id is the entity's number
 
 
 Rows = Mapping[str, list[Row]]  # by the entity's id
+
+
+class Beside:
+    """The rows of a sidecar by the entities that they are of, whatever names these go by when they are read again."""
+
+    def __init__(self, rows: Rows, kbs: Sequence[KB]) -> None:
+        self.rows = rows
+        every = [(id, row) for id, several in rows.items() for row in several]
+        self.paths = {row.id_path for _, row in every if row.id_path is not None}
+        self.unmarked = {id for id, row in every if not row.numbered and row.id_path is None and id.isdigit()}
+        named_anew = [kb for kb in kbs if kb.options.id is not None] if any(row.numbered for _, row in every) else []
+        self.by_number = len(kbs) == 1 and bool(named_anew) and kbs[0].format in COUNTING
+        for kb in named_anew if not self.by_number else ():
+            raise LoadError(_sidecar(kb), NAMED_ANEW)
+
+    def of(self, entity: Entity) -> list[Row]:
+        """The rows of an entity: by its id, and by what stands where its id did when they were written."""
+        if entity.nameless:
+            self._refuse_counted_anew(entity)
+        found = self.rows.get(entity.id, [])
+        for path in self.paths:
+            id = id_at(entity.tree, path)
+            if id is not None and id != entity.id:
+                found = [*found, *(row for row in self.rows.get(id, ()) if row.id_path == path)]
+        if self.by_number and entity.id != str(entity.position):
+            found = [*found, *(row for row in self.rows.get(str(entity.position), ()) if row.numbered)]
+        return found
+
+    def ids(self, entity: Entity) -> Iterator[str]:
+        """The ids that rows may have for an entity."""
+        yield entity.id
+        yield from (id for path in self.paths if (id := id_at(entity.tree, path)) is not None)
+        if self.by_number:
+            yield str(entity.position)
+
+    def _refuse_counted_anew(self, entity: Entity) -> None:
+        kb = entity.source
+        counted = "0" in self.unmarked and getattr(kb, "format", "") in CELLS
+        if counted or entity.id in self.unmarked:
+            raise LoadError(_sidecar(kb), COUNTED_ANEW)
+
+
+def _sidecar(kb: KB) -> str:
+    return str(sidecar_of(kb.name))
+
+
+def id_at(tree: Tree, path: Path) -> str | None:
+    """The id at a path of a tree, as a loader reads it; None where there is none."""
+    try:
+        value = at(tree, path)
+    except KeyError:
+        return None
+    return numerals.show(value) if type(value) is int else value if isinstance(value, str) else None
+
+
+def named(entity: Entity) -> dict[str, Any]:
+    """What a row tells of where its entity's id comes from, unless it is the entity's own."""
+    if entity.nameless:
+        return {"numbered": True}
+    path = getattr(getattr(entity.source, "options", None), "id", None)
+    return {} if path is None else {"id_path": show(path)}
 
 
 class Given(Iterable[Entity]):
     """The entities of a source without what was filled in them: that is in their `made`. Read again and again, as a KB is."""
 
     def __init__(self, kb: KB, rows: Rows) -> None:
-        self.kb, self.rows = kb, rows
+        self.kb, self.beside = kb, Beside(rows, [kb])
 
     def __iter__(self) -> Iterator[Entity]:
-        return (self._apart(entity, self.rows.get(entity.id, [])) for entity in self.kb)
+        return (self._apart(entity, self.beside.of(entity)) for entity in self.kb)
 
     def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
         rows = [row._replace(path=self.kb.path_named(row.path)) for row in rows]
@@ -113,10 +187,11 @@ def _rows(file: FilePath) -> Iterator[tuple[str, Row]]:
         try:
             row = load_json(line)
             id, path, value = str(row["id"]), read_path(row["path"]), decode({"": row["value"]})[""]
-            block = row.get("block", True)
+            block, numbered = row.get("block", True), row.get("numbered", False)
+            id_path = read_path(row["id_path"]) if "id_path" in row else None
         except (ValueError, TypeError, KeyError):
             raise LoadError(str(file), BROKEN, number) from None
-        yield id, Row(path, value, line, block)
+        yield id, Row(path, value, line, block, id_path, bool(numbered))
 
 
 def _given(entity: Entity, rows: list[Row], *, cells: bool, beside: bool) -> Entity:

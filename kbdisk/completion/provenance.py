@@ -1,6 +1,8 @@
 """Where filled values come from: a row of plain data for each, and the file beside a target that has them, a row a line.
 
-id, class   of the entity
+id, class   of the entity; its id is its own, or
+numbered    is its number, counted from 1 in the order of the source, headers and blank lines left out; or
+id_path     is what stands at this path, by --id or by the schema
 path, value what was put where, as it stands in the target; a key that another file may have for another predicate is an IRI
 property    what of the schema that is, or is a part of; `gap` is what was filled as one, where that is more
 confidence  how likely it is right; of a number, that the truth is no further off than `within`
@@ -29,6 +31,7 @@ from typing import IO, Any
 
 import torch
 
+from kbdisk.completion.earlier import named
 from kbdisk.completion.placing import Told
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.wording import in_words
@@ -67,7 +70,7 @@ def rows(completion: Completion, model: Mapping[str, Any], time: str) -> Iterato
         told = one.belief
         assert isinstance(told, Told)
         row: dict[str, Any] = {"id": completion.entity.id, "path": show(path), "value": encode(one.value)}
-        row |= {"class": told.of, "property": show_pattern(told.field)}
+        row |= {**named(completion.entity), "class": told.of, "property": show_pattern(told.field)}
         if told.gap != path:
             row["gap"] = show(told.gap)
         row |= {"confidence": _short(one.confidence), "interval": _wide(told.interval), "within": _short(told.within)}

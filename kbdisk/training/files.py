@@ -33,7 +33,7 @@ from typing import Any
 from kbdisk.errors import CheckpointError, ConfigError, SchemaError
 from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
 
-FORMAT = 7
+FORMAT = 8
 MEMBERS = tuple(  # each network's weights, and what it remembers
     (f"model{number}.safetensors", f"memory{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
@@ -49,6 +49,8 @@ SMOOTH, LIKENESS, FOREST, OPINIONS = (
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 # Up to format 5 these counted in another way how much is visible, and only training can tell what is usual in this one.
 EXPERTS, COUNTED = frozenset({LIKENESS, FOREST, OPINIONS, *(memory for _, memory in MEMBERS)}), 6
+# Up to format 7 rows of tables without ids counted from 0: what was held out of them is another row today.
+NUMBERED = 8
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
 OPTIONAL = (
     WORDS,
@@ -86,14 +88,21 @@ def _without_functions(told: dict[str, Told]) -> dict[str, Told]:
     return told
 
 
+def _without_ranges(told: dict[str, Told]) -> dict[str, Told]:
+    """Format 7 kept no ranges of numbers: to a model of it none is outside."""
+    return told
+
+
 # From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
 MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {
     3: _without_opinions,
     4: _without_usual,
     5: _without_experts,
     6: _without_functions,
+    7: _without_ranges,
 }
 
+ANEW = "Train again, or use that version."
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."
 SHAPES: Mapping[str, Mapping[str, type]] = {  # what each JSON file has at least
@@ -239,8 +248,10 @@ class Files:
         is_lost = number < COUNTED and not EXPERTS.isdisjoint(self.config["files"])
         if is_lost or number < 0 or any(step not in MIGRATIONS for step in range(number, FORMAT)):
             problem = f"expected format {FORMAT}, got {wrote}, which is no longer read."
-            raise CheckpointError(self.path(CONFIG), f"{problem} Train again, or use that version.")
+            raise CheckpointError(self.path(CONFIG), f"{problem} {ANEW}")
         told = {CONFIG: self.config} | {name: self._json(name) for name in self.config["files"] if name in SHAPES}
+        if number < NUMBERED and _counts_from_0(told[SPLIT]):
+            raise CheckpointError(self.path(SPLIT), f"expected ids that count from 1, got some from 0. {ANEW}")
         with self.understood(CONFIG):
             for step in range(number, FORMAT):
                 told = MIGRATIONS[step](told)
@@ -257,6 +268,13 @@ class Files:
 
     def _wrong(self, expected: str, got: str, name: str = CONFIG) -> CheckpointError:
         return CheckpointError(self.path(name), f"expected {expected}, got {got}. {RESTORE}")
+
+
+def _counts_from_0(split: Any) -> bool:
+    """Whether the ids of a split are the numbers from 0, as those of rows were."""
+    sides = [split.get(side) for side in ("training", "validation")] if isinstance(split, dict) else []
+    ids = {id for side in sides if isinstance(side, list) for id in side if isinstance(id, str)}
+    return "0" in ids and ids == set(map(str, range(len(ids))))
 
 
 def _is_plain(name: str) -> bool:

@@ -101,8 +101,8 @@ def test_a_line_without_the_id_that_others_have_is_called_by_its_number_with_a_w
         assert [e.id for e in read(b'{"id": "a"}\n{"n": 1}\n')] == ["a", "2"]
 
 
-def test_without_ids_lines_are_called_by_their_numbers():
-    assert [e.id for e in read(b'{"a": 1}\n\n{"a": 2}\n' + b'{"a": 3}\n' * 2000)][:3] == ["1", "3", "4"]
+def test_without_ids_lines_are_called_by_their_numbers_blank_ones_not_counted():
+    assert [e.id for e in read(b'{"a": 1}\n\n{"a": 2}\n' + b'{"a": 3}\n' * 2000)][:3] == ["1", "2", "3"]
 
 
 def test_an_id_may_be_a_number_of_any_length():

@@ -37,12 +37,12 @@ def test_a_list_of_dicts_is_read_like_json():
     items = [{"id": "a", "name": "A", "@type": ["X", "Y"], "launch": {"year": 1999}}, {"id": "b", "x": None}]
     before = copy.deepcopy(items)
     kb = kbdisk.load(items)
-    assert [(e.id, e.label, e.classes, e.position) for e in kb] == [("a", "A", ("X", "Y"), 0), ("b", "", (), 1)]
+    assert [(e.id, e.label, e.classes, e.position) for e in kb] == [("a", "A", ("X", "Y"), 1), ("b", "", (), 2)]
     assert trees(items)[0]["launch"] == {"year": 1999}
     assert list(kb) == list(kb)
     assert items == before
     assert [e.id for e in kbdisk.load([{"k": {"n": 5}}], id="k.n")] == ["5"]
-    assert [e.id for e in kbdisk.load([{"x": 5}, {"x": 6}])] == ["0", "1"]
+    assert [e.id for e in kbdisk.load([{"x": 5}, {"x": 6}])] == ["1", "2"]
     assert [e.id for e in kbdisk.load(items, classes=["Y"])] == ["a"]
 
 
@@ -100,8 +100,8 @@ def deep(levels):
     [
         ((item for item in [{"x": 1}]), "got a generator. Pass a list"),
         ([], "expected some entities, got none"),
-        ([{"x": 1}, 5], r"<memory>\[1\]: expected a dict or an entity, got a int"),
-        ([{"x": object()}], r"<memory>\[0\]: expected plain values, got a object"),
+        ([{"x": 1}, 5], "<memory>, item 2: expected a dict or an entity, got a int"),
+        ([{"x": object()}], "<memory>, item 1: expected plain values, got a object"),
         ([{1: "x"}], "expected strings as keys, got 1"),
         ([deep(100_000)], "expected at most 200 parts within parts"),
         ({"x": 1}, "expected a file's name, bytes, a list of dicts or entities, a pandas frame"),
@@ -128,14 +128,14 @@ def test_entities_stay_as_they_are():
     given = [Entity("a", {"x": 1}, ("C",), "A"), Entity("b")]
     kb = kbdisk.load(given)
     assert list(kb) == given
-    assert [entity.position for entity in kb] == [0, 1]
+    assert [entity.position for entity in kb] == [1, 2]
     assert given[1].position == 0
 
 
 def test_a_list_cannot_be_written_back_but_written_anew(tmp_path):
     kb = kbdisk.load([{"x": 1, "y": None}])
     kbdisk.write(filling(kb, {0: {"y": 2}}), tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_text() == "@id,x,y\n0,1,2\n"
+    assert (tmp_path / "a.csv").read_text() == "@id,x,y\n1,1,2\n"
 
 
 # ---------------------------------------------------------------- frames
@@ -183,7 +183,7 @@ def test_an_index_of_its_own_holds_the_ids():
     assert [entity.id for entity in kbdisk.load(FRAME, id="count", skip_errors=True)] == ["1", "3"]
     assert [entity.id for entity in kbdisk.load(FRAME.assign(id=list("xyz")))] == ["x", "y", "z"]
     twice = pandas.concat([FRAME, FRAME])  # what two rows have is no id
-    assert [(entity.id, entity.nameless) for entity in kbdisk.load(twice)] == [(str(i), True) for i in range(6)]
+    assert [(entity.id, entity.nameless) for entity in kbdisk.load(twice)] == [(str(i), True) for i in range(1, 7)]
     nameless = pandas.DataFrame({"": [["p"], ["q"]], "x": [1, 2]})
     assert [(entity.id, entity.tree) for entity in kbdisk.load(nameless)] == [("['p']", {"x": 1}), ("['q']", {"x": 2})]
     two = pandas.DataFrame({"x": [1]}, index=pandas.MultiIndex.from_tuples([("a", 1)]))

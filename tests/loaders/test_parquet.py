@@ -60,7 +60,7 @@ def path(tmp_path):
 
 
 def filling(kb, fills):
-    entities = {entity.position: entity for entity in kb}
+    entities = {entity.position - 1: entity for entity in kb}
     return [
         Completion(entities[row], {read_path(at): Filled(value) for at, value in new.items()})
         for row, new in fills.items()
@@ -103,7 +103,7 @@ def test_it_can_be_read_again_and_streams(path):
     kb = kbdisk.load(path)
     assert list(kb) == list(kb)
     assert len(kb) == 3
-    assert kb["c"].position == 2
+    assert kb["c"].position == 3
 
 
 def test_nothing_filled_is_the_same_bytes(path, tmp_path):
@@ -182,7 +182,7 @@ def test_completions_out_of_order_and_of_another_file_are_refused(path):
     with pytest.raises(KBDiskError, match="Pass them as a list"):
         kb.splice(iter([last, first]), io.BytesIO())
     first.entity.id = "other"
-    with pytest.raises(KBDiskError, match="expected 'other' in row 1, got another"):
+    with pytest.raises(KBDiskError, match="expected 'other' in row 2, got another"):
         kb.splice([first], io.BytesIO())
     first.entity.position = 99
     with pytest.raises(KBDiskError, match="has no row 99 any more"):
@@ -236,7 +236,7 @@ def test_an_index_that_two_rows_have_is_no_id_and_stays(tmp_path):
     pandas.DataFrame({"a": [1, None, 3]}, index=["p", "q", "p"]).to_parquet(tmp_path / "a.parquet")
     kb = kbdisk.load(tmp_path / "a.parquet")
     kbdisk.write(filling(kb, {1: {"a": 5}}), tmp_path / "b.parquet")
-    assert [(one.id, one.tree, one.nameless) for one in kb][1:] == [("1", {"a": None}, True), ("2", {"a": 3}, True)]
+    assert [(one.id, one.tree, one.nameless) for one in kb][1:] == [("2", {"a": None}, True), ("3", {"a": 3}, True)]
     after = pandas.read_parquet(tmp_path / "b.parquet")
     assert after["a"].tolist() == [1, 5, 3]
     assert after.index.tolist() == ["p", "q", "p"]

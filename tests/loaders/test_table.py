@@ -46,8 +46,8 @@ def column(cells, **options):
 
 
 def filling(kb, fills):
-    """Completions: {row: {path: value}}."""
-    entities = {entity.position: entity for entity in kb}
+    """Completions: {row, from 0: {path: value}}."""
+    entities = {entity.position - 1: entity for entity in kb}
     return [
         Completion(entities[row], {read_path(path): Filled(value) for path, value in new.items()})
         for row, new in fills.items()
@@ -177,14 +177,14 @@ def test_a_new_value_takes_the_place_of_a_spelling_of_nothing_and_the_rest_stays
     assert spliced(kb, {})[0] == text
     assert spliced(kb, {1: {"x": 7}, 2: {"x": 3.25}})[0] == b'x,of\n1.5, NA\n7.0,"NA"\n"3.2",DE\n2.5,NA\n'
     with pytest.warns(KBDiskWarning, match="'NA' is no value"):
-        assert [one.id for one in load("id,x\n1,5\nNA,6\n")] == ["0", "1"]  # no id in every row
+        assert [one.id for one in load("id,x\n1,5\nNA,6\n")] == ["1", "2"]  # no id in every row
 
 
 def test_ids_come_from_the_named_column_or_a_usual_one_or_the_row():
     text = "id,code,x\n007,a,1\n008,b,2\n"
     assert [entity.id for entity in load(text)] == ["007", "008"]
     assert [entity.id for entity in load(text, id="code")] == ["a", "b"]
-    assert [entity.id for entity in load("id,x\n7,1\n,2\n")] == ["0", "1"]
+    assert [entity.id for entity in load("id,x\n7,1\n,2\n")] == ["1", "2"]
     with pytest.raises(KBDiskError, match="expected a column 'name' for the ids, got id, code, x"):
         list(load(text, id="name"))
     with pytest.raises(KBDiskError, match=r"^<memory>:3: expected an id in column 'code', got none"):
@@ -233,7 +233,7 @@ def test_a_comma_is_the_decimal_point_where_none_parts_the_cells(delimiter, form
     kb = load("x;y\n1,50;a\n;b\n 12,25;\n".replace(";", delimiter), format=format, units={"x": "kg"})
     data, report = spliced(kb, {1: {"x": Quantity(0.125, "kg")}})
     assert data.decode() == "x;y\n1,50;a\n0,12;b\n 12,25;\n".replace(";", delimiter)
-    assert report.spelt == {("1", ("x",)): Quantity(0.12, "kg")}
+    assert report.spelt == {("2", ("x",)): Quantity(0.12, "kg")}
 
 
 @for_each("cells", [["1,234", "999"], ["1,234", "2,500"], ["1,234,567", "2,500"]])
@@ -273,13 +273,13 @@ def test_a_first_column_without_a_name_is_an_index():
     assert [one.id for one in load(",id,x\n0,Q1,1\n", id="@index")] == ["0"]
     assert [one.id for one in load(",id,x\np,Q1,1\nq,Q1,2\n")] == ["p", "q"]
     with pytest.warns(KBDiskWarning, match="the index is left out, as it does not tell all rows apart"):
-        assert [(one.id, one.nameless) for one in load(",x\n7,1\n,2\n")] == [("0", True), ("1", True)]
+        assert [(one.id, one.nameless) for one in load(",x\n7,1\n,2\n")] == [("1", True), ("2", True)]
 
 
 @pytest.mark.filterwarnings("ignore:.*the index is left out")
 def test_an_index_that_two_rows_have_is_no_id_and_stays():
     twice = load(",x\n0,1\n1,\n0,3\n")
-    assert [(one.id, one.tree, one.nameless) for one in twice][2] == ("2", {"x": 3}, True)
+    assert [(one.id, one.tree, one.nameless) for one in twice][2] == ("3", {"x": 3}, True)
     assert spliced(twice, {1: {"x": 2}})[0] == b",x\n0,1\n1,2\n0,3\n"
 
 
@@ -343,7 +343,7 @@ def test_errors_come_before_the_first_entity():
 
 def test_skip_errors_leaves_out_the_bad_row_alone():
     kb = load(b'a,b\n1,2\n3\n4,"x\ny",\n5,caf\xe9\n6,7\n8,"9\n', skip_errors=True)
-    assert [(entity.id, entity.tree["a"]) for entity in kb] == [("0", 1), ("4", 6)]
+    assert [(entity.id, entity.tree["a"]) for entity in kb] == [("1", 1), ("5", 6)]
     assert [error.line for error in kb.skipped] == [3, 4, 6, 8]
     out, report = spliced(kb, {})
     assert out == kb.source.read()
@@ -476,10 +476,10 @@ def test_a_file_that_changed_meanwhile_is_not_written(tmp_path):
     kb = kbdisk.load(path)
     fills = filling(kb, {1: {"y": 1}})
     path.write_text("id,y\na,\nc,\n")
-    with pytest.raises(KBDiskError, match="expected 'b' in row 1, got another"):
+    with pytest.raises(KBDiskError, match="expected 'b' in row 2, got another"):
         kb.splice(fills, io.BytesIO())
     path.write_text("id,y\na,\n")
-    with pytest.raises(KBDiskError, match="has no row 1 any more"):
+    with pytest.raises(KBDiskError, match="has no row 2 any more"):
         kb.splice(fills, io.BytesIO())
 
 
@@ -628,7 +628,7 @@ def test_filling_changes_those_cells_alone(table, dialect, newline, data):
     for completion in fills.values():
         for path, one in completion.filled.items():
             if (completion.entity.id, path) not in refused:
-                expected[completion.entity.position + 1][expected[0].index(path[0])] = one.value
+                expected[completion.entity.position][expected[0].index(path[0])] = one.value
     assert judge(after) == expected
     assert is_within(before, after)
 
@@ -662,10 +662,10 @@ def test_one_value_filled_in_a_real_table_is_one_cell(data, tmp_path, name):
     before, after = ((data / name).read_bytes(), (tmp_path / "out.csv").read_bytes())
     old, new = judge(before), judge(after)
     assert [(i, j) for i, row in enumerate(new) for j, one in enumerate(row) if old[i][j] != one] == [
-        (entity.position + 1, kb.judge()[1].columns[path])
+        (entity.position, kb.judge()[1].columns[path])
     ]
     frame = pandas.read_csv(tmp_path / "out.csv")
-    assert frame.iloc[entity.position, kb.judge()[1].columns[path]] == value
+    assert frame.iloc[entity.position - 1, kb.judge()[1].columns[path]] == value
     assert frame.shape == pandas.read_csv(data / name).shape
     if "gsm" not in name:  # there, it may be a spelt `nan` that gave way
         assert is_within(before, after)
@@ -680,8 +680,8 @@ def test_the_phones_are_read_as_they_are(data):
     assert len(kb) == 10_679
     assert first.tree["launch"] == {"year": 1999.0, "day": None, "month": None}
     assert first.tree["model"] == "Vega"
-    assert next(entity for entity in kb if entity.tree["network_edge"] is None).id == "1"
-    quoted = next(entity for entity in kb if entity.position == 6225)
+    assert next(entity for entity in kb if entity.tree["network_edge"] is None).id == "2"
+    quoted = next(entity for entity in kb if entity.position == 6226)
     assert quoted.tree["network_edge"] == "Class 12, 296 / 177.6 kbits"
     asked = sum(1 for entity in kb for _ in entity.asked())
     with (data / "gsm/gsm_processed.csv").open(newline="") as file:

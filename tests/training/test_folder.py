@@ -497,6 +497,15 @@ def test_what_format_6_knew_nothing_of_is_as_it_was_then(saved, folder):
     assert replace(old.run, smooth=new.run.smooth) == new.run
 
 
+def test_a_model_whose_rows_counted_from_0_is_not_read_as_they_count_from_1_today(folder):
+    forged(folder, "split.json", json.dumps({"training": ["0", "2", "3"], "validation": ["1"]}).encode())
+    assert open_folder(folder, CPU).record.training == ["0", "2", "3"]  # ids of their own, by today's format
+    changed_config(folder, format=7)
+    assert refusal(folder).startswith("split.json: expected ids that count from 1, got some from 0. Train again")
+    forged(folder, "split.json", b'{"training": ["a", "0"], "validation": []}')
+    assert open_folder(folder, CPU).record.training == ["a", "0"]
+
+
 # ---------------------------------------------------------------- somebody who means harm
 
 
