@@ -73,7 +73,9 @@ class Plan:
         if options["model"] and told:
             raise ConfigError(f"--{told[0]}", "says how to train, and --model what was trained. Leave one out.")
         if options["strict"] and not options["model"]:
-            raise ConfigError("--strict", "compares SOURCE with what a model learnt from. Say --model, or leave it out.")
+            raise ConfigError(
+                "--strict", "compares SOURCE with what a model learnt from. Say --model, or leave it out."
+            )
         for name in ("in_place", "insert") if len(self.sources) > 1 else ():
             if options[name]:
                 raise ConfigError(f"--{name.replace('_', '-')}", "needs one source alone. Leave it out.")

@@ -115,7 +115,9 @@ def evaluate(
     with counting(quiet, "asking") as told:
         found = exam.curve(rivals, told) if exam.is_curve else exam.scores(rivals, told)
     with standard_output() as stream:
-        stream.write(_json(model, source, sides, asked, found.data | {"drift": drift.to_json()}) if as_json else found.text)
+        stream.write(
+            _json(model, source, sides, asked, found.data | {"drift": drift.to_json()}) if as_json else found.text
+        )
     context.exit(1 if kb.skipped or (options["strict"] and drift) else 0)
 
 
@@ -214,7 +216,9 @@ def _notes(sides: Sides, asked: list[Entity], same: bool) -> list[str]:
     if not same and (known or sides.held_out):
         notes.append("The source is not what it was in training: entities are told apart by their ids.")
     if sides.strangers:
-        notes.append(f"{counted(len(sides.strangers), 'entity', 'entities')} of no class that the model knows left out.")
+        notes.append(
+            f"{counted(len(sides.strangers), 'entity', 'entities')} of no class that the model knows left out."
+        )
     return notes
 
 

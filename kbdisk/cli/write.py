@@ -26,7 +26,9 @@ SHOWN = 10  # skipped entities that are named in the summary
 @click.argument("source")
 @click.option("--out", metavar="TARGET", required=True, help="File to write, or - for standard output.")
 @click.option(
-    "--values", metavar="FILE", help='New values, JSON Lines: {"id": ..., "path": "launch.year", "value": 1999}. An entity without an id is called by its number, from 1: a header and blank lines do not count.'
+    "--values",
+    metavar="FILE",
+    help='New values, JSON Lines: {"id": ..., "path": "launch.year", "value": 1999}. An entity without an id is called by its number, from 1: a header and blank lines do not count.',
 )
 @click.option("--from", "origin", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @click.option("--format", metavar="FORMAT", help="Format of TARGET where its name does not tell.")

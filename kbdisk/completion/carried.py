@@ -58,7 +58,9 @@ class Carried:
         tree = with_values(entity.tree, rest)
         told: list[tuple[dict[str, Any], bool, Path, Any]] = []
         for row in reversed(rows):  # of one place the last row tells
-            for path, value in standing(tree, path_named(row.path), row.value, cells=self.cells, beside=self.beside).items():
+            for path, value in standing(
+                tree, path_named(row.path), row.value, cells=self.cells, beside=self.beside
+            ).items():
                 leaves = [leaf for leaf, one in leaf_by_leaf({path: value}).items() if one is not None]
                 if all(leaf in rest for leaf in leaves):
                     rest = {leaf: one for leaf, one in rest.items() if leaf not in leaves}

@@ -198,7 +198,9 @@ class Drift:
                 learnt = {"schema": expected.removeprefix("expected ")}
                 self._note(found.name, show_pattern(pattern(one.path)), MISFIT, entity, got, learnt)
 
-    def _note(self, of: str, path: str, what: str, entity: Entity, value: Any, learnt: dict[str, Any] | None = None) -> None:
+    def _note(
+        self, of: str, path: str, what: str, entity: Entity, value: Any, learnt: dict[str, Any] | None = None
+    ) -> None:
         key = (of, path, what)
         if key not in self._rows and len(self._rows) >= MAX_ROWS:
             key = ("", OTHERS, what)
@@ -211,8 +213,16 @@ class Drift:
 
     def _absent(self, of: str) -> Iterator[str]:
         """The properties of a class of which no entity has any value that the model knows."""
-        met = {self._places[source].property for source in self._places if source.of == of and self._values[of, self._names[source]]}
-        return (show(path) for path, one in self.schema.classes[of].properties.items() if path not in met and one.role != "ignore")
+        met = {
+            self._places[source].property
+            for source in self._places
+            if source.of == of and self._values[of, self._names[source]]
+        }
+        return (
+            show(path)
+            for path, one in self.schema.classes[of].properties.items()
+            if path not in met and one.role != "ignore"
+        )
 
 
 def _same(one: Any, other: Any) -> bool:

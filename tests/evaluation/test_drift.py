@@ -110,7 +110,12 @@ def test_a_renamed_property_is_recognised_by_what_is_absent():
     codec, entities = learnt()
     renamed = [replace(one, tree={k.replace("brand", "brnad"): v for k, v in one.tree.items()}) for one in entities]
     [row] = Drift.of(codec, renamed).rows()
-    assert (row.path, row.what, row.count, row.learnt) == ("brnad", "unknown property", len(entities), {"near": "brand"})
+    assert (row.path, row.what, row.count, row.learnt) == (
+        "brnad",
+        "unknown property",
+        len(entities),
+        {"near": "brand"},
+    )
 
 
 def test_links_units_and_longer_lists_are_compared_too():
@@ -139,7 +144,9 @@ def test_links_units_and_longer_lists_are_compared_too():
 def test_more_of_the_same_distribution_is_not_outside_of_its_range(draw):
     dice = random.Random(1)
     numbers = {
-        "gauss": lambda: dice.gauss(50, 9), "expovariate": lambda: dice.expovariate(1), "uniform": lambda: dice.uniform(-1, 3),
+        "gauss": lambda: dice.gauss(50, 9),
+        "expovariate": lambda: dice.expovariate(1),
+        "uniform": lambda: dice.uniform(-1, 3),
     }[draw]
     several = [Entity(f"{n}", {"x": numbers()}) for n in range(3000)]
     codec = Codec.fit(kbdisk.Schema.read("kbdisk: 1\nclasses: {'': {properties: {x: number}}}\n"), several[:200])

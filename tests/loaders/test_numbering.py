@@ -64,7 +64,11 @@ def test_blank_lines_do_not_count_whichever_block_they_stand_in(blank, size):
 
 
 def test_what_is_skipped_counts_so_that_numbers_stay_when_it_is_mended(tmp_path):
-    for name, text in {"a.csv": "x,y\n5,a\n6\n7,c\n", "a.jsonl": '{"x": 1}\n{"x": \n{"x": 3}\n', "a.json": '[{"x": 1}, 5, {"x": 3}]'}.items():
+    for name, text in {
+        "a.csv": "x,y\n5,a\n6\n7,c\n",
+        "a.jsonl": '{"x": 1}\n{"x": \n{"x": 3}\n',
+        "a.json": '[{"x": 1}, 5, {"x": 3}]',
+    }.items():
         (tmp_path / name).write_text(text)
         assert [one.id for one in kbdisk.load(tmp_path / name, skip_errors=True)] == ["1", "3"]
 
@@ -115,7 +119,10 @@ def test_inspect_says_it_in_one_line_and_in_json(tmp_path, run):
 
 def test_a_schema_that_says_what_the_id_is_names_the_entities_where_all_have_it(tmp_path):
     schema = kbdisk.Schema.read("kbdisk: 1\nclasses: {'': {id: meta.sku, properties: {x: number}}}\n")
-    for format, text in {"csv": "meta.sku,x\nA1,5\nA2,6\n", "jsonl": '{"meta": {"sku": "A1"}}\n{"meta": {"sku": "A2"}}\n'}.items():
+    for format, text in {
+        "csv": "meta.sku,x\nA1,5\nA2,6\n",
+        "jsonl": '{"meta": {"sku": "A1"}}\n{"meta": {"sku": "A2"}}\n',
+    }.items():
         (tmp_path / f"a.{format}").write_text(text)
         assert [one.id for one in named_by_schema(kbdisk.load(tmp_path / f"a.{format}"), schema)] == ["A1", "A2"]
         (tmp_path / f"a.{format}").write_text(text.replace("A2", "A1"))
@@ -160,7 +167,9 @@ def test_numbers_are_understood_where_the_entities_are_named_later(tmp_path, for
 def test_where_numbers_cannot_be_understood_that_is_said(tmp_path):
     path = a_file(tmp_path, "jsonl")  # its positions are lines
     sidecar(path, numbered=True)
-    with pytest.raises(KBDiskError, match=r"a\.jsonl\.provenance\.jsonl: expected the ids that --id names, got numbers"):
+    with pytest.raises(
+        KBDiskError, match=r"a\.jsonl\.provenance\.jsonl: expected the ids that --id names, got numbers"
+    ):
         made(path, id="x")
 
 
