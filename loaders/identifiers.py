@@ -11,7 +11,7 @@ from typing import Any
 
 from kbdisk.entity import Entity, Path, at, show
 from kbdisk.loaders.naming import LABEL_KEYS
-from kbdisk.loaders.tagged import show_int
+from kbdisk.schemas.numerals import show_digits
 
 IDENTIFYING = re.compile(
     r"(?:.*[_. -])?(?:id|key|code|sku|isbn|issn|ean|gtin|upc|doi|iri|uri|url|uuid|guid|slug|symbol|ref|number|no|nr)",
@@ -78,7 +78,7 @@ def tells_apart(entities: Iterable[Entity], path: Path) -> bool:
             value = at(entity.tree, path)
         except KeyError:
             return False
-        id = show_int(value) if type(value) is int else value
+        id = show_digits(value) if type(value) is int else value
         if not entity.nameless or not isinstance(id, str) or not id or id in met:
             return False
         met.add(id)

@@ -12,8 +12,8 @@ import rich_click as click
 
 from kbdisk.cli import placeless
 from kbdisk.cli.counting import Told
-from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.drift import misfit_lines, too_large_lines
+from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.sources import named_by_schema, open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError

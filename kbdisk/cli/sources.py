@@ -19,8 +19,8 @@ from kbdisk.errors import ConfigError, LoadError
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
     from kbdisk.loaders import KB
-    from kbdisk.schemas.schema import Schema
     from kbdisk.loaders.source import Progress
+    from kbdisk.schemas.schema import Schema
 
 PATIENCE = 1.5  # seconds before a progress bar shows
 STEP = 0.1  # seconds between its steps

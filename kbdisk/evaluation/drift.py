@@ -155,7 +155,7 @@ class Drift:
 
     def _compare(self, entity: Entity, reading: Reading) -> None:
         """Every value with what training had of it."""
-        of, slots = reading.of, self._slots.get(reading.of, frozenset())
+        of, slots = reading.of, self._slots.get(reading.of, set())
         unknown: dict[str, Any] = {}
         longer: dict[Path, int] = {}
         for path, value in reading.leaves.items():
@@ -166,8 +166,9 @@ class Drift:
                 continue
             name, codec = self._names[source], self._codecs[source]
             self._values[of, name] += len(value) if isinstance(value, list | tuple | set | frozenset) else 1
-            for one in codec.unlike(value) if codec is not None else ():
-                self._note(of, name, codec.way, entity, one, codec.learnt())
+            if codec is not None:
+                for one in codec.unlike(value):
+                    self._note(of, name, codec.way, entity, one, codec.learnt())
             if path not in slots:
                 at = next(place for place, key in enumerate(path) if isinstance(key, int))
                 longer[path[:at]] = max(longer.get(path[:at], 0), int(path[at]) + 1)

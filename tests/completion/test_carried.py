@@ -142,8 +142,8 @@ def test_what_is_written_outside_of_a_block_is_told_by_its_row_while_it_stands(p
 def test_of_several_sources_a_row_has_the_id_that_its_entity_has_in_the_whole(place):
     for name in ("one.csv", "two.csv"):
         Path(name).write_text("x,y\n1,2\n3,4\n")
-        sidecar(name, {"id": "1", "path": "y", "value": 4})
+        sidecar(name, {"id": "2", "path": "y", "value": 4, "numbered": True})
     reading = Reading.of([load("one.csv"), load("two.csv")])
     told = Carried(reading.sources, "csv")
     rows = [json.loads(line) for entity in reading.entities for line in told.of(entity)]
-    assert [(row["id"], row["path"]) for row in rows] == [("one.csv#1", "y"), ("two.csv#1", "y")]
+    assert [(row["id"], row["path"]) for row in rows] == [("one.csv#2", "y"), ("two.csv#2", "y")]
