@@ -173,7 +173,9 @@ class Plan:
             self.say(line)
         with training(self.quiet, options["verbose"]) as watch:
             own = own_model(self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not self.dry)
-        for line in too_large_lines(own.model.schema, self.reading.entities, self.reading.name) if not wanted.schema else ():
+        for line in (
+            too_large_lines(own.model.schema, self.reading.entities, self.reading.name) if not wanted.schema else ()
+        ):
             self.say(line)
         self.folder = "" if own.folder is None else str(own.folder)
         return own.model

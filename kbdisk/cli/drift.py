@@ -71,7 +71,7 @@ def too_large_lines(schema: Schema, entities: Iterable[Entity], source: str) -> 
     drift = Drift(schema)
     for entity in entities:
         drift.take(entity)
-    rows = [row for row in drift.rows() if row.learnt["schema"] == TOO_LARGE.removeprefix("expected ")]
+    rows = [row for row in drift.rows() if row.learnt.get("schema") == TOO_LARGE.removeprefix("expected ")]
     return _misfit_lines(rows, schema, source)
 
 
@@ -80,7 +80,7 @@ def _misfit_lines(rows: Sequence[Row], schema: Schema, source: str) -> Iterator[
     for row in rows[:MAX_LINES]:
         value, fit, are = ONE if row.count == 1 else SEVERAL
         name = _name(row, len(schema.classes) > 1)
-        problem = f"expected {row.learnt['schema']}"
+        problem = f"expected {row.learnt.get('schema', 'other values')}"
         yield f"{source}: {row.count:,} {value} of {name} {fit} the schema ({problem}): {are} left out"
     if rows[MAX_LINES:]:
         yield f"{source}: and values of {len(rows) - MAX_LINES:,} more properties"

@@ -76,7 +76,7 @@ class Drift:
 
     def __init__(self, schema: Schema, codec: Codec | None = None) -> None:
         self.schema, self.codec = schema, codec
-        self._rows: dict[tuple[str, str, str], Row] = {}
+        self._rows: dict[tuple[str, str, str, str], Row] = {}  # by class, path, way; of a misfit what was expected
         self.entities = 0
         self._of_class: Counter[str] = Counter()  # entities
         self._values: Counter[tuple[str, str]] = Counter()  # by class and path, of what the model knows
@@ -202,12 +202,12 @@ class Drift:
     def _note(
         self, of: str, path: str, what: str, entity: Entity, value: Any, learnt: dict[str, Any] | None = None
     ) -> None:
-        key = (of, path, what)
+        key = (of, path, what, str(learnt) if what == MISFIT else "")
         if key not in self._rows and len(self._rows) >= MAX_ROWS:
-            key = ("", OTHERS, what)
+            key, learnt = ("", OTHERS, what, ""), None
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = Row(*key, learnt=learnt or {})
+            row = self._rows[key] = Row(*key[:3], learnt=learnt or {})
         row.count += 1
         if len(row.examples) < MAX_EXAMPLES and not any(_same(one.value, value) for one in row.examples):
             row.examples.append(Example(entity.id, value))
