@@ -6,6 +6,7 @@ rdflib would rewrite literals (`+965.465`, `170.0`); its normalisation is switch
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -139,16 +140,19 @@ def _numbered(quads: Iterable[Quad]) -> Iterator[Quad]:
 
 @contextlib.contextmanager
 def lexical_forms() -> Iterator[None]:
-    """Let rdflib keep literals as they were written."""
+    """Let rdflib keep literals as they were written, and log no complaints about IRIs: those are ours to tell."""
     import rdflib
 
     before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
+    log = logging.getLogger("rdflib.term")
+    was_disabled, log.disabled = log.disabled, True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # it calls what it deprecates itself
             yield
     finally:
         rdflib.NORMALIZE_LITERALS = before
+        log.disabled = was_disabled
 
 
 def is_known(term: Any) -> bool:

@@ -158,7 +158,7 @@ def _wrong_status(status: Any, err: str) -> Iterator[str]:
         yield f"error: expected one line at the end, got {lines[-6:]}"
     if status != 2 and errors:
         yield f"error: expected none at status {status}, got {errors}"
-    if any(re.match(r"\w+Warning: ", line) for line in lines):
+    if any(re.match(r"\w+Warning: |Traceback ", line) for line in lines):
         yield f"warning: {err}"
 
 

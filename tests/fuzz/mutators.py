@@ -314,7 +314,7 @@ def random_table(random: Random) -> Any:
         lambda: pa.array([random.choice([{"year": 1952, "month": None}, None, {"year": None, "month": None}]) for _ in range(rows)],
                          pa.struct([("year", pa.int32()), ("month", pa.int8())])),
         lambda: pa.array([random.choice([[("a", 1)], [("a", 1), ("a", 2)], None]) for _ in range(rows)], pa.map_(pa.string(), pa.int64())),
-        lambda: pa.array([random.choice(["a", "b", None]) for _ in range(rows)]).dictionary_encode(),
+        lambda: pa.array([random.choice(["a", "b", None]) for _ in range(rows)], pa.string()).dictionary_encode(),
     ]  # fmt: skip
     made = [random.choice(columns)() for _ in range(random.choice([0, 1, 2, 4, 8]))]
     names = [

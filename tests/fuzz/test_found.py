@@ -60,3 +60,12 @@ def test_a_new_value_far_behind_the_end_of_its_list_is_refused(here, run, path):
     status, _, err = run("write", "kb.jsonl", "--values", "new.jsonl", "--out", "out.jsonl")
     assert status == 2
     assert err.startswith(f"error: new.jsonl:1: {path}: expected a place near the end of ")
+
+
+@pytest.mark.parametrize("object", ["<http://a b/>", '"1952-02-30"^^<http://www.w3.org/2001/XMLSchema#date>'])
+def test_what_rdflib_does_not_like_in_n3_is_no_line_of_a_log(here, run, caplog, object):
+    Path("kb.n3").write_text(f"@prefix : <http://e/> .\n:a = {object} ; :p 1 .\n")
+    status, _, err = run("inspect", "-q", "kb.n3")
+    assert status in (0, 2)
+    assert all(line.startswith(("error: ", "warning: ")) for line in err.splitlines()), err
+    assert caplog.records == []
