@@ -231,10 +231,13 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 
 def days_of(date: Date) -> int:
-    """Days since 1970; ValueError where the date is not a whole one."""
-    if date.year is None or not date.month or not date.day or date.month > 12:
+    """Days since 1970; ValueError where the date is not a whole one, or none that the calendar has."""
+    if date.year is None or not date.month or not date.day:
         raise ValueError("expected a date with year, month and day, got a part of one")
     year = date.year - (date.month <= 2)
     era, year = divmod(year, 400)
     of_year = (153 * (date.month - 3 if date.month > 2 else date.month + 9) + 2) // 5 + date.day - 1
-    return era * 146_097 + year * 365 + year // 4 - year // 100 + of_year - 719_468
+    days = era * 146_097 + year * 365 + year // 4 - year // 100 + of_year - 719_468
+    if _civil(days) != (date.year, date.month, date.day):
+        raise ValueError(f"expected a day of the calendar, got month {date.month}, day {date.day}")
+    return days

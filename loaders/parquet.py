@@ -208,8 +208,12 @@ def _column(table: Table, path: Path) -> pyarrow.Array:
 
 
 def _day(date: Date) -> Date | None:
-    """The day of a date that says a day and no more."""
-    return Date(date.year, date.month, date.day) if None not in (date.year, date.month, date.day) else None
+    """The day of a date that says one which the calendar has, and no more."""
+    try:
+        days_of(date)
+    except ValueError:
+        return None
+    return Date(date.year, date.month, date.day)
 
 
 def _settings(metadata: pyarrow.parquet.FileMetaData) -> dict[str, Any]:

@@ -107,10 +107,12 @@ class Reader:
             type, value = held["type"], held.get("value")
         except (KeyError, TypeError):
             raise ValueError(f"expected a value at {where.rpartition(', ')[2]}, got none") from None
+        if not isinstance(type, str):
+            raise ValueError(f"expected the name of a type at {where.rpartition(', ')[2]}, got another value")
         read = VALUES.get(type)
         try:
             return read(value) if read else _spelt(value)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             what = str(error) if isinstance(error, ValueError) else "it lacks a part"
             self.odd.note(f"a {type} that cannot be, kept as text", f"{where}: {what}")
             return _spelt(value)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from kbdisk.codec import Codec
+from kbdisk.constants import Constants
 from kbdisk.errors import CheckpointError, SchemaError
 from kbdisk.leaves.words import Words
 from kbdisk.memory import Memory
@@ -79,6 +80,8 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
     codec = _codec(files)
     first, *others = _members(files, codec, run, device)
     split, metrics = files.json(SPLIT), files.json(METRICS)
+    with files.understood(METRICS):
+        _refuse_metrics(codec, metrics)
     record = Record(
         source=files.config["source"],
         validation=split["validation"],
@@ -201,6 +204,19 @@ def _codec(files: Files) -> Codec:
     told = files.json(CODEC)
     with files.understood(CODEC):
         return Codec.from_json(told, schema, words)
+
+
+def _refuse_metrics(codec: Codec, metrics: Told) -> None:
+    """TypeError and its like for constants that their properties cannot have, and for measures that are no numbers."""
+    for slot, constant in Constants.from_json(metrics["constants"]).slots.items():
+        codec.slots[slot].codec.encode([constant.value])
+    for row in metrics["quality"]:
+        measures = [row.get(name) for name in ("n", "known", "ours", "constant", "better", "trust")]
+        texts = [row["class"], row["path"]]
+        if not all(isinstance(text, str) for text in texts) or not all(
+            isinstance(measure, int | float | None) for measure in measures
+        ):
+            raise TypeError("a row of quality has a value of another type")
 
 
 def _shapes(files: Files, codec: Codec) -> Shapes | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
+from fuzz import cases
 
 
 @pytest.fixture
@@ -69,3 +72,62 @@ def test_what_rdflib_does_not_like_in_n3_is_no_line_of_a_log(here, run, caplog, 
     assert status in (0, 2)
     assert all(line.startswith(("error: ", "warning: ")) for line in err.splitlines()), err
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("date", ["1952-02-31", "1952-21-03", "1952-XX-03"])
+def test_a_date_that_the_calendar_does_not_have_is_no_day_of_a_parquet_column(here, run, date):
+    Path("kb.jsonl").write_text(
+        f'{{"id": "a", "day": {{"@date": "{date}"}}}}\n{{"id": "b", "day": {{"@date": "2001-01-01"}}}}\n'
+    )
+    status, _, err = run("write", "kb.jsonl", "--out", "out.parquet")
+    assert status == 1
+    assert "a day: expected a date that ISO 8601 can say" in err
+    assert run("write", "out.parquet", "--out", "-", "--format", "jsonl")[1].count("2001-01-01") == 1
+
+
+def test_a_day_that_the_calendar_does_not_have_fills_no_cell_of_days(here, run):
+    Path("kb.jsonl").write_text('{"id": "a", "day": {"@date": "2001-01-01"}}\n{"id": "b"}\n')
+    assert run("write", "kb.jsonl", "--out", "kb.parquet")[0] == 0
+    Path("new.jsonl").write_text('{"id": "b", "path": "day", "value": {"@date": "1952-02-31"}}\n')
+    status, _, err = run("write", "kb.parquet", "--values", "new.jsonl", "--out", "out.parquet")
+    assert status == 1
+    assert "b day: " in err
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "status"),
+    [
+        ({}, "x", 2),
+        ("wikibase-entityid", "x", 0),
+        ("time", "x", 0),
+        ("wikibase-entityid", {"entity-type": "item", "numeric-id": 1e999}, 2),
+    ],
+)
+def test_a_value_of_a_wikibase_of_another_form_is_kept_as_text_or_refused(here, run, type, value, status):
+    snak = {"snaktype": "value", "property": "P1", "datavalue": {"type": type, "value": value}}
+    item = {"type": "item", "id": "Q1", "labels": {}, "claims": {"P1": [{"mainsnak": snak, "rank": "normal"}]}}
+    Path("kb.json").write_text(json.dumps(item).replace("Infinity", "1e999"))
+    ended, _, err = run("inspect", "kb.json", "--format", "wikibase-json")
+    assert ended == status
+    assert err.startswith("error: kb.json") is (status == 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("constants", lambda constants: constants | {"0": constants["0"][:2]}),
+        ("constants", lambda constants: constants | {"0": 5}),
+        ("constants", lambda constants: constants | {"0": [{"a": 1}, None, None]}),
+        ("constants", lambda constants: constants | {"9999": constants["0"]}),
+        ("quality", lambda rows: [rows[0] | {"trust": "x"}, *rows[1:]] if rows else [{"class": 5, "path": "x"}]),
+    ],
+)
+def test_measures_of_another_form_are_refused_when_a_model_is_opened(here, run, tiny_folder, key, change):
+    shutil.copytree(tiny_folder, "m.kbdisk")
+    metrics = json.loads(Path("m.kbdisk/metrics.json").read_text())
+    Path("m.kbdisk/metrics.json").write_text(json.dumps(metrics | {key: change(metrics[key])}))
+    cases.mend_checksums("metrics.json")
+    Path("kb.jsonl").write_text('{"id": "a", "brand": "Nokia", "weight": null}\n')
+    status, _, err = run("complete", "-q", "kb.jsonl", "--model", "m.kbdisk", "--dry-run")
+    assert status == 2
+    assert err.startswith("error: m.kbdisk/metrics.json: expected what kbdisk ")
