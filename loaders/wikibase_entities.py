@@ -129,23 +129,23 @@ def _entity_id(value: dict[str, Any]) -> Link:
     id = value.get("id")
     if id is None:
         id = PREFIXES[value["entity-type"]] + str(int(value["numeric-id"]))
-    return Link(str(id))
+    return Link(_text("id", id))
 
 
 def _time(value: dict[str, Any]) -> Date:
-    calendar = value.get("calendarmodel", GREGORIAN)
-    return wikibase.time(value["time"], value["precision"], calendar, value.get("timezone", 0))
+    calendar = _text("calendarmodel", value.get("calendarmodel", GREGORIAN))
+    return wikibase.time(_text("time", value["time"]), value["precision"], calendar, value.get("timezone", 0))
 
 
 def _quantity(value: dict[str, Any]) -> Any:
-    return wikibase.quantity(numerals.number(value["amount"]), value["unit"])
+    return wikibase.quantity(numerals.number(_text("amount", value["amount"])), _text("unit", value["unit"]))
 
 
 def _coordinate(value: dict[str, Any]) -> Coordinate:
     latitude, longitude = value["latitude"], value["longitude"]
     if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in (latitude, longitude)):
         raise ValueError(f"expected degrees, got {latitude!r} and {longitude!r}")
-    return wikibase.coordinate(latitude, longitude, value.get("globe") or "")
+    return wikibase.coordinate(latitude, longitude, _text("globe", value.get("globe") or ""))
 
 
 VALUES: dict[str, Callable[[Any], Any]] = {
@@ -153,8 +153,14 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "time": _time,
     "quantity": _quantity,
     "globecoordinate": _coordinate,
-    "monolingualtext": lambda value: Text(value["text"], value["language"]),
+    "monolingualtext": lambda value: Text(_text("text", value["text"]), _text("language", value["language"])),
 }
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected text as {name}, got {type(value).__name__}")
+    return value
 
 
 def _spelt(value: Any) -> str:

@@ -209,7 +209,10 @@ def _codec(files: Files) -> Codec:
 def _refuse_metrics(codec: Codec, metrics: Told) -> None:
     """TypeError and its like for constants that their properties cannot have, and for measures that are no numbers."""
     for slot, constant in Constants.from_json(metrics["constants"]).slots.items():
-        codec.slots[slot].codec.encode([constant.value])
+        if codec.slots[slot].kind == "number":  # of whole ones, too, the median may lie between two
+            float(constant.value)
+        else:
+            codec.slots[slot].codec.encode([constant.value])
     for row in metrics["quality"]:
         measures = [row.get(name) for name in ("n", "known", "ours", "constant", "better", "trust")]
         texts = [row["class"], row["path"]]

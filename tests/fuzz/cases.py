@@ -363,6 +363,11 @@ def _reading(random: Random, name: str, format: str) -> Command:
     how = ["--format", format] if format == "wikibase-json" and random.random() < 0.5 else []
     skip = ["--skip-errors"] if random.random() < 0.2 else []
     more = ["--id", random.choice(["name", "id", "launched.year", "x[0]"])] if random.random() < 0.05 else []
+    more += (
+        ["--items", random.choice(["data", "list", "parts.x", "[0]"])]
+        if random.random() < 0.03 and format == "json"
+        else []
+    )
     common = [name, *how, *skip, *more]
     writing = [name, *skip, *more, *(["--from", format] if how else [])]
     packed = Path(name).suffix if Path(name).suffix in (".gz", ".bz2", ".zst") else ""

@@ -100,6 +100,11 @@ def test_a_day_that_the_calendar_does_not_have_fills_no_cell_of_days(here, run):
         ({}, "x", 2),
         ("wikibase-entityid", "x", 0),
         ("time", "x", 0),
+        ("monolingualtext", {"text": {}, "language": []}, 0),
+        ("quantity", {"amount": "1", "unit": {}}, 0),
+        ("time", {"time": "+1952-03-11T00:00:00Z", "precision": 11, "calendarmodel": {}}, 0),
+        ("time", {"time": "+1952-03-11T00:00:00Z", "precision": [], "timezone": {}}, 0),
+        ("globecoordinate", {"latitude": 1, "longitude": 2, "globe": {"a": 1}}, 0),
         ("wikibase-entityid", {"entity-type": "item", "numeric-id": 1e999}, 2),
     ],
 )
@@ -107,7 +112,7 @@ def test_a_value_of_a_wikibase_of_another_form_is_kept_as_text_or_refused(here, 
     snak = {"snaktype": "value", "property": "P1", "datavalue": {"type": type, "value": value}}
     item = {"type": "item", "id": "Q1", "labels": {}, "claims": {"P1": [{"mainsnak": snak, "rank": "normal"}]}}
     Path("kb.json").write_text(json.dumps(item).replace("Infinity", "1e999"))
-    ended, _, err = run("inspect", "kb.json", "--format", "wikibase-json")
+    ended, _, err = run("schema", "infer", "kb.json", "--format", "wikibase-json")
     assert ended == status
     assert err.startswith("error: kb.json") is (status == 2)
 

@@ -177,9 +177,9 @@ def test_what_is_opened_can_be_saved_again(saved, tmp_path):
 
 
 def test_measures_that_are_none_become_null(tiny_model, tmp_path):
-    record = replace(tiny_model.record, quality=[{"path": "weight", "ours": float("nan"), "n": 3}])
+    record = replace(tiny_model.record, quality=[{"class": "", "path": "weight", "ours": float("nan"), "n": 3}])
     save(replace(tiny_model, record=record), tmp_path / "model")
-    assert open_folder(tmp_path / "model", CPU).record.quality == [{"path": "weight", "ours": None, "n": 3}]
+    assert open_folder(tmp_path / "model", CPU).record.quality == [{"class": "", "path": "weight", "ours": None, "n": 3}]
 
 
 def test_nothing_in_a_folder_is_a_pickle(saved):
@@ -458,13 +458,13 @@ def test_an_older_format_is_refused_with_the_reason_or_migrated(folder, monkeypa
     def migrate(told: dict) -> dict:
         assert told.keys() == {"config.json", "codec.json", "metrics.json", "split.json", "habits.json"}
         told["config.json"]["source"] = told["config.json"].pop("history_of_source")
-        told["metrics.json"]["quality"] = [{"path": "migrated"}]
+        told["metrics.json"]["quality"] = [{"class": "", "path": "migrated"}]
         return told
 
     monkeypatch.setitem(MIGRATIONS, FORMAT - 1, migrate)
     record = open_folder(folder, CPU).record
     assert record.source == config["history_of_source"]
-    assert record.quality == [{"path": "migrated"}]
+    assert record.quality == [{"class": "", "path": "migrated"}]
     (folder / "codec.json").write_bytes(b"{}")
     assert refusal(folder).startswith("codec.json: expected ")
 
