@@ -179,7 +179,9 @@ def test_what_is_opened_can_be_saved_again(saved, tmp_path):
 def test_measures_that_are_none_become_null(tiny_model, tmp_path):
     record = replace(tiny_model.record, quality=[{"class": "", "path": "weight", "ours": float("nan"), "n": 3}])
     save(replace(tiny_model, record=record), tmp_path / "model")
-    assert open_folder(tmp_path / "model", CPU).record.quality == [{"class": "", "path": "weight", "ours": None, "n": 3}]
+    assert open_folder(tmp_path / "model", CPU).record.quality == [
+        {"class": "", "path": "weight", "ours": None, "n": 3}
+    ]
 
 
 def test_nothing_in_a_folder_is_a_pickle(saved):
