@@ -125,13 +125,13 @@ def test_what_is_filled_is_told_by_the_rest_of_the_row(filled):
 
 def test_a_row_is_not_taken_for_that_of_training_which_stood_in_its_place():
     draw = np.random.default_rng(0)
-    families = [(draw.uniform(0, 1000), draw.uniform(1, 9), f"maker {draw.integers(30)}") for _ in range(100)]
+    families = [(draw.uniform(0, 1000), draw.uniform(1, 9), f"maker {draw.integers(30)}") for _ in range(50)]
     rows = [(mark + draw.uniform(0, 0.01), round(size, 3), maker) for mark, size, maker in families * 4]
     frame = pandas.DataFrame(rows, columns=["mark", "size", "maker"])
     imputer = KBImputer(steps=60, width=16, device="cpu", random_state=0, estimate="mean").fit(frame)
     lacking = frame.assign(size=np.nan)  # of each size all four of a family are remembered, also him who stood here
     one, other = imputer.transform(lacking)["size"], imputer.transform(lacking[::-1])["size"][::-1]
-    np.testing.assert_allclose(one, other, rtol=1e-5)
+    np.testing.assert_allclose(one, other, rtol=1e-3)  # a family member's own size is off by far more
 
 
 def test_columns_keep_their_names(filled):
@@ -230,9 +230,10 @@ def test_a_wrong_estimate_is_told():
         KBImputer(estimate="mode").fit([[1.0], [2.0]])
 
 
-@pytest.mark.parametrize("budget", ["20s", "1m", 20, 0.5, None])
-def test_a_budget_is_a_time_in_words_or_seconds_or_none(budget):
-    KBImputer(**SMALL, budget=budget).fit([[1.0, 2.0], [2.0, 3.0], [3.0, np.nan]])
+@pytest.mark.parametrize(("budget", "seconds"), [("1m", 60), (0.5, 0.5), (None, None)])
+def test_a_budget_is_a_time_in_words_or_seconds_or_none(budget, seconds):
+    imputer = KBImputer(**SMALL, budget=budget).fit([[1.0, 2.0], [2.0, 3.0], [3.0, np.nan]])
+    assert imputer.model_.trained.run.train.seconds == seconds
 
 
 @pytest.mark.parametrize("budget", ["soon", 0, -1, "", True, float("nan")])

@@ -97,11 +97,16 @@ def test_a_baseline_of_z_and_n_alone_learns_from_these_only(tmp_path):
 # ---------------------------------------------------------------- what is on which side
 
 
+@pytest.fixture(scope="module")
+def real_phones(data) -> list[Entity]:
+    return gsm.read(data)[1]
+
+
 @pytest.mark.shared
 @pytest.mark.parametrize("split", gsm.SPLITS)
 @pytest.mark.parametrize("validation", [False, True])
-def test_no_phone_is_on_both_sides_and_validation_is_of_train_alone(split, validation, data):
-    _, entities = gsm.read(data)
+def test_no_phone_is_on_both_sides_and_validation_is_of_train_alone(split, validation, data, real_phones):
+    entities = real_phones
     test = gsm.split(entities, Options(data, split=split), 1)
     sides = gsm.split(entities, Options(data, split=split, validation=validation), 1)
     names = [{(one.tree["oem"], one.tree["model"]) for one in (entities[place] for place in side)} for side in sides]
@@ -126,8 +131,8 @@ def test_no_nucleus_is_on_both_sides_and_validation_is_of_train_alone(split, dat
 
 
 @pytest.mark.shared
-def test_by_names_no_phone_has_its_like_on_the_other_side(data):
-    _, entities = gsm.read(data)
+def test_by_names_no_phone_has_its_like_on_the_other_side(data, real_phones):
+    entities = real_phones
     sides = gsm.split(entities, Options(data, split="names"), 0)
     bodies = [
         {repr({key: value for key, value in entities[place].tree.items() if key != "model"}) for place in side}

@@ -293,19 +293,23 @@ def test_whoever_looks_while_a_model_is_replaced_finds_one(saved, folder):
     other = Path(shutil.copytree(saved, folder.with_name("other")))
     script = (
         "import sys; from pathlib import Path; from kbdisk.training.swapping import _exchange\n"
+        "print('ready', flush=True)\n"
         "while True: _exchange(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
-    swapper = subprocess.Popen([sys.executable, "-c", script, other, folder])
-    met, end = set(), time.monotonic() + 20
+    swapper, met, looks = (
+        subprocess.Popen([sys.executable, "-c", script, other, folder], stdout=subprocess.PIPE),
+        set(),
+        0,
+    )
     try:
-        while len(met) < 2 and time.monotonic() < end:  # until it is at work
+        assert swapper.stdout.readline() == b"ready\n"
+        while len(met) < 2 or looks < 20_000:  # as long as it takes until both were met
+            looks += 1
             met.add(folder.stat().st_ino)
-        for _ in range(20_000):
             assert (folder / "config.json").exists()
     finally:
         swapper.kill()
-        swapper.wait()
-    assert len(met) == 2
+        swapper.communicate()
 
 
 SAVING = """
