@@ -233,7 +233,7 @@ def test_a_wrong_estimate_is_told():
 @pytest.mark.parametrize(("budget", "seconds"), [("1m", 60), (0.5, 0.5), (None, None)])
 def test_a_budget_is_a_time_in_words_or_seconds_or_none(budget, seconds):
     imputer = KBImputer(**SMALL, budget=budget).fit([[1.0, 2.0], [2.0, 3.0], [3.0, np.nan]])
-    assert imputer.model_.trained.run.train.seconds == seconds
+    assert imputer.model_.run.train.seconds == seconds
 
 
 @pytest.mark.parametrize("budget", ["soon", 0, -1, "", True, float("nan")])
