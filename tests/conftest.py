@@ -14,6 +14,8 @@ from portable import NUMERIC
 from tables import FEW, seed_all
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell begins in the background
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):  # how wide and colourful rich prints
+    os.environ.pop(name, None)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors: threads wait for each other more than they work
 # No timed assertions: the first call of many a layer is slow. `make test-slow` looks at fifteen times as many examples.
 settings.register_profile("unhurried", deadline=None, max_examples=FEW)

@@ -200,7 +200,7 @@ def test_one_value_repeated_is_never_worth_more_than_certainty(belief, atoms, va
     codec = NumberCodec.fit(Number(), [value] * 50, config, None)
     decoder = NumberDecoder([codec], setting(config, (0,)))
     seen = trained(
-        decoder, codec.encode([value] * 20), Rows(torch.zeros(20, dtype=torch.long), [20], torch.zeros(20, WIDTH)), 150
+        decoder, codec.encode([value] * 5), Rows(torch.zeros(5, dtype=torch.long), [5], torch.zeros(5, WIDTH)), 100
     )
     assert max(seen) <= 0
     assert seen[-1] > -0.1

@@ -204,7 +204,7 @@ def test_presence_is_as_likely_as_it_is_recorded_with_all_else_visible():
     tokens = codec.encode(known)
     hiding, optimizer = Run.of("default").hiding, torch.optim.Adam(model.train().parameters(), lr=0.003)
     generator = torch.Generator().manual_seed(0)
-    for _ in range(120):
+    for _ in range(80):
         optimizer.zero_grad()
         batch = tokens.batch(torch.randint(400, (64,), generator=generator), absent=2, generator=generator)
         score(model, batch, hide(batch, hiding, generator), presence=1.0).total.backward()
