@@ -14,7 +14,15 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-NUMERIC = ["leaves", "network", "memory", "smooth", "test_diffusion.py", "test_hiding.py", "test_likelihood.py"]
+NUMERIC = [  # what computes with tensors: layers, beliefs, the network, the loss, and what stands beside the network
+    "leaves",
+    "network",
+    "memory/test_weighing.py",
+    "smooth/test_process.py",
+    "test_diffusion.py",
+    "test_hiding.py",
+    "test_likelihood.py",
+]
 SETTINGS = {
     "no vector units": {"ATEN_CPU_CAPABILITY": "default"},
     "AVX2": {"ATEN_CPU_CAPABILITY": "avx2"},
