@@ -154,22 +154,19 @@ def test_an_option_that_the_format_of_the_source_does_not_heed_is_refused(
         (["complete", "--dry-run", "--model", "m"], "--from"),
     ],
 )
-@for_each(
-    ("name", "text", "format"), [("a.jsonl", '{\n "id": 1\n}\n', "json"), ("a.json", '{"id": 1}\n{"id": 2}\n', "jsonl")]
-)
 def test_who_has_json_of_the_other_kind_is_told_the_option_of_the_source(
-    command, option, name, text, format, run, tmp_path, monkeypatch, tiny_folder
+    command, option, run, tmp_path, monkeypatch, tiny_folder
 ):
     monkeypatch.chdir(tmp_path)
-    Path(name).write_text(text)
+    Path("a.jsonl").write_text('{\n "id": 1\n}\n')
     Path("m").symlink_to(tiny_folder)
-    status, _, err = run(command[0], name, *command[1:])
+    status, _, err = run(command[0], "a.jsonl", *command[1:])
     assert (status, err.count("\n")) == (2, 1)
-    assert err.endswith(f"say {option} {format}.\n")
+    assert err.endswith(f"say {option} json.\n")
 
 
 def test_what_is_skipped_names_the_option_of_the_source_too(run, tmp_path):
-    (tmp_path / "a.jsonl").write_text('[\n{"id": 2}\n')
+    (tmp_path / "a.jsonl").write_text('{\n"id": 1\n}\n{"id": 2}\n')
     status, _, err = run("write", tmp_path / "a.jsonl", "--out", tmp_path / "o.csv", "--skip-errors")
     assert status == 1
     assert "say --from json." in err
@@ -306,7 +303,8 @@ def test_inspect_as_json_is_one_object_with_its_documented_keys(run):
     status, out, err = run("inspect", PHONES, "--json", "--examples", "1")
     assert (status, err) == (0, "")
     found = json.loads(out)
-    assert list(found) == ["source", "format", "entities", "labelled", "classes", "links", "graphs", "odd", "skipped"]
+    keys = "source format entities labelled numbered would_name classes links graphs odd skipped"
+    assert list(found) == keys.split()
     (only,) = found["classes"]
     assert (only["class"], only["entities"], only["labelled"]) == (None, 63, 63)
     year = next(path for path in only["paths"] if path["path"] == "launch.year")
@@ -705,7 +703,7 @@ def test_quickstatements_hold_the_new_values(tmp_path, run):
     ("name", "content"),
     [
         ("a.ttl", b"<http://e/a> <http://e/p> ."),
-        ("a.jsonl", b'{"a": NaN}\n'),
+        ("a.jsonl", b'{"a": nan}\n'),
         ("a.csv", b"a,b\n1\n"),
         ("a.rdf", b"no xml"),
     ],
