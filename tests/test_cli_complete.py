@@ -492,10 +492,10 @@ def test_an_existing_target_or_sidecar_is_replaced_only_by_force(few):
 
 
 @about("--strict")
-def test_what_is_unlike_the_model_fails_only_when_told_so_and_is_written(phones):
+def test_what_is_unlike_the_model_fails_only_when_told_so_and_is_written(few):
     Path("phones.jsonl").write_text(Path("phones.jsonl").read_text().replace('"brand": "Nokia"', '"brand": "No Such"'))
-    assert phones("--out", "done.jsonl", "--only", "os")[0] == 0
-    assert phones("--out", "strict.jsonl", "--only", "os", "--strict")[0] == 1
+    assert few("--out", "done.jsonl", "--only", "os")[0] == 0
+    assert few("--out", "strict.jsonl", "--only", "os", "--strict")[0] == 1
     assert Path("strict.jsonl").read_bytes() == Path("done.jsonl").read_bytes()
 
 
