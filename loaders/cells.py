@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kbdisk.entity import Quantity
+from kbdisk.loaders import formulas
 from kbdisk.loaders.flat import text_of
 from kbdisk.loaders.marks import NUMBER, Marks
 from kbdisk.loaders.options import BESIDE_NUMBERS
@@ -61,6 +62,7 @@ class Column:
     quoted: int = 0
     style: Callable[[str], str] = str.lower  # of its truths
     examples: list[str] = field(default_factory=list)  # of its texts
+    starts: set[str] = field(default_factory=set)  # by which a spreadsheet would run some of its cells
 
     @property
     def kind(self) -> Kind:
@@ -104,6 +106,8 @@ class Column:
                 self.empty += count
                 continue
             self.cells += count
+            if start := formulas.start_of(cell):
+                self.starts.add(start)
             if self.texts <= 1000 + self.numbers:  # beyond, it is text for certain
                 self._judge(cell, count)
 

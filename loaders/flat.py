@@ -21,12 +21,14 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, walk
+from kbdisk.loaders import formulas
 from kbdisk.loaders.columns import CLASS, IDS, name_of
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.naming import NO_PROPERTY, no_properties
 from kbdisk.schemas import numerals
 from kbdisk.schemas.dates import write_iso
 
+OWN = (IDS[0][0], CLASS)  # names of columns that are ours
 Row = dict[Path, Any]  # numbers, strings, truths, dates, or None
 
 
@@ -39,6 +41,9 @@ class Table:
     ids: list[str] = field(default_factory=list)
     report: Report = field(default_factory=Report)
     filled: list[tuple[str, Path]] = field(default_factory=list)  # entity id, path
+    risky: dict[tuple[int, Path, str], Path] = field(
+        default_factory=dict
+    )  # row, column, text: path; that a model filled
 
     def done(self) -> Report:
         """What was written, once all of it was."""
@@ -48,6 +53,24 @@ class Table:
         said = (all(one[: len(path)] != path for one in bad.get(id, ())) for id, path in self.filled)
         self.report.written = sum(said)
         return self.report
+
+    def refuse_formulas(self) -> None:
+        """Leave out what a model filled and a spreadsheet would run, unless given cells of its column begin so; count those."""
+        for path, name in self.columns.items():
+            self.report.formulas += path[0] not in OWN and bool(formulas.start_of(name))
+            starts, ours = set(), []
+            for row, cells in enumerate(self.rows):
+                text = _shown(cells.get(path))
+                start = formulas.start_of(text)
+                if start and (told := self.risky.get((row, _column(path), text))) is not None:
+                    ours.append((row, start, text, told))
+                elif start:
+                    starts.add(start)
+                    self.report.formulas += 1
+            for row, start, text, told in ours:
+                if start not in starts:
+                    self.rows[row][path] = None
+                    self.report.unwritable.append((self.ids[row], told, formulas.refusal(text)))
 
     def cells(self, row: int, check: Callable[[str], str]) -> list[str]:
         """A row as text; a value that `check` refuses is left out and reported."""
@@ -78,6 +101,8 @@ def table_of(items: Iterable[Entity | Completion], only_new: bool) -> Table:
             table.report.unwritable += ((entity.id, path, NO_PROPERTY) for path in no_properties(entity.tree))
         row = _row(entity.id, leaves, table.report)
         named = named and any(path in row and _is_id(row[path], entity.id) for path in IDS)
+        if isinstance(item, Completion):
+            table.risky |= {(len(gathered), *key): path for key, path in _risky(item)}
         gathered.append((entity, row))
     several = any(len(entity.classes) > 1 for entity, _ in gathered)
     for entity, row in gathered:
@@ -88,6 +113,36 @@ def table_of(items: Iterable[Entity | Completion], only_new: bool) -> Table:
         table.ids.append(entity.id)
     _name_columns(table)
     return table
+
+
+def _risky(item: Completion) -> Iterator[tuple[tuple[Path, str], Path]]:
+    """The columns and texts of what a model filled that a spreadsheet would run, each with its path."""
+    filled = {path: one.value for path, one in item.filled.items() if one.confidence is not None}
+    new = [(path, _row(item.entity.id, [(path, value)], Report())) for path, value in filled.items()]
+    found = {
+        (_column(at), text): path
+        for path, row in new
+        for at, leaf in row.items()
+        if formulas.start_of(text := _shown(leaf))
+    }
+    if found:  # rarely
+        given = _row(item.entity.id, walk(item.entity.tree), Report())
+        for at, leaf in given.items():
+            found.pop((_column(at), _shown(leaf)), None)
+    yield from found.items()
+
+
+def _column(path: Path) -> Path:
+    """A path without its places in lists, which may be others in the table as a whole."""
+    return tuple(key for key in path if isinstance(key, str))
+
+
+def _shown(value: Any) -> str:
+    """A value in one cell; an empty string where a cell cannot say it."""
+    try:
+        return "" if value is None else text_of(value)
+    except ValueError:
+        return ""
 
 
 def leaves_of(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:

@@ -65,6 +65,7 @@ class Report:
     written: int = 0
     unwritable: list[Placeless] = field(default_factory=list)
     spelt: dict[tuple[str, Path], Any] = field(default_factory=dict)  # what is read of values that had to be rounded
+    formulas: int = 0  # cells of a table that are given, or told by a person, and that a spreadsheet would run
     before: str | None = None  # where the source is kept as it was, if it was changed in place
 
 

@@ -8,6 +8,9 @@ The id is the column that was named, else `@id`, `id` or `_id` where it has a va
 number from 1, the header not counted; a first column without a name is an index (columns.py). The label is `label`, `name` or `title`;
 `@type` holds the class. The delimiter is a comma; for a .csv whose header has none, a semicolon or a tab; or what
 a first line `sep=;` tells.
+
+What a spreadsheet would run as a formula is kept where it is given or told by a person, and warned of; a value with a
+confidence, which a model fills in, never begins so unless given cells of its column do (formulas.py).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any, BinaryIO
 
 from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
+from kbdisk.loaders import formulas
 from kbdisk.loaders.cells import Column
 from kbdisk.loaders.columns import INDEX, Index, Layout
 from kbdisk.loaders.flat import leaves_of, table_of
@@ -43,6 +47,7 @@ def load(source: Source, format: str, options: Options) -> TableKB:
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
     """A table of all entities (flat.py), which are gathered: the columns are known only at the end."""
     table = table_of(items, only_new)
+    table.refuse_formulas()
     delimiter = "\t" if format == "tsv" else ","
     lines = [table.columns.values()] if table.columns else []
     for cells in (*lines, *(table.cells(row, _cell) for row in range(len(table.rows)))):
@@ -154,11 +159,13 @@ class Splicer:
         for path, filled in completion.filled.items():
             try:
                 places = self._places(path, filled.value, cells, new)
+                told = self._formulas(places, is_ours=filled.confidence is not None)
             except ValueError as reason:
                 self.report.unwritable.append((entity.id, path, str(reason)))
                 continue
             new |= places
             self.report.written += 1
+            self.report.formulas += told
             if (read := self._rounded(filled.value, places)) is not None:
                 self.report.spelt[entity.id, path] = read
         return self._with(record, new)
@@ -194,6 +201,14 @@ class Splicer:
         if not places:
             raise ValueError("there is nothing to write")
         return places
+
+    def _formulas(self, places: Mapping[int, str], is_ours: bool) -> int:
+        """How many of some cells a spreadsheet would run; ValueError for one of ours in a column without any such."""
+        cells = [(i, cell) for i, cell in places.items() if formulas.start_of(cell)]
+        for i, cell in cells:
+            if is_ours and formulas.start_of(cell) not in self.columns[i].starts:
+                raise ValueError(formulas.refusal(cell))
+        return 0 if is_ours else len(cells)
 
     def _with(self, record: Record, new: Mapping[int, str]) -> Record:
         """The record with cells replaced; the others keep their bytes."""

@@ -22,6 +22,7 @@ from kbdisk.loaders.units import Units
 Beside: TypeAlias = Callable[[Report, contextlib.ExitStack], None]  # writes a file that belongs to the target
 NAMELESS = "the names of graphs are left out, as only TriG, N-Quads and JSON-LD have any; what one entity has is merged"
 
+FORMULAS = "cells that a spreadsheet would run as formulas, kept as they are given: {:,}"
 ONE = "kbdisk.loaders.together([kbdisk.load(a), kbdisk.load(b)])"
 BRACKETS = ("turtle", "trig", "n3")  # formats with anonymous ones, into which a value can go
 
@@ -94,6 +95,8 @@ class Plan:
             self.items = Units(self.kb.options.units).bare(self.items, refused)
         report = self._written(file)
         report.unwritable += refused
+        if report.formulas:
+            warnings.warn(f"{self.target}: {FORMULAS.format(report.formulas)}", KBDiskWarning, stacklevel=2)
         return report
 
     def _written(self, file: BinaryIO) -> Report:

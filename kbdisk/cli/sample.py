@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from kbdisk.cli.counting import counting
 from kbdisk.cli.verbosely import open_model, verbose_option
-from kbdisk.errors import ConfigError, WriteError
+from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model
-    from kbdisk.entity import Entity
+    from kbdisk.entity import Entity, Path
 
-PLAIN = ("json", "jsonl", "csv", "tsv")
+TABLES = ("csv", "tsv")
+PLAIN = ("json", "jsonl", *TABLES)
+LEFT_OUT = "made-up texts that a spreadsheet would run as formulas, left out"
 
 
 @click.command()
@@ -87,7 +90,8 @@ def sample(
     with counting(quiet, "drawing") as told:
         chosen = {name: options[name] for name in ("of", "seed", "leap", "text")}
         drawing = time.monotonic()
-        entities = _written(found, drawn(found.trained, count, values, watch=told, **chosen), out, options["format"])
+        made = drawn(found.trained, count, values, watch=told, **chosen)
+        entities = _written(found, made, out, options["format"], set(values))
         report = kbdisk.write(entities, out, format=options["format"], force=options["force"])
     if report.unwritable:
         id, path, reason = report.unwritable[0]
@@ -100,13 +104,39 @@ def sample(
         click.echo(f"wrote {where}, {count:,} {_entities(count)}, {count / seconds:,.0f} a second", err=True)
 
 
-def _written(model: Model, entities: Iterable[Entity], out: str, format: str | None) -> Iterable[Entity]:
+def _written(
+    model: Model, entities: Iterable[Entity], out: str, format: str | None, given: set[Path]
+) -> Iterable[Entity]:
     """The entities, in JSON and tables with their values as those of the source are written; RDF has types for them."""
     from kbdisk.loaders.writing import format_of_target
 
-    shapes = model.trained.shapes
-    plain = shapes is not None and format_of_target(None, out, format) in PLAIN
-    return map(shapes.shaped, entities) if shapes is not None and plain else entities
+    shapes, name = model.trained.shapes, format_of_target(None, out, format)
+    entities = map(shapes.shaped, entities) if shapes is not None and name in PLAIN else entities
+    if name not in TABLES:
+        return entities
+    made_up = {slot.path for slot in model.trained.codec.slots if slot.kind == "text"} - given
+    return without_formulas(entities, made_up)
+
+
+def without_formulas(entities: Iterable[Entity], made_up: set[Path]) -> Iterator[Entity]:
+    """The entities without what a spreadsheet would run among the texts that are made up; labels are those of the data."""
+    from kbdisk.entity import Text, walk
+    from kbdisk.loaders import formulas
+
+    left_out = 0
+    for entity in entities:
+        for path, leaf in list(walk(entity.tree)):
+            text = leaf.text if isinstance(leaf, Text) else leaf
+            is_made_up = any(path[:length] in made_up for length in range(1, len(path) + 1))
+            if is_made_up and isinstance(text, str) and formulas.start_of(text):
+                place: Any = entity.tree
+                for key in path[:-1]:
+                    place = place[key]
+                place[path[-1]] = None
+                left_out += 1
+        yield entity
+    if left_out:
+        warnings.warn(f"{LEFT_OUT}: {left_out:,}", KBDiskWarning, stacklevel=2)
 
 
 def _pair(text: str) -> tuple[str, str]:
