@@ -21,7 +21,9 @@ from kbdisk.schemas.numerals import number, show_digits
 LINE = orjson.OPT_APPEND_NEWLINE
 PAGE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2
 
-_LONG_NUMBER = re.compile(rb"[0-9][0-9.]{15}|[eE][+-]?[0-9]{3}")  # that orjson may round, or refuse
+_BEYOND_ORJSON = re.compile(  # numbers that it may round or refuse, and halves of surrogate pairs
+    rb"[0-9][0-9.]{15}|[eE][+-]?[0-9]{3}|\\u[dD][89a-fA-F]"
+)
 
 
 def dump_json(data: Any, option: int = PAGE) -> bytes:
@@ -34,7 +36,7 @@ def dump_json(data: Any, option: int = PAGE) -> bytes:
 
 def load_json(text: bytes) -> Any:
     """The data of a JSON text, its numbers to the last digit; ValueError where it is none."""
-    if not _LONG_NUMBER.search(text):
+    if not _BEYOND_ORJSON.search(text):
         return orjson.loads(text)
     try:
         return json.loads(text, parse_int=number, parse_float=number, parse_constant=_refuse_constant)

@@ -28,6 +28,10 @@ def test_json_of_our_own_is_read_back_as_it_was(data):
     assert load_json(dump_json(data, LINE)) == data
 
 
+def test_the_name_of_a_file_that_is_no_text_is_read_back():
+    assert load_json(dump_json({"name": "\udcff.csv"}, LINE)) == {"name": "\udcff.csv"}
+
+
 def test_json_of_our_own_has_a_word_for_all_that_a_summary_may_hold():
     data = {
         1: int(DIGITS),
