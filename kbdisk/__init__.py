@@ -20,6 +20,7 @@ from kbdisk.entity import (
 )
 from kbdisk.errors import KBDiskError, KBDiskWarning
 from kbdisk.loaders import KB, load, write
+from kbdisk.locks import locked
 
 if TYPE_CHECKING:
     from kbdisk.api import Model, open, train
@@ -54,6 +55,7 @@ __all__ = [
     "Text",
     "infer",
     "load",
+    "locked",
     "open",
     "train",
     "write",

@@ -117,6 +117,12 @@ class KB(ABC):
         """The files it is read from."""
         return [one.path for one in self.parts if one.path is not None]
 
+    def refuse_changed(self) -> None:
+        """LoadError where a file is no longer what was read: what was made of it may not fit."""
+        for one in self.parts:
+            if one.source is not None:
+                one.source.refuse_changed()
+
     def id_here(self, part: int, id: str) -> str:
         """The id here of what has this id in a part, the first being 0."""
         return id

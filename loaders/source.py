@@ -7,6 +7,7 @@ temporary one. Every fault of the file system comes out as one LoadError, whoeve
 from __future__ import annotations
 
 import atexit
+import hashlib
 import io
 import os
 import shutil
@@ -14,6 +15,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -21,6 +23,7 @@ from typing import IO, Any, BinaryIO, cast
 from kbdisk.errors import LoadError
 from kbdisk.loaders.decompress import BUFFER, compression_of_bytes, decompressed
 
+MAX_DIGESTED = 16 << 20  # bytes of a file whose content tells whether it changed
 Progress = Callable[[int, int], None]  # bytes read as stored, bytes in all
 
 
@@ -33,6 +36,19 @@ class Source:
         self.name = name or ("<memory>" if isinstance(origin, bytes) else "<stdin>" if origin == "-" else str(origin))
         self.path = None if isinstance(origin, bytes) else _file(origin, self.name)
         self.check()
+        self._stamp = self._stamped()
+
+    def refuse_changed(self) -> None:
+        """Fail where the file is no longer as it was when this source was made."""
+        if self._stamp is not None and not self._stamp.is_of(self._stamped()):
+            raise LoadError(self.name, "changed since it was read; run again.")
+
+    def accept_change(self) -> None:
+        """Take the file as it is now: it was changed by us."""
+        self._stamp = self._stamped()
+
+    def _stamped(self) -> _Stamp | None:
+        return None if self.path is None else _Stamp.read(self.path)
 
     def check(self) -> None:
         """Fail now, not at the first entity, where the source cannot be read at all."""
@@ -85,6 +101,31 @@ class Source:
             return io.BytesIO(self._bytes)
         assert self.path is not None
         return _opened(self.path, self.name)
+
+
+@dataclass(frozen=True)
+class _Stamp:
+    """What tells a file from what it was."""
+
+    status: tuple[int, ...]
+    digest: bytes | None  # of a file small enough to be read twice
+
+    @classmethod
+    def read(cls, path: Path) -> _Stamp | None:
+        """The stamp of a file; None where it is gone."""
+        try:
+            told = path.stat()
+            small = stat.S_ISREG(told.st_mode) and told.st_size <= MAX_DIGESTED
+            digest = hashlib.blake2b(path.read_bytes()).digest() if small else None
+        except OSError:
+            return None
+        return cls((told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns), digest)
+
+    def is_of(self, now: _Stamp | None) -> bool:
+        """Whether a file is the same: by its content, or where it is large by its status."""
+        if now is None:
+            return False
+        return self.digest == now.digest if self.digest and now.digest else self.status == now.status
 
 
 class _Counted(io.RawIOBase):

@@ -17,10 +17,12 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from kbdisk.atomic import replacing, sync_folder
 from kbdisk.errors import WriteError
 
 BEFORE = ".before"  # ends the name of a file as it was before it was changed
@@ -38,7 +40,7 @@ def writing(
 ) -> Iterator[BinaryIO]:
     """A stream whose bytes become `target`, all of them or none: at once, or with all of `several`, the last one first.
 
-    What is new has the permissions of the file that it is `like`.
+    What is new has owner, mode and attributes of the file that it is `like`; what is replaced keeps its own.
     """
     if str(target) == "-":
         with standard_output() as stream:
@@ -50,15 +52,24 @@ def writing(
         raise WriteError(name, "expected a file to write, got a directory.")
     if mode is not None and stat.S_ISREG(mode) and not replace:
         raise WriteError(name, "exists already. Say force=True to replace it.")
-    if mode is None and like is not None:
-        mode = _mode(Path(like), like)
-    with _faults(name), contextlib.ExitStack() as alone:
+    with _faults(name), contextlib.ExitStack() as names:
         if mode is not None and not stat.S_ISREG(mode):
             with Path(target).open("wb") as file:
                 yield file
             return
-        with _replacing(Path(target), mode, several or alone) as file:
+        place = Path(target).resolve()  # a symbolic link stays one: what it points to is replaced
+        model = Path(like) if mode is None and like is not None else None if mode is None else place
+        if several is not None:
+            names = contextlib.ExitStack()
+            several.push(partial(_end, name, names))
+        with replacing(place, names, model) as file:
             yield file
+
+
+def _end(name: str, names: contextlib.ExitStack, *fault: Any) -> bool | None:
+    """Let a file take its name, or remove its part after a fault; a fault of that is the file's."""
+    with _faults(name):
+        return names.__exit__(*fault)
 
 
 def keep_before(target: str, several: contextlib.ExitStack) -> str:
@@ -111,29 +122,6 @@ def _mode(path: Path, name: str) -> int | None:
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, mode: int | None, names: contextlib.ExitStack) -> Iterator[BinaryIO]:
-    """A part beside the path, which takes its name when `names` end without a fault."""
-    place = path.resolve()  # a symbolic link stays one: what it points to is replaced
-    descriptor, made = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=place.parent)
-    part = Path(made)
-
-    def end(fault: type[BaseException] | None, *rest: object) -> None:
-        with _faults(str(path)):
-            try:
-                if fault is None:
-                    part.replace(place)
-            finally:
-                part.unlink(missing_ok=True)
-
-    names.push(end)
-    with os.fdopen(descriptor, "wb", buffering=1 << 18) as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    part.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
-
-
-@contextlib.contextmanager
 def temporary() -> Iterator[BinaryIO]:
     """A file without a name, for what is read again before it is closed. That it cannot be closed well is no fault."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
@@ -152,7 +140,7 @@ def sidecar_of(target: str | os.PathLike[str]) -> Path:
 def sidecars_of(source: str | os.PathLike[str]) -> list[Path]:
     """The files that tell of a source: one beside a link that it is named by, and its own."""
     names = dict.fromkeys((Path(f"{source}{SIDECAR}"), sidecar_of(source)))
-    return [name for name in names if name.is_file()]
+    return [name for name in names if os.path.isfile(name)]  # noqa: PTH113 - Path.is_file raises for long names
 
 
 def _real(target: str | os.PathLike[str]) -> str:
@@ -170,6 +158,34 @@ def refuse_odd(sidecar: Path) -> None:
         raise WriteError(str(sidecar), f"expected a file, got {what}. Move it away: what is filled in is told there.")
 
 
+def refuse_in_place(target: str) -> None:
+    """Refuse to change a file that has several names: the new one would have this name alone."""
+    links = Path(target).stat().st_nlink
+    if links > 1:
+        problem = f"has {links} names (hard links), of which only this one would get what is new."
+        raise WriteError(target, f"{problem} Choose another target, or make it a file of its own: cp it, mv the copy.")
+
+
+def refuse_long_names(target: str) -> None:
+    """Refuse a name that leaves no room for those of the files beside it, before anything is written."""
+    if target == "-" or os.name != "posix":
+        return
+    real = _real(target)
+    folder = Path(real).absolute().parent
+    try:
+        longest_name, longest_path = os.pathconf(folder, "PC_NAME_MAX"), os.pathconf(folder, "PC_PATH_MAX")
+    except (OSError, ValueError):
+        return  # there is no such folder, which is said when it is written
+    for suffix in (SIDECAR, f"{BEFORE}-99"):
+        name, path = len(os.fsencode(Path(real).name + suffix)), len(os.fsencode(real + suffix))
+        if name > longest_name or path >= longest_path:
+            most = longest_name - len(suffix) if name > longest_name else longest_path - 1 - len(suffix)
+            what = "name" if name > longest_name else "path"
+            got = (name if what == "name" else path) - len(suffix)
+            problem = f"expected a {what} of at most {most} bytes, got {got}: a file beside it ends in {SIDECAR}."
+            raise WriteError(target, f"{problem} Choose a shorter one.")
+
+
 def refuse_unwritable(target: str) -> None:
     """Refuse a folder in which no file can be made, before there is anything to write."""
     with _faults(target), tempfile.TemporaryFile(dir=Path(target).resolve().parent):
@@ -181,7 +197,9 @@ def set_aside(file: Path) -> Path:
     names = (f"{file}.old{number or ''}" for number in count())
     place = next(place for name in names if not os.path.lexists(place := Path(name)))
     with _faults(str(file)):
-        return file.rename(place)
+        file.rename(place)
+        sync_folder(place.parent)
+    return place
 
 
 def compression_of(name: str) -> str | None:
@@ -222,9 +240,3 @@ def _compressor(file: BinaryIO, kind: str) -> Any:
     except ImportError:
         raise WriteError("zstd", "is not installed. Run: pip install 'kbdisk[zstd]'") from None
     return zstandard.ZstdCompressor(write_checksum=True).stream_writer(file, closefd=False)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

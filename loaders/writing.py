@@ -16,8 +16,17 @@ from kbdisk import loaders
 from kbdisk.entity import Completion, Entity, Link, Path, is_fillable, with_values
 from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 from kbdisk.loaders.kb import GIVEN, KB, Report
-from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
+from kbdisk.loaders.target import (
+    compressing,
+    compression_of,
+    keep_before,
+    refuse_in_place,
+    refuse_long_names,
+    without_compression,
+    writing,
+)
 from kbdisk.loaders.units import Units
+from kbdisk.locks import locked
 
 Beside: TypeAlias = Callable[[Report, contextlib.ExitStack], None]  # writes a file that belongs to the target
 NAMELESS = "the names of graphs are left out, as only TriG, N-Quads and JSON-LD have any; what one entity has is merged"
@@ -72,6 +81,19 @@ class Plan:
             raise WriteError(self.target, "is one of several sources. Choose another target.")
         if same and not in_place:
             raise WriteError(self.target, "is the source itself. Say in_place=True to change it.")
+        if same:
+            refuse_in_place(self.target)
+        refuse_long_names(self.target)
+        with locked(self.target):
+            report = self._run(force, same, beside)
+            for one in (part for kb in self.origins for part in kb.parts if same):
+                if one.source is not None:
+                    one.source.accept_change()
+        return report
+
+    def _run(self, force: bool, same: bool, beside: Beside | None) -> Report:
+        """Write the target and what stands beside it, which take their names once all of them are whole."""
+        self._refuse_changed()
         with contextlib.ExitStack() as several:
             with writing(self.target, replace=force or same, several=several) as file:
                 report = self._write(file)
@@ -84,7 +106,13 @@ class Plan:
                 report.before = keep_before(self.target, several)
             if beside is not None:
                 beside(report, several)
+            self._refuse_changed()
         return report
+
+    def _refuse_changed(self) -> None:
+        """LoadError where a source is no longer what the items were read from."""
+        for one in self.origins:
+            one.refuse_changed()
 
     def _is_source(self) -> bool:
         return any(_is_same(file, self.target) for one in self.origins for file in one.files)

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = [  # a part may import only itself and the parts of the rows above
     ["entity", "errors"],
+    ["locks"],
+    ["atomic"],
     ["schemas"],
     ["jsonio"],
     ["loaders"],
@@ -46,7 +48,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["cli"],
     ["__main__"],
 ]
-GROUND = {"entity", "errors", "schemas", "jsonio", "loaders", "inspection", "checking", "shapes"}
+GROUND = {"entity", "errors", "locks", "atomic", "schemas", "jsonio", "loaders", "inspection", "checking", "shapes"}
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 
 

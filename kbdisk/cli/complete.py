@@ -115,15 +115,16 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     quiet = options["quiet"]
     plan = Plan(sources, options)
     plan.refuse()
-    with watching(quiet, f"reading {sources[0]}") as progress:
-        plan.open(progress)
-    with loading(quiet, f"reading {sources[0]} ..."):
-        import kbdisk.api  # noqa: F401 - torch, by now that nothing is amiss
-    with resumable(context):
-        model = plan.model()
-    with counting(quiet, "completing") as told, temporary() as kept:
-        completing = plan.completing(model, told)
-        report = plan.write(completing, model, kept)
-        whole = plan.tell(completing, report, kept) and not any(kb.skipped for kb in plan.kbs)
-        whole = whole and not (options["strict"] and completing.drift)
+    with plan.locked():
+        with watching(quiet, f"reading {sources[0]}") as progress:
+            plan.open(progress)
+        with loading(quiet, f"reading {sources[0]} ..."):
+            import kbdisk.api  # noqa: F401 - torch, by now that nothing is amiss
+        with resumable(context):
+            model = plan.model()
+        with counting(quiet, "completing") as told, temporary() as kept:
+            completing = plan.completing(model, told)
+            report = plan.write(completing, model, kept)
+            whole = plan.tell(completing, report, kept) and not any(kb.skipped for kb in plan.kbs)
+            whole = whole and not (options["strict"] and completing.drift)
     context.exit(0 if whole else 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import IO, TYPE_CHECKING, Any
@@ -18,7 +19,15 @@ from kbdisk.cli.sources import named_by_schema, open_sources, refuse_repeated, t
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.identifiers import Identifiers
-from kbdisk.loaders.target import refuse_odd, refuse_unwritable, sidecar_of, standard_output
+from kbdisk.loaders.target import (
+    refuse_in_place,
+    refuse_long_names,
+    refuse_odd,
+    refuse_unwritable,
+    sidecar_of,
+    standard_output,
+)
+from kbdisk.locks import locked
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -80,6 +89,11 @@ class Plan:
             if options[name]:
                 raise ConfigError(f"--{name.replace('_', '-')}", "needs one source alone. Leave it out.")
 
+    def locked(self) -> AbstractContextManager[None]:
+        """In place: nobody else changes the source from before it is read until it is written. Readers go on."""
+        in_place = self.options["in_place"] and not self.dry and os.path.isfile(self.target)  # noqa: PTH113
+        return locked(self.target) if in_place else nullcontext()
+
     def open(self, progress: Any) -> None:
         """The sources, and all that can be wrong with the target, before a model is trained."""
         from kbdisk.loaders import FORMATS, together
@@ -111,6 +125,7 @@ class Plan:
         Writing.of(one, target or os.devnull, format=self.format, only_new=False, insert=options["insert"])
         if target == "-" or self.dry:
             return
+        refuse_long_names(target)
         refuse_odd(self.sidecar)
         place = FilePath(target)
         if any(place.exists() and path.samefile(place) for kb in self.kbs for path in kb.files):
@@ -118,6 +133,7 @@ class Plan:
                 raise WriteError(target, "is one of several sources. Choose another target.")
             if not options["in_place"]:
                 raise WriteError(target, "is the source itself. Say --in-place to change it.")
+            refuse_in_place(target)
             refuse_unwritable(target)
             return
         if options["in_place"]:
@@ -212,6 +228,8 @@ class Plan:
         writing = Writing.of(items, target, format=format, only_new=False, insert=options["insert"], mixed=mixed)
 
         def beside(report: Report, several: ExitStack) -> None:
+            for kb in self.kbs:
+                kb.refuse_changed()
             write_sidecar(self.sidecar, self.earlier, kept, report, several, words_of(self.kbs, self.format))
 
         alone = self.dry or target == "-"

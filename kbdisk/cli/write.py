@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,8 @@ from kbdisk.cli.marks import Marks, is_wanted
 from kbdisk.cli.sources import named_from, open_source, source_options, watching
 from kbdisk.errors import ConfigError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import set_aside, sidecar_of, standard_output
+from kbdisk.loaders.target import refuse_long_names, set_aside, sidecar_of, standard_output
+from kbdisk.locks import locked
 
 if TYPE_CHECKING:
     from kbdisk.entity import Completion, Entity, Path
@@ -59,20 +62,24 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
     target = options["out"]
     if as_json and target == "-":
         raise click.UsageError("--json and --out - both want standard output.")
-    with watching(quiet, f"reading {source}") as progress:
-        kb = open_source(source, options["origin"], options, progress)
-        values = new_values(options["values"], kb) if options["values"] else []
-        format = format_of_target(kb, target, options["format"])
-        only_new = options["only_new"] or format == "quickstatements" or (format == "sparql-update" and kb.updates)
-        marks = (
-            Marks([], target) if only_new or options["in_place"] else Marks.of(kb, target, format, options["classes"])
-        )
-        settings = {name: options[name] for name in ("format", "only_new", "insert")}
-        plan = Plan.of(_items(kb, format, only_new, values, options["classes"]), target, **settings)
-        beside = marks.write if marks.lines and target != "-" else None
-        report = plan.run(force=options["force"], in_place=options["in_place"], beside=beside)
-        report.unwritable += _left_out(values, options["classes"])
-    stale = None if target == "-" or options["in_place"] else _set_aside(target, marks)
+    refuse_long_names(target)
+    with contextlib.ExitStack() as changing:
+        if options["in_place"] and os.path.isfile(target):  # noqa: PTH113 - Path.is_file raises for odd names
+            changing.enter_context(locked(target))  # before it is read
+        with watching(quiet, f"reading {source}") as progress:
+            kb = open_source(source, options["origin"], options, progress)
+            values = new_values(options["values"], kb) if options["values"] else []
+            format = format_of_target(kb, target, options["format"])
+            only_new = options["only_new"] or format == "quickstatements" or (format == "sparql-update" and kb.updates)
+            unmarked = only_new or options["in_place"]
+            marks = Marks([], target) if unmarked else Marks.of(kb, target, format, options["classes"])
+            settings = {name: options[name] for name in ("format", "only_new", "insert")}
+            plan = Plan.of(_items(kb, format, only_new, values, options["classes"]), target, **settings)
+            beside = marks.write if marks.lines and target != "-" else None
+            changing.enter_context(locked(target))
+            report = plan.run(force=options["force"], in_place=options["in_place"], beside=beside)
+            report.unwritable += _left_out(values, options["classes"])
+        stale = None if target == "-" or options["in_place"] else _set_aside(target, marks)
     if as_json:
         _print_json(kb, target, report)
     elif not quiet or report.unwritable or kb.skipped:

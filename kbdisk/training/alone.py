@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from kbdisk.errors import CheckpointError
+from kbdisk.locks import release, take
 
 SUFFIX = ".training.lock"
 
@@ -25,37 +25,12 @@ def alone(model: FilePath) -> Iterator[None]:
     file = model.with_name(model.name + SUFFIX)
     try:
         model.parent.mkdir(parents=True, exist_ok=True)
-        lock = _locked(model, file)
+        descriptor = take(file)
     except OSError as error:
         raise CheckpointError(str(model), f"cannot be made: {(error.strerror or str(error)).lower()}.") from None
+    if descriptor is None:
+        raise CheckpointError(str(model), "another process is training it. Wait until that is done, or stop it.")
     try:
         yield
     finally:
-        file.unlink(missing_ok=True)
-        os.close(lock)
-
-
-def _locked(model: FilePath, file: FilePath) -> int:
-    """The lock file, held. One that its last owner has just removed is no lock: then there is a new one."""
-    while True:
-        lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o666)
-        if not _taken(lock):
-            os.close(lock)
-            raise CheckpointError(str(model), "another process is training it. Wait until that is done, or stop it.")
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock), file.stat()):
-                return lock
-        os.close(lock)
-
-
-def _taken(lock: int) -> bool:
-    """Whether the lock could be taken; also where a system or its files know no locks."""
-    if os.name != "posix":
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return not isinstance(error, BlockingIOError)
-    return True
+        release(file, descriptor)

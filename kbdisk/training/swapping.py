@@ -7,9 +7,11 @@ import ctypes
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from kbdisk.atomic import part_of, remove_dead_parts, sync_folder, umask
+from kbdisk.locks import is_locked
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
@@ -18,23 +20,41 @@ AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 def replacing(place: Path) -> Iterator[Path]:
     """A new empty folder beside `place`, that takes its name once it is filled; if it isn't, nothing has changed."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{place.name[:40]}.", suffix=".part", dir=place.parent))
+    remove_dead_parts(place)
+    part = part_of(place)
     try:
-        yield part
-        part.chmod(0o777 & ~_umask())
-        _synchronise(part)
-        if place.exists() and any(place.iterdir()):
-            _exchange(part, place)
-        else:
-            part.replace(place)
-        _synchronise(place.parent)
+        part.mkdir(0o700)
+        with _held(part):
+            yield part
+            part.chmod(0o777 & ~umask())
+            sync_folder(part)
+            if place.exists() and any(place.iterdir()):
+                _exchange(part, place)
+            else:
+                os.replace(part, place)  # noqa: PTH105 - one call, which a test makes fail
+            sync_folder(place.parent)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def _held(part: Path) -> Iterator[None]:
+    """A folder that this process works on is no dead part."""
+    if os.name != "posix":
+        yield
+        return
+    descriptor = os.open(part, os.O_RDONLY)
+    try:
+        is_locked(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def put(file: Path, data: bytes) -> None:
     """Write a new file, to the disk and not only to its cache."""
-    with file.open("xb") as stream:
+    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
@@ -56,19 +76,3 @@ def _exchange(part: Path, place: Path) -> None:
         old.rename(place)
         raise
     old.rename(part)
-
-
-def _synchronise(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

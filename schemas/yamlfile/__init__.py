@@ -10,8 +10,10 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
+from kbdisk.atomic import write_bytes
 from kbdisk.entity import Path, show
-from kbdisk.errors import SchemaError
+from kbdisk.errors import SchemaError, WriteError
+from kbdisk.locks import locked
 from kbdisk.schemas import library
 from kbdisk.schemas.schema import Comments, Schema
 from kbdisk.schemas.suggest import did_you_mean
@@ -62,9 +64,12 @@ def write(
     """A schema as a YAML file."""
     text = to_yaml(schema, comments, head)
     try:
-        FilePath(path).write_text(text, encoding="utf-8", newline="\n")
+        with locked(path):
+            write_bytes(FilePath(path), text.encode())
     except OSError as error:
         raise SchemaError(os.fspath(path), f"cannot be written: {error.strerror}.") from None
+    except WriteError as error:
+        raise SchemaError(error.where, error.problem) from None
 
 
 def _place(name: str, path: Path) -> tuple[str, ...]:
