@@ -43,8 +43,9 @@ def replacing(place: Path, names: contextlib.ExitStack, like: Path | None = None
                 sync_folder(place.parent)
         finally:
             part.unlink(missing_ok=True)
-            while held:
-                os.close(held.pop())
+            with contextlib.suppress(OSError):  # what it held is on the disk, or wanted no more
+                while held:
+                    os.close(held.pop())
 
     names.push(end)  # before there is a part, so that no signal falls between
     held.append(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -104,7 +105,8 @@ def sync_folder(folder: Path) -> None:
         try:
             os.fsync(descriptor)
         finally:
-            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
     except OSError as error:
         if error.errno not in NO_SYNC:
             raise

@@ -89,7 +89,8 @@ def release(file: Path, descriptor: int) -> None:
     """Remove a lock file, then let it go: in this order nobody can take a file that is being removed."""
     with contextlib.suppress(OSError):
         file.unlink()
-    os.close(descriptor)
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
 
 
 def is_locked(descriptor: int) -> bool | None:

@@ -6,6 +6,7 @@ exception is our own mistake and keeps its traceback.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -23,6 +24,7 @@ from kbdisk.cli.inspect import inspect
 from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
 from kbdisk.cli.show import show
+from kbdisk.cli.signals import Stopped, stoppable
 from kbdisk.cli.sources import named_from
 from kbdisk.cli.train import train
 from kbdisk.cli.write import write
@@ -61,16 +63,17 @@ class Commands(click.RichGroup):
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command; its warnings and its errors are one line each on standard error."""
-        with warnings.catch_warnings(), of_any_length():
+        with warnings.catch_warnings(), of_any_length(), stoppable():
             warnings.simplefilter("always", KBDiskWarning)
             warnings.showwarning = _Shown()
             try:
                 super().invoke(context)
             except KBDiskError as error:
                 context.exit(_told(error, self.commands.get(context.invoked_subcommand or "")))
-            except KeyboardInterrupt:
-                click.echo("interrupted", err=True)
-                context.exit(INTERRUPTED)
+            except KeyboardInterrupt as error:
+                with contextlib.suppress(OSError):  # the terminal may be gone
+                    click.echo("interrupted", err=True)
+                context.exit(128 + error.number if isinstance(error, Stopped) else INTERRUPTED)
             except BrokenPipeError:
                 context.exit(_unread())
 

@@ -6,6 +6,7 @@ short goes on. Text is read, not learnt to be written, unless it is named: that 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -100,6 +101,7 @@ def own_model(
     if folder is not None and folder.exists():
         kept = _kept(folder, reading, schema, run, wanted)
         if kept is not None:
+            _remove_run(folder)
             say(f"using the model in {folder}")
             return Own(kept, folder)
     if len(reading.entities) <= ENTITIES:  # of more there is nearly always something to learn
@@ -111,6 +113,17 @@ def own_model(
     notes = {"maker": MADE_HERE, "schema": wanted.named or "inferred"}
     settings: dict[str, Any] = {"run": run, "device": wanted.device, "watch": watch, "notes": notes}
     return Own(_trained(reading, schema, settings, place, say), place)
+
+
+def _remove_run(folder: FilePath) -> None:
+    """Remove what a process that was killed once its model was there left of its run, unless another one trains now."""
+    from kbdisk.training import checkpoint
+    from kbdisk.training.alone import SUFFIX as LOCK
+    from kbdisk.training.alone import alone
+
+    if checkpoint.beside(folder).exists() or folder.with_name(folder.name + LOCK).exists():
+        with contextlib.suppress(CheckpointError), alone(folder):
+            checkpoint.remove(checkpoint.beside(folder))
 
 
 def _fills(model: Model, only: Collection[Path]) -> bool:

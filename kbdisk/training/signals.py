@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while a run goes on: it finishes its step and is kept before it ends."""
+"""SIGINT, SIGTERM and SIGHUP while a run goes on: it finishes its step and is kept before it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -32,6 +32,7 @@ class Stop:
 def stopping() -> Iterator[Stop]:
     """Signals noted instead of obeyed, the first of them; a second one is obeyed at once.
 
+    The first is obeyed at the end where nothing was raised for it: it may have come after whoever looked for the last time.
     Only the main thread can do that, and a signal that is ignored (nohup) stays so.
     """
     stop = Stop()
@@ -55,3 +56,5 @@ def stopping() -> Iterator[Stop]:
     finally:
         for one in caught:
             signal.signal(one, before[one])
+    if stop.signal is not None:
+        signal.raise_signal(stop.signal)

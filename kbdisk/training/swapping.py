@@ -48,7 +48,8 @@ def _held(part: Path) -> Iterator[None]:
         is_locked(descriptor)
         yield
     finally:
-        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
 
 def put(file: Path, data: bytes) -> None:

@@ -193,15 +193,16 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
             for progress in trainer.steps():
                 checkpoint.log(progress, trainer)
                 watch(progress)
-                ending = stop.signal
-                if progress.look is not None or checkpoint.is_due or ending is not None:
+                if stop.signal is not None:
+                    break
+                if progress.look is not None or checkpoint.is_due:
                     checkpoint.save(trainer)
-                if ending is not None:
-                    raise Interrupted(ending, state.step, trainer.ahead, checkpoint.folder)
         finally:
             checkpoint.close()
-    if state.best_step or not state.stopped:
-        checkpoint.save(trainer)
+        if state.best_step or not state.stopped:
+            checkpoint.save(trainer)
+        if stop.signal is not None:  # also one that came with the last step, or while it was kept
+            raise Interrupted(stop.signal, state.step, trainer.ahead, checkpoint.folder)
 
 
 def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:

@@ -152,6 +152,28 @@ def test_a_signal_ends_a_run_after_its_step_and_says_where_it_is_kept(number, tm
     assert checkpoint.is_there(told.folder)
 
 
+@pytest.mark.parametrize("call", ["watch", "close", "save"])
+def test_a_signal_that_comes_with_the_last_step_ends_the_run_too(call, tmp_path, monkeypatch):
+    sent = []
+
+    def send() -> None:
+        sent.append(signal.raise_signal(signal.SIGINT))
+
+    if call != "watch":
+        real = getattr(checkpoint.Checkpoint, call)
+        monkeypatch.setattr(
+            checkpoint.Checkpoint, call, lambda *given: (real(*given), sent or _step(given) < STEPS or send())
+        )
+    with pytest.raises(Interrupted) as caught:
+        go(tmp_path / "m.training", after=STEPS if call == "watch" else None)
+    assert caught.value.step == STEPS
+
+
+def _step(given) -> int:
+    """How far the trainer is that a checkpoint saves; where it is closed, to the end."""
+    return given[1].state.step if len(given) > 1 else STEPS
+
+
 # ---------------------------------------------------------------- killed
 
 KILLED = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 
@@ -11,11 +12,22 @@ from kbdisk.training.signals import SIGNALS, stopping
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_first_signal_is_noted_and_nothing_else_happens(number):
-    with stopping() as stop:
-        assert stop.signal is None
-        signal.raise_signal(number)
-        assert stop.signal == number
+def test_the_first_signal_is_noted_and_obeyed_at_the_end_where_nobody_did(number):
+    obeyed = []
+    before = signal.signal(number, lambda *signals: obeyed.append(signals[0]))
+    try:
+        with stopping() as stop:
+            assert stop.signal is None
+            signal.raise_signal(number)
+            assert stop.signal == number
+            assert obeyed == []
+        assert obeyed == [number]
+        with contextlib.suppress(ZeroDivisionError), stopping():
+            signal.raise_signal(number)
+            raise ZeroDivisionError  # which is raised for it
+        assert obeyed == [number]
+    finally:
+        signal.signal(number, before)
 
 
 def test_a_second_signal_is_obeyed():
