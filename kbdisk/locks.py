@@ -30,7 +30,7 @@ PATIENCE, PAUSE = 1.0, 0.02  # seconds until a wait is reported, and between two
 class _Lock:
     """A lock of this process; its threads take turns, and one thread may take it again."""
 
-    turn: threading.RLock = field(default_factory=threading.RLock)  # type: ignore[valid-type]
+    turn: threading.RLock = field(default_factory=threading.RLock)
     users: int = 0  # threads that hold it or wait for it
     depth: int = 0
     descriptor: int | None = None
