@@ -239,7 +239,7 @@ def _read(folder: FilePath) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise CheckpointError(str(folder), "no run is kept there. Leave resume=True out to begin one.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(str(file), f"cannot be read: {error}. {ANEW}") from None
     format = told.get("format") if isinstance(told, dict) else None
     if format != FORMAT:
@@ -249,6 +249,9 @@ def _read(folder: FilePath) -> dict[str, Any]:
     return told
 
 
+NUMBERS = {"total": (int, type(None)), "seconds": (float,), "best": (float, int, type(None))}  # of a state
+
+
 def _is_whole(told: Mapping[str, Any]) -> bool:
     """Whether it has all that there is to know, in the types that this has."""
     state, of = told.get("state"), told.get("of")
@@ -256,7 +259,7 @@ def _is_whole(told: Mapping[str, Any]) -> bool:
         return False
     named = all(FILE.fullmatch(str(told.get(name))) for name in ("last", "best"))
     counts = all(type(state[name]) is int for name in ("step", "best_step", "worse", "evaluations"))
-    numbers = all(type(state[name]) in kinds for name, kinds in (("total", (int, type(None))), ("seconds", (float,))))
+    numbers = all(type(state[name]) in kinds for name, kinds in NUMBERS.items())
     lists = all(type(state[name]) is list for name in ("history", "timing"))
     return named and counts and numbers and lists and type(state["stopped"]) is str
 
@@ -266,9 +269,14 @@ def _shorten(file: FilePath, step: int) -> None:
     if not file.exists():
         return
     kept = []
-    for line in file.read_bytes().splitlines(keepends=True):
-        if not line.endswith(b"\n") or json.loads(line)["step"] > step:
-            break
+    for number, line in enumerate(file.read_bytes().splitlines(keepends=True), 1):
+        try:
+            if not line.endswith(b"\n") or json.loads(line)["step"] > step:
+                break
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise CheckpointError(
+                f"{file}:{number}", f"expected a step's measures, got something else. {ANEW}"
+            ) from None
         kept.append(line)
     _write(file, b"".join(kept))
 

@@ -49,6 +49,8 @@ def _budget(then: float | None, now: float | None) -> str:
     """How a time budget has changed: a network has a share of it, so its own seconds are none that anybody has said."""
     if then is None or now is None:
         return "there was no time budget, and is one" if then is None else "there was a time budget, and is none"
+    if not isinstance(then, int | float) or then <= 0:
+        return f"the time budget was {then!r}"
     return f"the time budget is {now / then:.2g} times what it was"
 
 

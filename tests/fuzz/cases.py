@@ -8,6 +8,7 @@ read again and holds all that was given.
 
 from __future__ import annotations
 
+import atexit
 import bz2
 import gzip
 import http.server
@@ -21,7 +22,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -176,8 +177,12 @@ def _bytes_here() -> dict[str, bytes]:
 def _wrong_files(command: Command, status: Any, before: dict[str, bytes]) -> Iterator[str]:
     after = _bytes_here()
     mine = {command.target, f"{command.target}.provenance.jsonl"} if command.target and status in (0, 1) else set()
-    if command.format == "model":
-        mine |= {name for name in after if name.startswith(f"{command.target}/")}
+    if command.format == "model" and status in (0, 1):
+        mine |= {
+            name
+            for name in {**before, **after}
+            if name.startswith((f"{command.target}/", f"{command.target}.training"))
+        }
     if command.changes and status in (0, 1):
         mine |= {command.changes, f"{command.changes}.before"}
     yield from (f"changed: {name}" for name in before if name not in mine and after.get(name) != before[name])
@@ -200,12 +205,13 @@ def _unreadable(command: Command) -> Iterator[str]:
     target, format = str(command.target), str(command.format)
     if format in ("quickstatements", "sparql-update") or not Path(target).exists():
         return
-    skips = [option for option in ("--skip-errors",) if option in command.arguments]
-    arguments = (
-        ["show", target] if format == "model" else ["inspect", "-q", "--json", "--format", format, target, *skips]
-    )
+    more = [option for option in ("--skip-errors",) if option in command.arguments]
+    if format == "jsonld" and "--context" in command.arguments:
+        more += ["--context", command.arguments[command.arguments.index("--context") + 1]]
+    inspecting = ["inspect", "-q", "--json", "--format", format, target, *more]
+    arguments = ["show", target] if format == "model" else inspecting
     status, _, err = call(arguments)
-    if status not in (0, 1 if skips else 0) and not any(word in err for word in NOTHING):
+    if status not in (0, 1 if "--skip-errors" in more else 0) and not any(word in err for word in NOTHING):
         yield f"unreadable: {err}"
 
 
@@ -568,7 +574,9 @@ def run_file_case(random: Random, given: Input) -> Command:
     """A mutated run file; a training that begins by it is ended at once."""
     Path("run.toml").write_bytes(mutated(random, _corpus("run.toml"), WORDS))
     shutil.copy(CORPUS / "ships.jsonl", "kb.jsonl")
-    return Command(["train", "-q", "kb.jsonl", "--config", "run.toml", "--out", "m.kbdisk"], "m.kbdisk", "model")
+    return Command(
+        ["train", "-q", "kb.jsonl", "--config", "run.toml", "--budget", "1s", "--out", "m.kbdisk"], "m.kbdisk", "model"
+    )
 
 
 def model_case(random: Random, given: Input) -> Command:
@@ -625,6 +633,39 @@ def mend_checksums(name: str) -> None:
         return  # it is broken in another way
 
 
+def checkpoint_case(random: Random, given: Input) -> Command:
+    """A run that was stopped, a file of which was changed before it goes on."""
+    shutil.copytree(stopped(), ".", dirs_exist_ok=True)
+    folder = Path("m.kbdisk.training")
+    path = random.choice([folder / "state.json", *sorted(folder.iterdir())])
+    structured = [mutators.mutate_json] * 6 if path.suffix == ".json" else []
+    path.write_bytes(mutated(random, path.read_bytes(), [*structured, _mutate_head]))
+    return Command(
+        ["train", "-q", "kb.jsonl", "--config", "run.toml", "--out", "m.kbdisk", "--resume"], "m.kbdisk", "model"
+    )
+
+
+@cache
+def stopped() -> Path:
+    """A folder with a source, a run file, and a run that was stopped after three steps."""
+    import kbdisk
+
+    def watch(progress: Any) -> None:
+        if progress.step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    folder = Path(tempfile.mkdtemp(prefix="kbdisk-fuzz-stopped-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    rows = [{"id": f"p{n}", "x": n / 7, "y": n % 5, "c": "uvw"[n % 3]} for n in range(40)]
+    with chdir(folder):
+        Path("kb.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        Path("run.toml").write_bytes(_corpus("run.toml"))
+        with suppress(KeyboardInterrupt):
+            kbdisk.train("kb.jsonl", config="run.toml", out="m.kbdisk", watch=watch)
+        assert Path("m.kbdisk.training/state.json").exists()
+    return folder
+
+
 def completing_case(random: Random, given: Input) -> Command:
     """A sound model, and a mutated source that it completes."""
     assert given.model is not None
@@ -650,6 +691,7 @@ KINDS: dict[str, Kind] = {
     "endpoint": Kind(endpoint_case),
     "run-file": Kind(run_file_case, 1, needs_model=True),
     "model": Kind(model_case, 2, needs_model=True),
+    "checkpoint": Kind(checkpoint_case, 1, needs_model=True),
     "completing": Kind(completing_case, 2, needs_model=True),
 }
 

@@ -167,6 +167,8 @@ def main() -> int:
             if seen[name] <= 2:
                 print(f"{result.case}  {' '.join(result.command)}\n    {name}", flush=True)
 
+    if needs and kind in (None, "checkpoint"):
+        cases.stopped()  # once, for all workers
     names = list(cases.cases(told.first, int(told.what), told.kind, model is not None))
     totals = run_all(names, model, tell)
     children = os.times().children_user + os.times().children_system
