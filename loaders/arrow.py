@@ -64,7 +64,10 @@ class ArrowKB(KB):
         return all(some.null_count == 0 for some in self.column(self.shown[shown]))
 
     def _index(self, shown: int) -> Index:
-        return index_of(cell for some in self.column(self.shown[shown]) for cell in some.to_pylist())
+        try:
+            return index_of(cell for some in self.column(self.shown[shown]) for cell in some.to_pylist())
+        except OverflowError:  # times that Python has none for, which name no entities
+            return ""
 
     def read(self) -> Iterator[Entity]:
         """One entity for each row."""

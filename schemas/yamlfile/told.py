@@ -126,7 +126,7 @@ def label(value: Any) -> str | int | float | bool:
         return _of_json(str(value))
     if isinstance(value, str):
         return text(value)
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, int | float) or value != value or value in (math.inf, -math.inf):
         raise ValueError(f"expected a label, got {got(value)}")
     return value
 

@@ -220,8 +220,10 @@ def _given(source: str) -> dict[str, dict[tuple[Any, ...], str]]:
     import kbdisk
     from kbdisk.errors import KBDiskError
 
+    from kbdisk.schemas.numerals import of_any_length
+
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), of_any_length():
             warnings.simplefilter("ignore")
             return {entity.id: dict(_leaves(entity.tree)) for entity in kbdisk.load(source)}
     except KBDiskError:

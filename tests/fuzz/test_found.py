@@ -136,3 +136,21 @@ def test_measures_of_another_form_are_refused_when_a_model_is_opened(here, run, 
     status, _, err = run("complete", "-q", "kb.jsonl", "--model", "m.kbdisk", "--dry-run")
     assert status == 2
     assert err.startswith("error: m.kbdisk/metrics.json: expected what kbdisk ")
+
+
+def test_a_label_of_a_category_may_be_a_number_beyond_any_float(here, run):
+    digits = "9" * 400
+    Path("shapes.ttl").write_text(
+        "@prefix sh: <http://www.w3.org/ns/shacl#> .\n@prefix : <http://e/> .\n"
+        f":S a sh:NodeShape ; sh:targetClass :C ; sh:property [ sh:path :p ; sh:in ( 1 {digits} ) ] .\n"
+    )
+    status, out, err = run("schema", "import", "-q", "shapes.ttl")
+    assert (status, err) == (0, "")
+    assert digits in out
+
+
+def test_times_beyond_those_of_python_are_no_index_of_a_parquet_file(here, run):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"": pa.array([2**62], pa.int64()).cast(pa.timestamp("us"))}), "kb.parquet")
+    status, _, err = run("inspect", "-q", "kb.parquet")
+    assert status == 0 or err.startswith("error: kb.parquet: "), err

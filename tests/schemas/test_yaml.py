@@ -314,7 +314,7 @@ def test_a_schema_of_the_library_is_read_by_its_name(tmp_path, monkeypatch):
 def test_what_cannot_be_read_or_written_is_said(tmp_path):
     with pytest.raises(SchemaError, match="expected a file, got a folder"):
         Schema.read(tmp_path)
-    with pytest.raises(SchemaError, match="cannot be written: No such file or directory"):
+    with pytest.raises(SchemaError, match="cannot be written: no such file or directory"):
         PHONE_SCHEMA.write(tmp_path / "no" / "phone.yaml")
     with pytest.raises(SchemaError, match="no such file"):
         Schema.read("a\x00b.yaml")
