@@ -136,6 +136,7 @@ def import_all() -> None:
 
 def main() -> int:
     """Run what is asked for; status 1 where something is wrong."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell begins in the background
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["COLUMNS"] = "80"
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = (
