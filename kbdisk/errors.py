@@ -13,12 +13,14 @@ The message is `where: expected X, got Y. What to do.` Any other exception is ou
 
 from __future__ import annotations
 
+from kbdisk.printable import printable
+
 
 class KBDiskError(Exception):
     """A user's mistake: shown as its one line, exit status 2, never a traceback."""
 
     def __init__(self, where: str, problem: str) -> None:
-        super().__init__(f"{where}: {problem}")
+        super().__init__(printable(f"{where}: {problem}"))
         self.where = where
         self.problem = problem
 

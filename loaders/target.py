@@ -7,6 +7,7 @@ once all of them are whole. `-` is standard output, streamed; so is a target tha
 from __future__ import annotations
 
 import bz2
+import codecs
 import contextlib
 import filecmp
 import gzip
@@ -24,6 +25,7 @@ from typing import Any, BinaryIO, cast
 
 from kbdisk.atomic import replacing, sync_folder
 from kbdisk.errors import WriteError
+from kbdisk.printable import printable
 
 BEFORE = ".before"  # ends the name of a file as it was before it was changed
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -90,13 +92,39 @@ def _alike(name: str, target: str) -> bool:
 
 
 @contextlib.contextmanager
-def standard_output() -> Iterator[BinaryIO]:
-    """Standard output, flushed at the end. A reader who has had enough is no fault: BrokenPipeError passes."""
+def standard_output(*, styled: bool = False) -> Iterator[BinaryIO]:
+    """Standard output, flushed at the end. A reader who has had enough is no fault: BrokenPipeError passes.
+
+    A terminal is shown data with what would steer it escaped; what is `styled` steers it on purpose. A file or a pipe
+    gets every byte as it is.
+    """
     if sys.stdout is None:
         raise WriteError("<stdout>", "standard output is closed.")
     with _faults("<stdout>"):
-        yield sys.stdout.buffer
+        if styled or not sys.stdout.isatty():
+            yield sys.stdout.buffer
+        else:
+            with _Terminal(sys.stdout.buffer) as terminal:
+                yield cast(BinaryIO, terminal)
         sys.stdout.flush()
+
+
+class _Terminal(io.RawIOBase):
+    """Bytes of UTF-8 as a terminal may show them."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self.raw = raw
+        self.decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.raw.write(printable(self.decoder.decode(bytes(data))).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        self.raw.flush()
 
 
 @contextlib.contextmanager

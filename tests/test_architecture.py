@@ -14,6 +14,7 @@ from tables import for_each
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [  # a part may import only itself and the parts of the rows above
+    ["printable"],
     ["entity", "errors"],
     ["locks"],
     ["atomic"],
@@ -48,7 +49,19 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["cli"],
     ["__main__"],
 ]
-GROUND = {"entity", "errors", "locks", "atomic", "schemas", "jsonio", "loaders", "inspection", "checking", "shapes"}
+GROUND = {
+    "printable",
+    "entity",
+    "errors",
+    "locks",
+    "atomic",
+    "schemas",
+    "jsonio",
+    "loaders",
+    "inspection",
+    "checking",
+    "shapes",
+}
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 
 

@@ -23,6 +23,7 @@ from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
 from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
+from kbdisk.cli.screen import say
 from kbdisk.cli.show import show
 from kbdisk.cli.signals import Stopped, stoppable
 from kbdisk.cli.sources import named_from
@@ -30,6 +31,7 @@ from kbdisk.cli.train import train
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
 from kbdisk.loaders.target import standard_output
+from kbdisk.printable import in_one_line
 from kbdisk.schemas.numerals import of_any_length
 
 # Threads that wait must sleep: where other programs use the cores, too, threads that spin make training ten times slower.
@@ -68,11 +70,14 @@ class Commands(click.RichGroup):
             warnings.showwarning = _Shown()
             try:
                 super().invoke(context)
+            except click.ClickException as error:
+                vars(error)["message"] = in_one_line(error.message)  # click calls it final
+                raise
             except KBDiskError as error:
                 context.exit(_told(error, self.commands.get(context.invoked_subcommand or "")))
             except KeyboardInterrupt as error:
                 with contextlib.suppress(OSError):  # the terminal may be gone
-                    click.echo("interrupted", err=True)
+                    say("interrupted")
                 context.exit(128 + error.number if isinstance(error, Stopped) else INTERRUPTED)
             except BrokenPipeError:
                 context.exit(_unread())
@@ -88,7 +93,7 @@ def _told(error: KBDiskError, command: click.Command | None = None) -> int:
     _quieted()
     has_from = command is not None and any(one.name == "origin" for one in command.params)
     text = named_from(error) if has_from and isinstance(error, LoadError) else str(error)
-    click.echo(f"error: {as_options(text)}", err=True)
+    say(f"error: {as_options(text)}")
     return 2
 
 
@@ -116,7 +121,7 @@ class _Shown:
 
     def __call__(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         name = "warning" if issubclass(category, KBDiskWarning) else category.__name__
-        line = f"{name}: {message}\n"
+        line = in_one_line(f"{name}: {message}") + "\n"
         if line in self.told or sys.stderr is None:
             return
         self.told.add(line)

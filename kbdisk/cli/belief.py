@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kbdisk.cli import screen
 from kbdisk.cli.sources import OPTIONS, open_source, watching
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.jsonio import dump_json
@@ -84,7 +84,7 @@ def belief(
         kb = open_source(source, format, {**options, "id": id_path}, progress)
         if path is None:
             told = found.beliefs(entity, kb)
-            _print(_json_of_all(told) if as_json else _table(told, entity).encode(sys.stdout.encoding, "replace"))
+            _print(_json_of_all(told)) if as_json else screen.show(_table(told, entity))
             context.exit(1 if kb.skipped else 0)
         one = found.belief(entity, path, kb)
     if plot is not None:
@@ -96,7 +96,7 @@ def belief(
     else:
         from kbdisk.cli.charts import rendered
 
-        _print(rendered(one).encode(sys.stdout.encoding, "replace"))
+        screen.show(rendered(one))
     context.exit(1 if kb.skipped else 0)
 
 

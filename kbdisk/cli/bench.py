@@ -12,6 +12,7 @@ import rich_click as click
 from kbdisk.bench import BENCHES, opened
 from kbdisk.cli.counting import counting
 from kbdisk.cli.idle import on_command_line
+from kbdisk.cli.screen import say, show
 from kbdisk.cli.train import PRESETS
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError
@@ -154,7 +155,7 @@ def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
             append(file, found[-1])
     finally:
         if found:
-            click.echo("\n\n".join(shown(table) for table in of.tables(found)))
+            show("\n\n".join(shown(table) for table in of.tables(found)) + "\n")
     teller.say(f"stored in {file}")
     try:
         drawn = of.figure(read(file), out / f"{name}.png")
@@ -197,6 +198,6 @@ def _teller(quiet: bool, verbose: bool) -> Teller:
 
         def say(self, line: str) -> None:
             if not quiet:
-                click.echo(line, err=True)
+                say(line)
 
     return Terminal()

@@ -45,9 +45,9 @@ def listed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def as_tables(told: Mapping[str, Any], summary: Summary, drift: Drift | None = None) -> str:
     """The summary for standard error."""
-    from rich.console import Console
+    from kbdisk.cli import screen
 
-    console = Console(stderr=True, highlight=False)
+    console = screen.console(stderr=True)
     with console.capture() as captured:
         _show(console, told, summary, drift)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))

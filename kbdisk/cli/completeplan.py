@@ -15,6 +15,7 @@ from kbdisk.cli import placeless
 from kbdisk.cli.counting import Told
 from kbdisk.cli.drift import misfit_lines, too_large_lines
 from kbdisk.cli.leftout import refuse_left_out
+from kbdisk.cli.screen import say, say_rendered
 from kbdisk.cli.sources import named_by_schema, open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
@@ -259,7 +260,7 @@ class Plan:
     def say(self, text: str) -> None:
         """A line on standard error."""
         if not self.quiet:
-            click.echo(text, err=True)
+            say(text)
 
     def drift(self, completing: Completing) -> Drift | None:
         """What is unlike what the model learnt from; None where it learnt from the source itself."""
@@ -296,16 +297,16 @@ class Plan:
                     stream.write(text.encode() + b"\n")
         elif options["verbose"]:
             for text in listed(read_rows(kept, report)):
-                click.echo(text, err=True)
+                say(text)
         if not self.quiet:
             tell_made(self.made)
-            if self.identifiers.best is not None:
-                click.echo(self.identifiers.hint, err=True)
-            click.echo(as_tables(told, completing.summary, drift), err=True, nl=False)
+            if self.identifiers.hint is not None:
+                say(self.identifiers.hint)
+            say_rendered(as_tables(told, completing.summary, drift))
             if self.target == "-" and self.format not in BLOCKS and completing.summary.filled:
-                click.echo(UNMARKED, err=True)
+                say(UNMARKED)
         for text in placeless.lines(lost, " given"):
-            click.echo(text, err=True)
+            say(text)
         return not lost
 
 

@@ -37,11 +37,17 @@ class _Bar:
         if self.shown is None:
             if time.monotonic() - self.begun < PATIENCE:
                 return
-            from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self.shown = Progress(*columns, console=Console(stderr=True), transient=True)
+            from kbdisk.cli import screen
+
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
+            self.shown = Progress(*columns, console=screen.console(stderr=True), transient=True)
             self.task = self.shown.add_task(self.doing, total=total)
             self.shown.start()
         self.shown.update(self.task, completed=done, total=total)

@@ -114,7 +114,7 @@ def evaluate(
     rivals = exam.rivals(sides, quiet) if options["against"] else None
     with counting(quiet, "asking") as told:
         found = exam.curve(rivals, told) if exam.is_curve else exam.scores(rivals, told)
-    with standard_output() as stream:
+    with standard_output(styled=not as_json) as stream:
         stream.write(
             _json(model, source, sides, asked, found.data | {"drift": drift.to_json()}) if as_json else found.text
         )

@@ -61,7 +61,7 @@ def inspect(
         warnings.simplefilter("ignore", KBDiskWarning)  # each is in the result, counted and with its places
         kb = open_source(source, format, options, progress)
         found = inspected(kb, examples=examples, classes=options["classes"])
-    with standard_output() as stream:
+    with standard_output(styled=not as_json) as stream:
         stream.write(_json(found) if as_json else _tables(found, everything))
     context.exit(1 if found.skips else 0)
 

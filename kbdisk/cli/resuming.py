@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import rich_click as click
 
 from kbdisk.cli.idle import on_command_line
+from kbdisk.cli.screen import say
 
 
 @contextlib.contextmanager
@@ -20,7 +21,8 @@ def resumable(context: click.Context) -> Iterator[None]:
         number = getattr(error, "signal", None)
         if number is None:
             raise
-        click.echo(f"{error}\nGo on with: {said_again(context)}", err=True)
+        say(str(error))
+        say(f"Go on with: {said_again(context)}")
         context.exit(128 + number)
 
 

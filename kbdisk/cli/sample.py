@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.counting import counting
+from kbdisk.cli.screen import say
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 from kbdisk.jsonio import dump_json
@@ -101,7 +102,7 @@ def sample(
         _print_json(out, count, seconds, time.monotonic() - begun, options["seed"])
     elif not quiet:
         where = "standard output" if out == "-" else out
-        click.echo(f"wrote {where}, {count:,} {_entities(count)}, {count / seconds:,.0f} a second", err=True)
+        say(f"wrote {where}, {count:,} {_entities(count)}, {count / seconds:,.0f} a second")
 
 
 def _written(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kbdisk.cli import screen
+from kbdisk.cli.screen import say
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import KBDiskWarning, SchemaError
 from kbdisk.jsonio import dump_json
@@ -179,7 +181,7 @@ def import_(file: str, origin: str | None, quiet: bool) -> None:
     found = imports.read(file, origin)
     _print_yaml(found.schema.to_yaml())
     for what in [] if quiet else found.left_out:
-        click.echo(f"left out: {what}", err=True)
+        say(f"left out: {what}")
 
 
 @schema.command()
@@ -287,5 +289,4 @@ def _print_yaml(text: str) -> None:
 
 
 def _print(text: str) -> None:
-    with standard_output() as stream:
-        stream.write(text.encode(sys.stdout.encoding, "replace"))
+    screen.show(text)

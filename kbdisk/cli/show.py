@@ -42,7 +42,7 @@ def show(model: str, as_json: bool, verbose: bool) -> None:
     files = Files.of(model)
     files.check_sizes()
     told = _json(files) if as_json else _tables(files, model, verbose)
-    with standard_output() as stream:
+    with standard_output(styled=not as_json) as stream:
         stream.write(told)
 
 

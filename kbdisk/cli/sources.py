@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from kbdisk.cli.idle import refuse_idle
+from kbdisk.cli.screen import say, say_rendered
 from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def tell_made(count: int) -> None:
     """A line for the values of a source that are kbdisk's own."""
     if count:
         filled = f"{count:,} value{' was' if count == 1 else 's were'} filled in by kbdisk earlier"
-        click.echo(f"{filled}: no evidence, and left as {'it is' if count == 1 else 'they are'}", err=True)
+        say(f"{filled}: no evidence, and left as {'it is' if count == 1 else 'they are'}")
 
 
 def named_from(error: LoadError) -> str:
@@ -195,11 +196,11 @@ def loading(quiet: bool, doing: str) -> Iterator[None]:
         yield
         return
     doing = doing[: shutil.get_terminal_size().columns - 1]
-    click.echo(doing, err=True, nl=False)
+    say(doing, end="")
     try:
         yield
     finally:
-        click.echo(f"\r{' ' * len(doing)}\r", err=True, nl=False)
+        say_rendered(f"\r{' ' * len(doing)}\r")
 
 
 class _Bar:
@@ -216,11 +217,17 @@ class _Bar:
             return
         self.last = now
         if self.shown is None:
-            from rich.console import Console
             from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-            self.shown = Progress(*columns, console=Console(stderr=True), transient=True)
+            from kbdisk.cli import screen
+
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                DownloadColumn(),
+                TimeRemainingColumn(),
+            )
+            self.shown = Progress(*columns, console=screen.console(stderr=True), transient=True)
             self.task = self.shown.add_task(self.doing, total=total)
             self.shown.start()
         self.shown.update(self.task, completed=done, total=total)

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kbdisk.cli import screen
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.entity import Link
 from kbdisk.inspection import DISTINCT, shown_path
@@ -31,7 +32,7 @@ def rendered(found: Inspection, everything: bool) -> str:
 
 def printed(show: Callable[[Console], None]) -> str:
     """What is shown on a console as text, without blanks at the ends of lines."""
-    console = Console(highlight=False)
+    console = screen.console()
     with standard_output(), console.capture() as captured:  # a capture writes nothing, and that can fail, too
         show(console)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli.resuming import resumable
+from kbdisk.cli.screen import say
 from kbdisk.cli.sources import loading, open_sources, refuse_missing, source_options, tell_made, watching
 from kbdisk.cli.tables import counted
 from kbdisk.cli.trainbar import training
@@ -102,10 +103,10 @@ def train(
     elif not quiet:
         _print(model, out, verbose)
     for error in skipped[:SHOWN]:
-        click.echo(f"skipped {error}", err=True)
+        say(f"skipped {error}")
     stopped = model.record.facts.get("stopped")
     if stopped:
-        click.echo(f"stopped early: {stopped}. {out} has the weights before.", err=True)
+        say(f"stopped early: {stopped}. {out} has the weights before.")
     context.exit(1 if skipped or stopped else 0)
 
 
@@ -135,7 +136,7 @@ def _refuse_unfinished(out: str, resume: bool, force: bool) -> None:
     if not resume and not force:
         checkpoint.refuse_unfinished(kept)
     if resume and not checkpoint.is_there(kept):
-        click.echo(f"{kept}: no run was stopped there: beginning one", err=True)
+        say(f"{kept}: no run was stopped there: beginning one")
 
 
 def _schema(name: str | None, sources: tuple[str, ...]) -> Schema | str | None:
@@ -191,21 +192,21 @@ def _tell(reading: Reading, inferred: Inference | None, out: str, verbose: bool,
 
     entities = counted(len(reading.entities), "entity", "entities")
     if inferred is None:
-        click.echo(f"training on {reading.name}: {entities}, schema {options['schema']}", err=True)
+        say(f"training on {reading.name}: {entities}, schema {options['schema']}")
         return
     hint = identifiers(reading.entities)
-    if hint.best is not None:
-        click.echo(hint.hint, err=True)
+    if hint.hint is not None:
+        say(hint.hint)
     classes = inferred.schema.classes
     properties = counted(sum(len(one.properties) for one in classes.values()), "property", "properties")
     of = f" in {len(classes)} classes" if len(classes) > 1 else ""
-    click.echo(f"training on {reading.name}: {entities}", err=True)
-    click.echo(f"no schema was given: inferred one, {properties}{of}; it will be {out}/schema.yaml", err=True)
+    say(f"training on {reading.name}: {entities}")
+    say(f"no schema was given: inferred one, {properties}{of}; it will be {out}/schema.yaml")
     if verbose:
         from kbdisk.entity import show
 
         for (of_class, path), why in list(inferred.left_out.items())[:SHOWN]:
-            click.echo(f"left out of the schema: {show((of_class, *path) if of_class else path)}: {why}", err=True)
+            say(f"left out of the schema: {show((of_class, *path) if of_class else path)}: {why}")
 
 
 def _tell_misfits(reading: Reading, schema: Schema | str | None, inferred: Inference | None) -> None:
@@ -218,7 +219,7 @@ def _tell_misfits(reading: Reading, schema: Schema | str | None, inferred: Infer
     if inferred is not None:
         told = too_large_lines(inferred.schema, reading.entities, reading.name)
     for line in told:
-        click.echo(line, err=True)
+        say(line)
 
 
 def _print_json(model: Model, out: str, skipped: int) -> None:
@@ -239,13 +240,13 @@ def _print_json(model: Model, out: str, skipped: int) -> None:
 
 def _print(model: Model, out: str, verbose: bool) -> None:
     """How good it is, and where: on standard error."""
-    from rich.console import Console
     from rich.text import Text
 
+    from kbdisk.cli import screen
     from kbdisk.cli.show import show_quality
     from kbdisk.training.card import quality
 
-    record, console = model.record, Console(stderr=True, highlight=False)
+    record, console = model.record, screen.console(stderr=True)
     facts = record.facts
     best = "" if facts["best_step"] == facts["steps"] else f", the best after {facts['best_step']:,}"
     held_out = f"{len(record.training):,} trained on, {len(record.validation):,} held out"

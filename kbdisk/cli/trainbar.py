@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+from kbdisk.cli import screen
+from kbdisk.cli.screen import say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,9 +39,7 @@ def _line(progress: Progress) -> None:
         rows = [row for row in progress.measure() if row["better"] is not None]
         better = sum(row["better"] > 0 for row in rows)
         told = f"held out {progress.look.nats:,.2f} nats, {better} of {len(rows)} properties better than a constant"
-        click.echo(
-            f"{_which(progress, 'network {}, ')}step {progress.step:,}{of}, {progress.seconds:,.0f} s: {told}", err=True
-        )
+        say(f"{_which(progress, 'network {}, ')}step {progress.step:,}{of}, {progress.seconds:,.0f} s: {told}")
 
 
 def _which(progress: Progress, words: str) -> str:
@@ -81,21 +80,21 @@ class _Bar:
             self.live.stop()
 
     def _begin(self) -> None:
-        from rich.console import Console, Group
+        from rich.console import Group
         from rich.live import Live
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self.held_out = "finding out how fast it goes"
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(20),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[held_out]}", style="dim"),
+            TextColumn("{task.fields[held_out]}", style="dim", markup=False),
         )
         self.bar = Progress(*columns)
         self.task = self.bar.add_task("training", total=None, held_out=self.held_out)
-        console = Console(stderr=True, highlight=False)
+        console = screen.console(stderr=True)
         self.live = Live(
             get_renderable=lambda: Group(self.bar, self.table) if self.table else self.bar,
             console=console,

@@ -29,14 +29,14 @@ def open_model(name: str, device: str, verbose: bool) -> Model:
 
 
 def _tell(name: str, model: Model) -> None:
-    from rich.console import Console
     from rich.text import Text
 
+    from kbdisk.cli import screen
     from kbdisk.cli.show import show_pairs
     from kbdisk.training.card import trained_how, trained_on
     from kbdisk.training.files import Files
 
-    config, console = Files.of(name).config, Console(stderr=True, highlight=False)
+    config, console = Files.of(name).config, screen.console(stderr=True)
     console.print(Text(f"using the model in {name}"), soft_wrap=True)
     show_pairs(console, trained_on(config) | trained_how(config))
     tell_left_out(console, model)

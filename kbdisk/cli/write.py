@@ -12,6 +12,7 @@ import rich_click as click
 
 from kbdisk.cli import placeless
 from kbdisk.cli.marks import Marks, is_wanted
+from kbdisk.cli.screen import say
 from kbdisk.cli.sources import named_from, open_source, source_options, watching
 from kbdisk.errors import ConfigError
 from kbdisk.jsonio import dump_json
@@ -85,9 +86,9 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
     elif not quiet or report.unwritable or kb.skipped:
         _print(kb, target, report)
     if stale is not None:
-        click.echo(stale, err=True)
+        say(stale)
     if marks.lines and not quiet and not as_json:
-        click.echo(marks.told(), err=True)
+        say(marks.told())
     context.exit(1 if report.unwritable or kb.skipped else 0)
 
 
@@ -154,10 +155,10 @@ def _print(kb: KB, target: str, report: Report) -> None:
 
     new = report.written
     values = f", {new:,} new {'value' if new == 1 else 'values'}" if new else ""
-    click.echo(f"wrote {'standard output' if target == '-' else target}{values}{as_it_was(report.before)}", err=True)
+    say(f"wrote {'standard output' if target == '-' else target}{values}{as_it_was(report.before)}")
     for text in placeless.lines(report.unwritable):
-        click.echo(text, err=True)
+        say(text)
     for error in kb.skipped[:SHOWN]:
-        click.echo(f"skipped {named_from(error)}", err=True)
+        say(f"skipped {named_from(error)}")
     if len(kb.skipped) > SHOWN:
-        click.echo(f"and {len(kb.skipped) - SHOWN:,} more", err=True)
+        say(f"and {len(kb.skipped) - SHOWN:,} more")
