@@ -84,6 +84,8 @@ def load(
     encoding: str = "utf-8",
     classes: Iterable[str] = (),
     query: str | None = None,
+    max_size: float | None = None,
+    redirects: bool = False,
     skip_errors: bool = False,
     progress: Progress | None = None,
 ) -> KB:
@@ -100,6 +102,8 @@ def load(
         skip_errors=skip_errors,
         classes=tuple(classes),
         query=query,
+        max_size=max_size,
+        redirects=redirects,
     )
     format = format_named(format) if format is not None else None
     if isinstance(source, str) and source.startswith(("http://", "https://")):
@@ -111,6 +115,7 @@ def load(
 
         return memory.load(source, options)
     data = Source(source)
+    data.max_size = max_size
     data.progress = progress
     name = format or format_of(data.name) or _told_by_its_name(data)
     if name == "json" and format is None:

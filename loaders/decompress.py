@@ -8,10 +8,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import math
 import zlib
 from typing import IO, Any, BinaryIO, cast
 
 from kbdisk.errors import LoadError
+from kbdisk.loaders.bounds import refuse_unpacked
 
 BUFFER = 1 << 18
 STEP = 1 << 15  # compressed bytes at a time, so that what comes out stays small
@@ -28,8 +30,8 @@ def compression_of_bytes(start: bytes) -> str | None:
     return "bz2" if start[:3] == b"BZh" and start[3:4].isdigit() and start[4:10] in _BZ2 else None
 
 
-def decompressed(raw: IO[bytes], kind: str | None, name: str) -> BinaryIO:
-    """A buffered stream of the plain bytes; closing it closes `raw`."""
+def decompressed(raw: IO[bytes], kind: str | None, name: str, limit: float = math.inf) -> BinaryIO:
+    """A buffered stream of the plain bytes, at most `limit` of a compressed file; closing it closes `raw`."""
     match kind:
         case "gz":
             stream = cast(IO[bytes], gzip.GzipFile(fileobj=raw))
@@ -39,16 +41,18 @@ def decompressed(raw: IO[bytes], kind: str | None, name: str) -> BinaryIO:
             stream = cast(IO[bytes], _Zstd(raw, name))
         case _:
             stream = raw
-    return cast(BinaryIO, io.BufferedReader(_Whole(stream, raw, name), BUFFER))
+    return cast(BinaryIO, io.BufferedReader(_Whole(stream, raw, name, math.inf if kind is None else limit), BUFFER))
 
 
 class _Whole(io.RawIOBase):
     """A stream that says plainly when it ends too early, is damaged, or cannot be read on."""
 
-    def __init__(self, stream: IO[bytes], raw: IO[bytes], name: str) -> None:
+    def __init__(self, stream: IO[bytes], raw: IO[bytes], name: str, limit: float) -> None:
         self.stream = stream
         self.raw = raw  # which a decompressor leaves open
         self.name = name
+        self.limit = limit
+        self.given = 0  # bytes so far
 
     def readable(self) -> bool:
         return True
@@ -60,6 +64,9 @@ class _Whole(io.RawIOBase):
             raise LoadError(self.name, "the compressed file ends in the middle. Get all of it again.") from None
         except (OSError, zlib.error, ValueError) as error:
             raise LoadError(self.name, self._fault(error)) from error
+        self.given += len(data)
+        if self.given > self.limit:
+            refuse_unpacked(self.name, self.limit)
         buffer[: len(data)] = data
         return len(data)
 

@@ -28,4 +28,8 @@ class Options:
     encoding: str = "utf-8"  # of CSV and TSV
     skip_errors: bool = False
     classes: tuple[str, ...] = ()  # only entities of these classes; all where empty
+    max_size: float | None = (
+        None  # bytes that a compressed file may unpack to, and an endpoint answer; None: see bounds
+    )
+    redirects: bool = False  # whether an endpoint may send on to another host
     query: str | None = None  # of a SPARQL endpoint: a SELECT whose first variable names the entities

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import io
+import math
 import os
 import shutil
 import stat
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from kbdisk.errors import LoadError
+from kbdisk.loaders.bounds import unpacked_limit
 from kbdisk.loaders.decompress import BUFFER, compression_of_bytes, decompressed
 
 MAX_DIGESTED = 16 << 20  # bytes of a file whose content tells whether it changed
@@ -32,6 +34,7 @@ class Source:
 
     def __init__(self, origin: str | os.PathLike[str] | bytes, name: str | None = None) -> None:
         self.progress: Progress | None = None
+        self.max_size: float | None = None  # bytes that it may unpack to; None: see `bounds`
         self._bytes = origin if isinstance(origin, bytes) else None
         self.name = name or ("<memory>" if isinstance(origin, bytes) else "<stdin>" if origin == "-" else str(origin))
         self.path = None if isinstance(origin, bytes) else _file(origin, self.name)
@@ -89,7 +92,8 @@ class Source:
         raw: IO[bytes] = self._raw()
         if self.progress is not None:
             raw = io.BufferedReader(_Counted(raw, self.size, self.progress), BUFFER)
-        return decompressed(raw, kind, self.name)
+        limit = unpacked_limit(self.size, self.max_size) if kind is not None else math.inf
+        return decompressed(raw, kind, self.name, limit)
 
     def read(self) -> bytes:
         """All of it, uncompressed."""

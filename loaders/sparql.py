@@ -21,6 +21,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, QueryResultsFormat, RdfFormat
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.loaders import web
+from kbdisk.loaders.bounds import MAX_ANSWER, Bounds
 from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import nesting
@@ -66,6 +67,12 @@ class Endpoint(RdfKB):
     """Entities of a SPARQL endpoint."""
 
     joins = False
+
+    @property
+    def bounds(self) -> Bounds:
+        """What it may send in one answer."""
+        size = MAX_ANSWER if self.options.max_size is None else self.options.max_size
+        return Bounds(size=size, redirects=self.options.redirects)
 
     def read(self) -> Iterator[Entity]:
         return self.finish(self._entities())
@@ -120,7 +127,7 @@ class Endpoint(RdfKB):
 
     def _select(self, query: str) -> Iterator[Any]:
         """The values of a query's first variable."""
-        answer = web.post(self.name, {"query": query}, RESULTS)
+        answer = web.post(self.name, {"query": query}, RESULTS, self.bounds)
         format = QueryResultsFormat.from_media_type(answer.type)
         if format is None:
             self._no_endpoint("results of a SELECT", answer.type)
@@ -156,7 +163,7 @@ class Endpoint(RdfKB):
 
     def _triples(self, iris: list[str], depth: int, answers: int) -> list[Quad]:
         """The triples of some entities. Blank nodes are named anew: two answers may use one name for two."""
-        answer = web.post(self.name, {"query": _fetching(iris, depth)}, TRIPLES)
+        answer = web.post(self.name, {"query": _fetching(iris, depth)}, TRIPLES, self.bounds)
         format = RdfFormat.N_TRIPLES if answer.type == "text/plain" else RdfFormat.from_media_type(answer.type)
         if format is None:
             self._no_endpoint("triples", answer.type)

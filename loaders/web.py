@@ -5,26 +5,32 @@ Every fault comes out as one LoadError that names the address.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import re
+import socket
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import IO, Any
+from typing import Any
 
 from kbdisk.errors import LoadError
+from kbdisk.loaders.bounds import MAX_ERROR_PAGE, Bounds, show_size
 
 TIMEOUT = 120.0  # seconds without a byte
 TRIES = 5
 PATIENCE = 300.0  # seconds, the longest wait that a server is granted
 BUSY = {429, 502, 503}
+USUAL = Bounds()
+STEP = 1 << 16  # bytes read, or unpacked, at once
 
 _TAG = re.compile(r"<(style|script|title)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
@@ -37,13 +43,13 @@ class Answer:
     type: str  # the media type alone, in lower case
 
 
-def post(url: str, form: Mapping[str, str], accept: str) -> Answer:
-    """Send a form and return the answer."""
+def post(url: str, form: Mapping[str, str], accept: str, bounds: Bounds = USUAL) -> Answer:
+    """Send a form and return the answer, which keeps within some bounds."""
     request = _request(url, urllib.parse.urlencode(form).encode(), accept)
     problem = ""
     for tried in range(TRIES):
         try:
-            return _asked(request)
+            return _asked(request, bounds)
         except _TryAgain as busy:
             problem = busy.problem
             wait = 2.0**tried if busy.wait is None else busy.wait
@@ -87,25 +93,97 @@ class _TryAgain(Exception):  # noqa: N818
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """A form that is sent elsewhere stays a form: by itself urllib would ask again without it."""
 
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        if urllib.parse.urlsplit(newurl).scheme not in ("http", "https"):
+        old, new = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
+        if new.scheme not in ("http", "https"):
             raise LoadError(req.full_url, f"expected to be sent on to a web address, got {newurl!r}.")
+        if not self.bounds.redirects and (new.hostname != old.hostname or new.scheme < old.scheme):
+            problem = f"sends on to {new.scheme}://{new.hostname}, another host. Name that address, or say --redirects."
+            raise LoadError(req.full_url, problem)
         return urllib.request.Request(newurl, req.data, req.headers, method="POST")
 
     http_error_308 = urllib.request.HTTPRedirectHandler.http_error_302
 
 
-def _asked(request: urllib.request.Request) -> Answer:
+class _Clock:
+    """Ends the connections of one question when its time is up, whatever they are waiting for."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_up = False
+        self.sockets: list[socket.socket] = []
+        self.timer = threading.Timer(seconds, self._end)
+        self.timer.daemon = True
+
+    def __enter__(self) -> _Clock:
+        self.timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.timer.cancel()
+
+    def _end(self) -> None:
+        self.is_up = True
+        for connection in self.sockets:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handlers(self) -> list[urllib.request.BaseHandler]:
+        """What opens connections that it can end."""
+        sockets = self.sockets
+
+        class Plain(http.client.HTTPConnection):
+            def connect(self) -> None:
+                super().connect()
+                sockets.append(self.sock)
+
+        class Secure(http.client.HTTPSConnection):
+            def connect(self) -> None:
+                super().connect()
+                sockets.append(self.sock)
+
+        class PlainHandler(urllib.request.HTTPHandler):
+            def http_open(self, req: Any) -> Any:
+                return self.do_open(Plain, req)
+
+        class SecureHandler(urllib.request.HTTPSHandler):
+            def https_open(self, req: Any) -> Any:
+                return self.do_open(Secure, req)
+
+        return [PlainHandler(), SecureHandler()]
+
+
+def _asked(request: urllib.request.Request, bounds: Bounds) -> Answer:
+    url = request.full_url
+    with _Clock(bounds.seconds) as clock:
+        try:
+            answer = _answered(request, bounds, clock)
+        except (LoadError, _TryAgain):
+            if not clock.is_up:
+                raise
+    if clock.is_up:  # what was read by then is a part, whether or not that was to be seen
+        problem = f"expected a whole answer within {bounds.seconds:g} seconds, got less."
+        raise LoadError(url, f"{problem} Ask for less: --class or --query.")
+    return answer
+
+
+def _answered(request: urllib.request.Request, bounds: Bounds, clock: _Clock) -> Answer:
     url = request.full_url
     try:
-        with urllib.request.build_opener(_Redirects()).open(request, timeout=TIMEOUT) as response:
-            body = _whole(response)
+        opener = urllib.request.build_opener(_Redirects(bounds), *clock.handlers())
+        with opener.open(request, timeout=TIMEOUT) as response:
+            body = _whole(response, bounds.size)
             return Answer(body, response.headers.get_content_type())
     except urllib.error.HTTPError as error:
         with error:
             raise _refused(url, error) from None
     except urllib.error.URLError as error:
         raise _unreachable(url, error.reason) from None
+    except _TooMuch:
+        problem = f"expected an answer of at most {show_size(bounds.size)}, got more."
+        raise LoadError(url, f"{problem} Ask for less (--class, --query), or say --max-size.") from None
     except (http.client.IncompleteRead, ConnectionError, EOFError, zlib.error, gzip.BadGzipFile):
         raise _TryAgain("the answer broke off") from None
     except OSError as error:
@@ -124,19 +202,48 @@ def _unreachable(url: str, reason: object) -> Exception:
     return LoadError(url, f"cannot be reached: {str(said).lower()}. Check the address.")
 
 
-def _whole(response: IO[bytes]) -> bytes:
-    """The body, uncompressed; where it came in a length of its own, all of that."""
-    body = response.read()
-    return gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+class _TooMuch(Exception):  # noqa: N818
+    """An answer is longer than it may be."""
+
+
+def _whole(response: Any, limit: float) -> bytes:
+    """The body, uncompressed, and all of the length that it says; _TooMuch beyond the limit."""
+    expected = response.length  # bytes that are announced; None where they are not
+    body, stored, unpacking = bytearray(), 0, None
+    while expected is None or stored < expected:
+        piece = response.read1(STEP if expected is None else min(STEP, expected - stored))
+        if not piece:
+            break
+        if stored == 0 and piece[:2] == b"\x1f\x8b":
+            unpacking = zlib.decompressobj(wbits=31)
+        stored += len(piece)
+        for plain in (piece,) if unpacking is None else _unpacked(unpacking, piece):
+            body += plain
+            if len(body) > limit:
+                raise _TooMuch
+    if expected is not None and stored < expected:
+        raise http.client.IncompleteRead(bytes(body), expected - stored)
+    if unpacking is not None and not unpacking.eof:
+        raise EOFError
+    return bytes(body)
+
+
+def _unpacked(unpacking: Any, piece: bytes) -> Iterator[bytes]:
+    """What a piece of a gzip stream unpacks to, a bounded part at a time."""
+    while piece and not unpacking.eof:
+        yield unpacking.decompress(piece, STEP)
+        piece = unpacking.unconsumed_tail
 
 
 def _refused(url: str, error: urllib.error.HTTPError) -> Exception:
-    problem = f"HTTP {error.code} {error.reason}".rstrip()
+    if str(error.reason).startswith(urllib.request.HTTPRedirectHandler.inf_msg):
+        return LoadError(url, "expected an answer, is sent on again and again. Check the address.")
+    problem = f"HTTP {error.code} {' '.join(str(error.reason).split())}".rstrip()
     if error.code in BUSY:
         return _TryAgain(f"got {problem}", _retry_after(error.headers.get("Retry-After")))
     try:
-        said = _first_line(_whole(error))
-    except (http.client.HTTPException, OSError, EOFError, zlib.error):
+        said = _first_line(_whole(error.fp, MAX_ERROR_PAGE))
+    except (http.client.HTTPException, OSError, EOFError, zlib.error, ValueError, _TooMuch, AttributeError):
         said = ""
     return LoadError(url, f"expected an answer, got {problem}{': ' + said if said else '.'}")
 

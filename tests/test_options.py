@@ -5,6 +5,7 @@ that sees what it does.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -209,6 +210,9 @@ READ: list[tuple[tuple[str, str], str, Any]] = [
     (("--context", "https://e.org/c=context.json"), "context", {"https://e.org/c": b"{}"}),
     (("--encoding", "latin-1"), "encoding", "latin-1"),
     (("--missing", "unknown"), "missing", "unknown"),
+    (("--max-size", "2.5GB"), "max_size", 2.5e9),
+    (("--max-size", "none"), "max_size", math.inf),
+    (("--redirects", ""), "redirects", True),
     (("--skip-errors", ""), "skip_errors", True),
     (("--class", "Phone"), "classes", ("Phone",)),
     (("--query", "SELECT * {}"), "query", "SELECT * {}"),

@@ -23,6 +23,7 @@ HEEDED: dict[str, Collection[str]] = {  # by which formats of a source
     "language": (*NESTED, "ntriples", "nquads", "wikibase-json", "sparql"),
     "contexts": ("jsonld",),
     "encoding": ("csv", "tsv"),
+    "redirects": ("sparql",),
     "missing": ("csv", "tsv", "parquet"),
 }
 

@@ -42,6 +42,8 @@ OPTIONS = [
     click.option("--encoding", metavar="NAME", default="utf-8", show_default=True, help="Encoding of CSV and TSV."),
     click.option("--missing", metavar="TEXT", multiple=True, help="A cell of CSV and TSV that stands for no value, such as x. Repeat it for more. Always: an empty one, nan, NaN, NAN, null, NULL, None, N/A, n/a, #N/A, <NA>; beside numbers alone: NA, na, none, -, --, ?."),
     click.option("--query", metavar="SELECT", help="For an endpoint: a SELECT whose first variable names the entities. @FILE reads it."),
+    click.option("--max-size", metavar="SIZE", help="How much a compressed file may unpack to, and an endpoint may send in one answer, such as 20GB, or none.  [default: 1GB, or 100 times its compressed size; 2GB an answer]"),
+    click.option("--redirects", is_flag=True, help="For an endpoint: let it send questions on to another host."),
     click.option("--skip-errors", is_flag=True, help="Carry on after what cannot be read, count it, and exit with status 1."),
 ]  # fmt: skip
 
@@ -77,6 +79,7 @@ def open_sources(
 
 def _open(source: str, format: str | None, options: dict[str, Any], progress: Progress | None) -> KB:
     import kbdisk
+    from kbdisk.loaders.bounds import read_size
     from kbdisk.loaders.options import MISSING
 
     remote = source.startswith(("http://", "https://"))
@@ -95,6 +98,8 @@ def _open(source: str, format: str | None, options: dict[str, Any], progress: Pr
             missing={*MISSING, *options["missing"]},
             classes=options["classes"] if remote else (),
             query=_query(options["query"]),
+            max_size=read_size(options["max_size"]) if options["max_size"] is not None else None,
+            redirects=options["redirects"],
             skip_errors=options["skip_errors"],
             progress=progress,
         )
