@@ -240,7 +240,19 @@ def staged(copy: Path) -> Path:
 
 def failed(copy: Path, stage: Path, tests: list[str]) -> str:
     """The first test that fails in the copy; empty where none does."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--timeout", "60", *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "--timeout",
+        "60",
+        *tests,
+    ]
     # PYTHONSAFEPATH: else the copy's own folder `kbdisk`, without loaders and schemas, would come before the stage.
     environment = {**os.environ, "PYTHONPATH": str(stage), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)

@@ -54,6 +54,7 @@ def graph() -> rdflib.Graph:
     return rdflib.Graph().parse(data="\n".join(lines), format="turtle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kb",
     [
@@ -234,6 +235,7 @@ def test_a_model_is_saved_and_opened_as_it_was(made, tmp_path, phones):
     assert again.log_prob(phones[:5]).tolist() == made.log_prob(phones[:5]).tolist()
 
 
+@pytest.mark.slow
 def test_a_model_folder_is_not_replaced_unasked(tmp_path):
     trained(ROWS, out=tmp_path / "m")
     with pytest.raises(CheckpointError, match="force=True"):
@@ -442,6 +444,7 @@ def test_rows_of_another_table_are_new_whatever_their_numbers():
     assert model.evaluate(others)["n"].tolist() == [40, 40]
 
 
+@pytest.mark.slow
 def test_baselines_are_columns_of_an_evaluation(model):
     frame = model.evaluate(PHONES, against=("gbdt", "constant"), only=["os", "weight"])
     assert frame["gbdt_rmse"].notna().tolist() == frame["rmse"].notna().tolist()

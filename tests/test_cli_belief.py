@@ -66,6 +66,7 @@ def test_sets_and_texts_are_told(told):
     assert told("--path", "name")[0] == 0
 
 
+@pytest.mark.slow
 def test_without_a_path_all_properties_are_a_table(told):
     status, said, _ = told()
     assert status == 0
@@ -84,6 +85,7 @@ def test_a_belief_is_json_where_it_is_wanted(told):
     assert found["intervals"][0]["low"] < found["median"] < found["intervals"][0]["high"]
 
 
+@pytest.mark.slow
 def test_all_beliefs_are_json_where_that_is_wanted(told):
     found = json.loads(told("--json")[1])
     assert {one["path"] for one in found} >= {"brand", "networks", "launch.year"}
@@ -170,6 +172,7 @@ def test_a_picture_needs_a_property(told):
     assert "--plot needs a property: say --path." in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [(), ("--path", "weight")])
 def test_what_was_skipped_shows_in_the_status(path, tiny_folder, tmp_path, run):
     broken = tmp_path / "broken.jsonl"

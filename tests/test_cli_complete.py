@@ -186,6 +186,7 @@ def test_a_target_of_another_format_has_all_that_the_source_has(few):
                 assert at(jsonl[entity.id], path) == value
 
 
+@pytest.mark.slow
 def test_what_was_completed_once_is_not_filled_again(run, place):
     run("elements.ttl", "--model", "elements.kbdisk", "--out", "done.ttl", "--fill", "all")
     run("done.ttl", "--model", "elements.kbdisk", "--out", "twice.ttl", "--fill", "all")
@@ -193,6 +194,7 @@ def test_what_was_completed_once_is_not_filled_again(run, place):
     assert rows("twice.ttl") == rows("done.ttl")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv"])
 def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run, few, suffix):
     few("--out", f"done.{suffix}", "--fill", "all")
@@ -207,6 +209,7 @@ def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run
     assert "filled in by kbdisk earlier" not in run(f"done.{suffix}", "--model", "phones.kbdisk", "--dry-run")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "targets"), [("phones.jsonl", ("b.jsonl", "b.csv", "b.ttl")), ("elements.ttl", ("b.csv",))]
 )
@@ -255,6 +258,7 @@ def test_several_sources_become_one(run, place):
         assert all(is_gap(value) or at(done[id], path) == value for path, value in walk(tree))
 
 
+@pytest.mark.slow
 def test_several_sources_of_rdf_become_one_with_every_triple(run, tmp_path, monkeypatch, elements_folder):
     monkeypatch.chdir(tmp_path)
     text = (EXAMPLES / "elements.ttl").read_text()
@@ -269,6 +273,7 @@ def test_several_sources_of_rdf_become_one_with_every_triple(run, tmp_path, monk
     assert {row["id"].rpartition("/")[2] for row in rows("done.ttl")} >= {"He", "Og"}
 
 
+@pytest.mark.slow
 def test_of_sources_of_rdf_and_others_each_has_its_own_words(run, tmp_path, monkeypatch, elements_folder):
     monkeypatch.chdir(tmp_path)
     shutil.copy(EXAMPLES / "elements.ttl", "a.ttl")
@@ -349,6 +354,7 @@ def test_order_leap_and_seed_change_what_is_drawn_and_the_same_say_the_same(few)
     assert len({plain, target("--order", "random"), target("--leap", 1), target("--seed", 1)}) == 4
 
 
+@pytest.mark.slow
 @about("--dry-run")
 def test_a_dry_run_writes_nothing_and_tells_what_it_would(few, place):
     before = sorted(place.rglob("*"))
@@ -362,6 +368,7 @@ def test_a_dry_run_writes_nothing_and_tells_what_it_would(few, place):
     ]
 
 
+@pytest.mark.slow
 def test_a_dry_run_without_a_model_trains_one_and_leaves_nothing(run, place, quick):
     before = sorted(place.rglob("*"))
     status, out, _ = run("phones.jsonl", "--dry-run", "--fill", "asked", *SOON)
@@ -433,6 +440,7 @@ def test_standard_output_gets_the_source_with_what_is_new(few):
     assert not Path("-.provenance.jsonl").exists()
 
 
+@pytest.mark.slow
 @about("--insert")
 def test_gaps_in_anonymous_brackets_are_held_back_or_inserted(run, place):
     text = Path("elements.ttl").read_text()
@@ -530,6 +538,7 @@ def test_what_is_no_file_in_the_place_of_the_sidecar_is_refused_before_any_work(
     assert {one: one.is_file() and one.read_bytes() for one in place.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_before_the_sidecar_is_whole_leaves_all_as_it_was(few, place):
     Path("phones.jsonl.provenance.jsonl").write_text('{"id": "nokia-8110", "path": "x", "value": 1}\n' * 9999)
     before = {one: one.is_file() and one.read_bytes() for one in place.iterdir()}
@@ -592,6 +601,7 @@ ODDLY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ODDLY)
 def test_what_is_odd_in_a_source_is_told_once(run, odd, options):
     status, _, err = run(odd, "--out", "done.ttl", *options)
@@ -817,6 +827,7 @@ def test_what_the_schema_leaves_out_is_named_and_its_gaps_are_counted(run, place
     assert "\nbesides, 160 gaps of what the schema leaves out: never, part.no\nwrote done.jsonl: 20 gaps of 20" in err
 
 
+@pytest.mark.slow
 def test_texts_that_are_not_learnt_are_told_apart_from_what_no_schema_has(run, place, quick):
     texts = {f"t{i}": lambda n, i=i: f"some words about {n * 37 % 101} and {n * i}" for i in range(6)}
     lines = [
@@ -872,6 +883,7 @@ def test_a_table_without_ids_or_with_another_one_is_completed(run, place):
     assert run("t.csv", "--id", "sku", "--model", "phones.kbdisk", "--out", "done.csv", "--force")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_table_fits_the_terminal(run, place, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

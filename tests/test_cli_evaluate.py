@@ -82,6 +82,7 @@ def test_values_that_do_not_fit_are_told(run, tiny_folder, tmp_path):
     assert "count as wrong (numbers are left out): 1 of launch.year, 1 of launch.month, 1 of launch.day." in out
 
 
+@pytest.mark.slow
 def test_a_curve_is_a_table_and_a_picture(run, tiny_folder, tmp_path):
     status, out, err = run("evaluate", tiny_folder, PHONES, *FAST, "--plot", tmp_path / "curve.png")
     lines = out.splitlines()

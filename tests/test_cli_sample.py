@@ -94,6 +94,7 @@ def test_values_are_written_as_those_of_the_source_are(tmp_path, run):
         assert typed in run("sample", tmp_path / folder, "--out", "-", "--format", form)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "json", "turtle", "ntriples", "jsonl"])
 def test_any_format_goes_to_standard_output(tiny_folder, format, run):
     status, said, told = run("sample", tiny_folder, "-n", 3, "--out", "-", "--format", format)

@@ -272,6 +272,7 @@ def test_what_is_skipped_is_named_and_the_status_is_1(run, tmp_path):
     assert (status, "skipped  " in out) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_schema_can_come_by_standard_input():
     shell = f"{' '.join(KBDISK)} schema infer {PHONES} | {' '.join(KBDISK)} schema check - {PHONES} --strict"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
@@ -358,7 +359,7 @@ def test_an_empty_file_is_no_schema_to_import(run, tmp_path):
 def test_a_row_that_has_no_id_is_named_once(run, tmp_path):
     (tmp_path / "x.csv").write_text("model,launch.month\na,1\nb,13\n")
     out = run("check", "phone", tmp_path / "x.csv")[1]
-    assert "x.csv, row 1: got 13" in out
+    assert "x.csv, row 2: got 13" in out
 
 
 def test_help_has_no_gaps_of_several_lines(run):

@@ -96,6 +96,7 @@ def test_the_papers_literal_draw_weighs_nothing_where_all_were_masked_before_the
     assert ((weight == 0).float().mean() - 0.5).abs() < 0.02  # D = 1: pi on average
 
 
+@pytest.mark.slow
 def test_how_many_are_hidden_is_uniform_for_each_entity():
     batch = entities(7, 5)
     counts = torch.stack([per_entity(batch, hide(batch, APART).asked) for _ in range(2000)]).long()  # (2000, B)

@@ -57,6 +57,7 @@ def test_conditionals_that_disagree_are_averaged_over_all_orders(world):
     assert (done.exact - done.bound).min() > 1e-3
 
 
+@pytest.mark.slow
 @for_each("steps", [None, 1, 3])
 def test_the_bound_is_estimated_without_bias_and_its_error_is_told(world, steps):
     batch = batch_of(world.states)

@@ -60,6 +60,7 @@ def asked(model: Trained, name: str):
     return held_out(model, things()[1], name)
 
 
+@pytest.mark.slow
 def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(model):
     batch, hidden = asked(model, "y")
     slot = int(batch.slot[hidden][0])
@@ -160,12 +161,14 @@ def test_what_makes_no_sense_is_refused(model, tmp_path, change, monkeypatch):
         open_folder(tmp_path / "m", CPU)
 
 
+@pytest.mark.slow
 def test_there_is_none_where_nothing_is_given_or_held_out_or_none_is_wanted():
     unwanted = replace(run(), given=GivenConfig())
     for role, one in (("value", run()), ("given", run().with_train(validation=0.0)), ("given", unwanted)):
         assert train(*things(60, role), one, CPU, lambda progress: None).opinions is None
 
 
+@pytest.mark.slow
 def test_where_nothing_is_given_none_of_the_time_is_for_it():
     made = [train(*things(60, role), run(), CPU, lambda progress: None) for role in ("value", "given")]
     assert [one.run.given.share for one in made] == [0, 0.1]

@@ -28,6 +28,7 @@ def falling(count: int) -> Curve:
     return Curve(list(SHARES), lines)
 
 
+@pytest.mark.slow
 @for_each(("suffix", "begins"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
 def test_a_picture_is_of_the_kind_that_its_name_says(tmp_path, suffix, begins):
     file = tmp_path / f"curve{suffix}"
@@ -35,6 +36,7 @@ def test_a_picture_is_of_the_kind_that_its_name_says(tmp_path, suffix, begins):
     assert file.read_bytes().startswith(begins)
 
 
+@pytest.mark.slow
 def test_the_same_figures_make_the_same_file(tmp_path):
     for name in ("one.svg", "two.svg", "one.png", "two.png"):
         plot_curve(falling(2), tmp_path / name)

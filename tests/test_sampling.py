@@ -169,6 +169,7 @@ def test_what_was_learnt_in_the_schema_s_order_is_drawn_in_it(ordered, monkeypat
     assert turns == ([{"b"}, {"c"}, {"a"}] if ordered else [{"a", "b", "c"}] * 3)
 
 
+@pytest.mark.slow
 def test_what_is_given_after_what_is_drawn_is_warned_of_where_the_model_knows_one_order_alone():
     entities = [Entity(str(i), {"a": i, "b": -i, "sort": "xyz"[i % 3]}, ("T",)) for i in range(40)]
     run = replace(tiny_run(), hiding=Hiding(ordered=1.0))
@@ -212,6 +213,7 @@ def test_texts_come_last_and_are_not_seen_where_they_are_not_drawn(monkeypatch):
     assert turns == [{"count"}, {"a"}, {"size"}, {"size"}, {"t"}]
 
 
+@pytest.mark.slow
 def test_how_likely_an_entity_is_is_told_in_the_order_that_was_learnt():
     entities = [Entity(str(i), {"a": i, "b": -i, "sort": "xyz"[i % 3]}, ("T",)) for i in range(40)]
     run = replace(tiny_run(members=2), hiding=Hiding(ordered=1.0))
@@ -269,6 +271,7 @@ def nested(number: int) -> Entity:
     )
 
 
+@pytest.mark.slow
 def test_lists_in_lists_and_maps_are_drawn_to_the_end():
     drawn = list(sample(tiny(NESTED, [nested(number) for number in range(48)]), 60))
     for one in drawn:

@@ -232,6 +232,7 @@ def test_the_constant_belief_is_what_training_has(codec):
 # ---------------------------------------------------------------- cases
 
 
+@pytest.mark.slow
 def test_cases_have_the_truth_the_answer_and_what_it_costs():
     entities = phones()
     trained = tiny(PHONES, entities)
@@ -253,6 +254,7 @@ def test_cases_have_the_truth_the_answer_and_what_it_costs():
         assert math.isfinite(case.constant_nats)
 
 
+@pytest.mark.slow
 def test_a_record_keeps_the_constants_of_what_was_trained_on():
     entities = phones()
     trained = tiny(PHONES, entities)

@@ -420,6 +420,7 @@ FORMS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @for_each("form", FORMS)
 @settings(max_examples=examples(12))
 @given(data=st.data())

@@ -76,6 +76,7 @@ def checks(wanted):
     return [(name, check, one) for one, check in found if wanted(name := check.func.__name__)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "check"), [pytest.param(one, check, id=name) for name, check, one in checks(QUICK.__contains__)]
 )
@@ -123,6 +124,7 @@ def test_what_is_filled_is_told_by_the_rest_of_the_row(filled):
     assert wrong.mean() < 2.5
 
 
+@pytest.mark.slow
 def test_a_row_is_not_taken_for_that_of_training_which_stood_in_its_place():
     draw = np.random.default_rng(0)
     families = [(draw.uniform(0, 1000), draw.uniform(1, 9), f"maker {draw.integers(30)}") for _ in range(50)]
@@ -190,6 +192,7 @@ def test_one_row_is_enough_to_fill():
     assert (imputer.transform([[1.0, 3.0]]) == [[1.0, 3.0]]).all()
 
 
+@pytest.mark.slow
 def test_the_same_seed_fills_the_same():
     X = np.where(np.random.default_rng(0).random((30, 3)) < 0.3, np.nan, np.arange(90.0).reshape(30, 3))
     one, again, other = (KBImputer(**{**SMALL, "random_state": seed}).fit_transform(X) for seed in (1, 1, 2))

@@ -10,6 +10,7 @@ import torch
 from kbdisk.bench import moons
 
 
+@pytest.mark.slow
 def test_the_classifier_tells_what_can_be_told_and_no_more():
     generator = torch.Generator().manual_seed(0)
     one, other = (moons.points(moons.moons(1000, generator)) for _ in range(2))

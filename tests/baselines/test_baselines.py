@@ -48,6 +48,7 @@ class First(Baseline):
 # ---------------------------------------------------------------- what all promise
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_is_never_looked_at(fitted):
     """An entity that has a value, one that has another, and one that has none are told the same."""
     entities = phones()

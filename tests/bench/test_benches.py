@@ -30,6 +30,7 @@ def bench(run, tmp_path):
     return bench
 
 
+@pytest.mark.slow
 def test_gsm_tells_every_property_beside_the_paper_the_constant_and_the_bar(bench, tmp_path):
     status, out, results = bench("gsm", "--against", "constant")
     assert status == 0
@@ -63,6 +64,7 @@ def test_nothing_of_the_paper_stands_beside_validation(bench):
     assert "paper" not in out.splitlines()[1]
 
 
+@pytest.mark.slow
 def test_nuclei_are_asked_by_both_protocols_of_one_model(bench):
     status, _, results = bench("nuclear", "--against", "constant")
     assert status == 0

@@ -50,6 +50,7 @@ def phones(tmp_path):
     return task, Model(tiny(task.schema, list(task.train)))
 
 
+@pytest.mark.slow
 def test_ours_is_scored_as_evaluate_scores_it(phones):
     task, model = phones
     nats: dict = {}

@@ -122,6 +122,7 @@ def test_whatever_is_missing_what_is_given_stays_and_the_summary_adds_up(model, 
         assert row.missing == row.filled + sum(row.held.values()), row.path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", ["asked", "likely", "all"])
 def test_no_given_value_is_ever_changed(model, things, fill):
     for i, one in enumerate(things):
@@ -373,6 +374,7 @@ def test_each_estimate_says_another_number_within_the_same_interval_bounds(model
     assert len({one.value for one in said.values()}) > 1
 
 
+@pytest.mark.slow
 def test_a_mere_guess_is_made_only_where_it_is_asked_for(model, things, monkeypatch):
     monkeypatch.setattr(filling, "LIKELY", 0.0)
     monkeypatch.setattr(filling, "TELLING", 1000)
@@ -403,6 +405,7 @@ def test_the_same_seed_says_the_same_and_another_another(model, things):
     assert first != filled(model, *things, seed=2, **choices)
 
 
+@pytest.mark.slow
 def test_confidence_and_interval_are_those_given_what_is_given_alone(model, things):
     """However many other gaps are filled before, and in whichever order."""
     things[3]["size"] = things[3]["colour"] = things[3]["tags"] = None

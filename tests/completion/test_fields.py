@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from models import tiny
 from things import COUNT, entities, schema, thing
@@ -20,6 +21,7 @@ def why(codec, **choices) -> str:
     return fields_of(codec, Choices(**choices))[""].fields["rare",].held
 
 
+@pytest.mark.slow
 def test_the_values_of_the_held_out_count_as_those_trained_on(tmp_path):
     some = [{**thing(i), "rare": 1.5 * i} if i < 30 else thing(i) for i in range(COUNT)]
     model = tiny(schema(), entities(*some))

@@ -163,6 +163,7 @@ def test_a_value_without_a_code_is_a_wrong_answer_of_theirs_too(handsets):
     assert [cell["theirs"] for cell in rows[0]["against"].values()] == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_curve_has_a_line_for_each(handsets):
     trained, sides = handsets
     scope = Scope(limit=5, only=(("oem",), ("body",), ("model",)))

@@ -39,6 +39,7 @@ def test_what_is_given_at_one_share_is_given_at_each_larger_one(handsets):
         assert 0.4 < float(half) < 0.6
 
 
+@pytest.mark.slow
 def test_with_all_others_given_it_is_the_evaluation(handsets):
     trained, entities = handsets
     scope = Scope(limit=10, texts=2)
@@ -74,6 +75,7 @@ def test_shares_must_be_shares(handsets):
         curve(*handsets, shares=(0.5, 2))
 
 
+@pytest.mark.slow
 def test_progress_runs_through_all_shares(handsets):
     trained, entities = handsets
     told = []

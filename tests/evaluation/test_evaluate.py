@@ -117,6 +117,7 @@ def test_it_finds_what_asking_for_one_value_at_a_time_finds(which, every, reques
     assert seen > 0.8 * len(found) / every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["handsets", "places"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_hidden_changes_no_answer(which, whole, request):
@@ -197,6 +198,7 @@ def copies():
     return tiny(COPIES, entities, nearest=8, steps=80, batch=32, rate=2e-2, warmup=10, smoothing=0.9), entities
 
 
+@pytest.mark.slow
 def test_a_value_that_stands_twice_is_told_and_one_that_stands_alone_is_not(copies):
     trained, entities = copies
     rows = {row["path"]: row for row in evaluate(trained, Sides.of(trained, entities).fair)}
@@ -210,6 +212,7 @@ def test_a_value_that_stands_twice_is_told_and_one_that_stands_alone_is_not(copi
 # ---------------------------------------------------------------- which values
 
 
+@pytest.mark.slow
 def test_at_most_so_many_values_of_each_property_are_asked_for_always_the_same(handsets):
     trained, entities = handsets
     rows = evaluate(trained, entities, scope=Scope(limit=7, texts=3))

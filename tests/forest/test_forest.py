@@ -128,6 +128,7 @@ def test_trees_that_make_no_sense_are_refused(model, tmp_path, name):
         forests.read(tmp_path / "forest.safetensors", model.codec, CPU)
 
 
+@pytest.mark.slow
 def test_none_grows_where_none_is_wanted_or_nothing_is_held_out():
     own, known = things(60)
     assert train(own, known, replace(run(), forest=ForestConfig()), CPU, lambda progress: None).forest is None
@@ -135,6 +136,7 @@ def test_none_grows_where_none_is_wanted_or_nothing_is_held_out():
     assert train(own, known, alone, CPU, lambda progress: None).forest is None
 
 
+@pytest.mark.slow
 def test_a_time_budget_is_shared_and_kept(model):
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert several(timed)[0].train.seconds == 5.0
@@ -173,6 +175,7 @@ def test_a_config_that_makes_no_sense_is_refused(wrong):
         ForestConfig(**wrong)
 
 
+@pytest.mark.slow
 def test_large_numbers_that_differ_little_have_trees():
     rng = random.Random(0)
     known = [Entity(f"t{n}", {"x": (x := rng.randrange(40)), "t": 1_700_000_000 + x // 4}) for n in range(400)]

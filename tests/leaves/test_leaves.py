@@ -239,6 +239,7 @@ def test_weights_come_back_into_modules_made_from_saved_codecs(kind, codecs, set
     assert torch.equal(before(codes, rows), after(codes, rows))
 
 
+@pytest.mark.slow
 def test_what_is_seen_is_learnt(encoder, decoder, codes, rows):
     decoder.train()
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.02)

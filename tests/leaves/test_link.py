@@ -86,6 +86,7 @@ def test_a_sample_of_everything_is_the_full_softmax_and_so_are_its_gradients(dra
         torch.testing.assert_close(sampled, full)
 
 
+@pytest.mark.slow
 @for_each("draw", DRAWS)
 def test_what_a_sample_divides_by_is_right_on_average(draw):
     (_codec,), decoder, _ = decoder_of([ids(40)], LinkConfig(few=20, negatives=10, draw=draw))

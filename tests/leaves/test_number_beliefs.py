@@ -206,6 +206,7 @@ def test_the_mean_is_exact():
     assert belief.mean().item() == pytest.approx(expected.item(), rel=1e-8)
 
 
+@pytest.mark.slow
 @for_each(("data", "code", "kind"), KINDS)
 def test_quantiles_are_the_least_numbers_that_reach_the_level(data, code, kind):
     codec, belief = made(data, code, kind)
@@ -419,6 +420,7 @@ def test_where_nobody_has_anything_a_belief_stays_what_it_is():
     assert after.mean().tolist() == pytest.approx(before.mean().tolist())
 
 
+@pytest.mark.slow
 @for_each("data", ["spiked", "whole"])
 @for_each("kind", ["mixture", "tailed", "blended"])
 def test_how_often_an_atom_occurs_is_how_often_it_is_drawn(data, kind):

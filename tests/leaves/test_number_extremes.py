@@ -27,6 +27,7 @@ NUMBERS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(NUMBERS, min_size=1, max_size=12), st.sampled_from(CODES[1:]))
 def test_any_column_has_finite_codes_and_answers_within_what_was_seen(values, code):

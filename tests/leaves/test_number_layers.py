@@ -61,6 +61,7 @@ def test_numbers_have_a_row_in_the_table_of_kinds():
 CHOICES = [{}, {"shared": True}, {"atoms": 0}, {"code": "log"}, {"code": "minmax"}, {"code": "standard"}]
 
 
+@pytest.mark.slow
 @for_each("belief", BELIEFS)
 @for_each(("choices", "slots"), [*((one, SLOTS) for one in CHOICES), ({}, [1]), ({}, []), ({"shared": True}, [])])
 def test_every_option_works_from_end_to_end(belief, choices, slots):
@@ -192,6 +193,7 @@ def trained(decoder: NumberDecoder, codes: Tensor, own: Rows, steps: int) -> lis
     return seen
 
 
+@pytest.mark.slow
 @for_each(
     ("belief", "atoms", "value"), [("mixture", 0, 5), ("mixture", 8, 0.125), ("binned", 0, 0.125), ("binned", 8, 5)]
 )

@@ -202,6 +202,7 @@ def test_the_distribution_of_a_slot_does_not_depend_on_the_others_in_the_batch()
     assert together.pick(torch.tensor([3, 0])).entropy().shape == (2,)
 
 
+@pytest.mark.slow
 def test_a_slot_learns_its_sets():
     values = [["a", "b"]] * 6 + [["a"]] * 3 + [[]]
     codecs, _, decoder = modules([(Set(Category(("a", "b", "c"), closed=True)), values)])

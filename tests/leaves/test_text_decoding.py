@@ -115,6 +115,7 @@ def test_the_search_for_the_best_stops_early_with_the_same_result(belief):
     assert one.beams(4, best=1)[0][:, 0].equal(one.beams(4)[0][:, 0])
 
 
+@pytest.mark.slow
 @either
 @for_each("temperature", [1.0, 0.5])
 def test_draws_are_as_frequent_as_they_are_likely(temperature, belief):

@@ -179,6 +179,7 @@ WRONG_TOO = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["y", "kind"])
 @pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
 def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):

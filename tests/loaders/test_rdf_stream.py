@@ -120,6 +120,7 @@ def documents(draw):
     return text.encode() or b"\n"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* a triple within a triple, kept as text")
 @for_each(("block", "few"), PLACES)
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -98,6 +98,7 @@ def test_what_is_not_finite_is_refused(value):
         encode({"a": [value]})
 
 
+@pytest.mark.slow
 def test_what_could_not_be_read_again_for_its_depth_is_refused():
     deep: list = []
     for _ in range(100_000):

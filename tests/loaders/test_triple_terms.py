@@ -104,6 +104,7 @@ def check(document, source, target, folder):
 # ---------------------------------------------------------------- conversions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_shape_is_the_same_graph_in_every_format(shape, tmp_path):
     document = HEAD + SHAPES[shape]

@@ -197,6 +197,7 @@ def test_usual_is_what_most_entities_of_a_class_have_but_for_one_value(tokens):
     assert (sizes - 1 >= found).float().mean() >= 0.9
 
 
+@pytest.mark.slow
 def test_families_are_told_by_their_members_to_the_last_digit(model):
     own, known = twins()
     held = set(model.record.validation)
@@ -305,6 +306,7 @@ def test_less_than_nothing_is_refused(name):
         MemoryConfig(prior=0)
 
 
+@pytest.mark.slow
 def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, monkeypatch):
     monkeypatch.setattr("kbdisk.memory.learning.LEAST", 20)
     data, network = tokens

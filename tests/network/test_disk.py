@@ -195,6 +195,7 @@ def test_a_name_told_by_its_text_is_known_by_it(entities):
     assert model.paths.out.weight.grad.abs().sum() > 0
 
 
+@pytest.mark.slow
 def test_presence_is_as_likely_as_it_is_recorded_with_all_else_visible():
     """Eight numbers, each of which any entity has or has not: half of them often, the others rarely."""
     rng, fills = random.Random(0), {f"p{n}": [0.25, 0.75][n % 2] for n in range(8)}

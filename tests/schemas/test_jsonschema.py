@@ -306,6 +306,7 @@ def test_it_survives_as_yaml(read):
     assert Schema.read(schema.to_yaml()) == schema
 
 
+@pytest.mark.slow
 def test_whatever_is_wrong_in_a_file_is_a_schema_or_an_error_and_never_a_traceback(read):
     for path in places(WELL):
         for odd in ODD:

@@ -102,7 +102,7 @@ some_words = words.filter(bool)
 maybe = st.none() | some_words
 reals = st.none() | st.floats(-1e9, 1e9) | st.integers(-9, 9)
 bounds = st.tuples(reals, reals).map(lambda pair: sorted(pair) if None not in pair else pair)
-counts = st.none() | st.integers(1, 10**20)
+counts = st.none() | st.integers(1, 10**17)
 labels = st.lists(words | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False), max_size=4, unique_by=lambda one: (type(one), one)).map(tuple)  # fmt: skip
 transforms = st.sampled_from(["auto", "none", "log", "quantile", "standard"])
 iris = st.sampled_from(

@@ -102,6 +102,7 @@ def test_texts_have_no_function_and_of_noise_the_mean_is_told(model):
     assert told.std() < 0.3
 
 
+@pytest.mark.slow
 def test_of_numbers_that_are_far_from_even_codes_are_told():
     rng, known = random.Random(0), []
     for number in range(200):
@@ -200,6 +201,7 @@ WRONG = {  # what a file may say of each
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["y", "side"])
 @pytest.mark.parametrize(
     ("name", "change"), [*WRONG.items(), ("labels", lambda one: torch.cat([one, one + 10**6])[:9])]
@@ -227,6 +229,7 @@ def test_what_tells_what_there_is_not_is_refused(model, tmp_path, place):
         functions.read(file, model.codec, CPU)
 
 
+@pytest.mark.slow
 def test_none_is_fitted_where_none_is_wanted_or_nothing_is_held_out():
     own, known = things(60)
     assert train(own, known, replace(run(), smooth=SmoothConfig()), CPU, lambda progress: None).smooth is None
@@ -248,6 +251,7 @@ def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
     assert said.mass[:, 2].mean() < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-200, 1e200, 1.7e9])
 def test_numbers_of_any_size_have_functions_or_none(size):
     rng, known = random.Random(0), []
@@ -268,6 +272,7 @@ def test_what_has_only_itself_has_no_function():
     assert train(own, known, run(), CPU, lambda progress: None).smooth is None
 
 
+@pytest.mark.slow
 def test_of_more_labels_or_points_than_are_wanted_there_are_fewer():
     few = train(*things(), run(labels=1, points=50), CPU, lambda progress: None)
     assert slot_of(few, "side") not in few.smooth.slots

@@ -68,6 +68,7 @@ def test_nothing_is_kept_where_nothing_is_held_out(monkeypatch):
     assert at(monkeypatch, unwatched, 1e6).seconds == 0
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_budget_leave_it_time_and_both_are_done_by_so_many(monkeypatch):
     seen = {}
     monkeypatch.setattr(loop, "planned", lambda *args, **options: afterwards.Afterwards(600, 700, 40.0))

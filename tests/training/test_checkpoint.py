@@ -90,6 +90,7 @@ def stopped(kept, tmp_path) -> Path:
 # ---------------------------------------------------------------- going on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 2, 3, 5])
 def test_a_run_that_goes_on_ends_as_the_unbroken_one(after, tmp_path, unbroken):
     folder = tmp_path / "m.training"
@@ -101,6 +102,7 @@ def test_a_run_that_goes_on_ends_as_the_unbroken_one(after, tmp_path, unbroken):
     assert ended.record.facts["best_step"] == unbroken.record.facts["best_step"]
 
 
+@pytest.mark.slow
 def test_a_run_with_texts_dates_and_sets_goes_on_to_the_bit(tmp_path):
     folder, (schema, entities) = tmp_path / "m.training", phones()
     choices = {"given": (schema, entities[:24]), "steps": 3, "absent": 2, "presence": 0.05}
@@ -322,6 +324,7 @@ def without(path: str):
     return replace(schema, classes={name: replace(one, properties=kept)}), entities
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
@@ -361,6 +364,7 @@ def test_another_budget_is_told_in_no_seconds_that_nobody_has_said(then, now, to
     assert differences(one, other) == [told]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["state.json", "last", "best"])
 @pytest.mark.parametrize("damage", ["gone", "empty", "half", "other"])
 def test_damaged_files_are_told(name, damage, stopped):
@@ -436,6 +440,7 @@ def test_a_loss_that_is_no_number_keeps_good_weights_that_resume_makes_a_model_o
     assert trained.record.facts["best_step"] == good
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("looks", "networks", "told"), [(3, 2, "It has the weights of step 4"), (0, 1, "It is left out")]
 )

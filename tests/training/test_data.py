@@ -38,6 +38,7 @@ def test_the_codec_knows_training_entities_alone():
     assert not set(data.training.ids) & set(data.validation.ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "b"), [(2, 0), (1, 1), (3, 1), (20, 1), (5, 12)])
 def test_a_few_entities_can_be_trained_on(a, b):
     trained = tiny(SCHEMA, some(a, b), batch=64)

@@ -161,6 +161,7 @@ def test_all_kinds_of_leaf_are_among_those_worlds():
     assert {type(slot.leaf) for slot in slots} >= set(ALL)
 
 
+@pytest.mark.slow
 def test_opening_disturbs_nobodys_random_numbers(saved):
     torch.manual_seed(3)
     expected = torch.rand(4)
@@ -619,6 +620,7 @@ def test_a_sentence_encoder_is_only_loaded_by_whoever_says_so(folder, monkeypatc
 ODD = [None, -1, 10**30, 1e308, 0.5, "", "../../etc/passwd", [], {}, True, 2**40, "\ud800", "\x1b[31m", ...]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["config.json", "codec.json", "metrics.json", "split.json"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy, where a number is 1e308
 def test_whatever_json_says_there_is_a_model_or_one_line(folder, name):

@@ -67,6 +67,7 @@ def test_it_leaves_as_many_threads_as_there_were(threads):
     assert torch.get_num_threads() == 2
 
 
+@pytest.mark.slow
 def test_weights_do_not_hang_on_how_many_cores_there_are(threads):
     schema, entities = phones()
     entities = [replace(one, id=f"{one.id}-{turn}") for turn in range(3) for one in entities]

@@ -250,6 +250,7 @@ def test_one_entity_with_a_long_list_makes_the_others_no_slower(once, monkeypatc
     assert told.value.args[0] > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", [{"labels": "text"}, {"ordered": "cumulative"}])
 def test_labels_without_a_bias_stay(category, once):
     model = trained(**category)

@@ -56,6 +56,7 @@ def test_what_is_held_out_tells_that_more_is_known_and_values_are_believed_as_be
     assert changed == {"presence.weight", "presence.bias"}
 
 
+@pytest.mark.slow
 def test_cars_are_given_no_legs():
     several = [moving(i) for i in range(160)]  # of 80 one seed in five gives wheels to animals
     model = train(schema(), several, tiny_run(steps=40, validation=0.2), CPU, lambda progress: None)
@@ -87,6 +88,7 @@ def of_crates() -> Schema:
     return of_one_class({path: Property(Number()) for path in paths})
 
 
+@pytest.mark.slow
 def test_what_lacks_as_a_whole_is_filled_as_a_whole():
     crates = [crate(i) for i in range(200)]
     model = train(of_crates(), crates, tiny_run(steps=40, validation=0.2), CPU, lambda progress: None)
@@ -105,6 +107,7 @@ def test_how_often_a_property_lacks_along_with_its_block_is_counted():
     assert share[("size", "depth")] == pytest.approx(40 / 80)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choices", [{"absent": 0}, {"presence": 0.0}])
 def test_who_has_not_learnt_it_at_all_does_not_learn_it_then(monkeypatch, choices):
     def never(*told: object) -> None:

@@ -20,6 +20,7 @@ from kbdisk.training.sizing import fitted, left_open
 SCHEMA = of_one_class({("x",): Property(Number())})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entities", "width", "batch"), [(20, 64, 64), (1300, 64, 256), (2400, 64, 512), (9000, 128, 512)]
 )
