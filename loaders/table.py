@@ -50,6 +50,8 @@ def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, o
     table.refuse_formulas()
     delimiter = "\t" if format == "tsv" else ","
     lines = [table.columns.values()] if table.columns else []
+    if name := next((name for name in table.columns.values() if "\0" in name), None):
+        raise WriteError(format, f"a NUL character has no place in a table, got the column {name!r}. Rename it.")
     for cells in (*lines, *(table.cells(row, _cell) for row in range(len(table.rows)))):
         line = delimiter.join(quoted(cell, delimiter) for cell in cells)
         stream.write((line or '""').encode() + b"\n")

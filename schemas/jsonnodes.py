@@ -101,15 +101,23 @@ class Document:
 
     def _read(self, path: FilePath) -> Any:
         try:
-            return json.loads(path.read_bytes().decode("utf-8-sig"), parse_constant=_no_number)
+            told = json.loads(path.read_bytes().decode("utf-8-sig"), parse_constant=_no_number)
+            json.dumps(told, ensure_ascii=False).encode()
         except OSError as error:
             raise SchemaError(self.name, f"cannot be read: {error.strerror}.") from None
+        except UnicodeEncodeError as error:
+            half = f"\\u{ord(error.object[error.start]):04x}"
+            problem = (
+                f"expected whole characters, got one half of a surrogate pair, {half}. Write the character itself."
+            )
+            raise SchemaError(self.name, problem) from None
         except json.JSONDecodeError as error:
             raise SchemaError(f"{self.name}:{error.lineno}", f"expected JSON, but {error.msg}.") from None
         except RecursionError:
             raise SchemaError(self.name, "nested too deep to be a schema.") from None
         except ValueError as error:
             raise SchemaError(self.name, f"expected JSON in UTF-8, but {error}.") from None
+        return told
 
     def wrong(self, place: str, problem: str) -> SchemaError:
         """An error at a place of the file."""

@@ -21,6 +21,7 @@ from kbdisk.loaders.rdf.nodes import Node
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.vocabulary import LABELS, SKOS, TYPE
 from kbdisk.schemas.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase
+from kbdisk.schemas.numerals import is_number
 
 __all__ = ["entities", "truthy_predicate", "truthy_term"]
 
@@ -244,10 +245,19 @@ class Wikibase:
             if predicate.startswith(ONTOLOGY)
         }
         if "quantityAmount" in told:
-            return wikibase.quantity(told["quantityAmount"], _id(told.get("quantityUnit"), "1"))
+            amount = told["quantityAmount"]
+            if not is_number(amount):
+                return self._odd("a quantity", amount, where)
+            return wikibase.quantity(amount, _id(told.get("quantityUnit"), "1"))
         if "geoLatitude" in told and "geoLongitude" in told:
+            if not (is_number(told["geoLatitude"]) and is_number(told["geoLongitude"])):
+                return self._odd("a place", f"{told['geoLatitude']}, {told['geoLongitude']}", where)
             return wikibase.coordinate(told["geoLatitude"], told["geoLongitude"], _id(told.get("geoGlobe"), ""))
         return self._time(told, where) if "timeValue" in told else None
+
+    def _odd(self, what: str, value: Any, where: str) -> str:
+        self.odd.note(f"{what} that cannot be, kept as text", f"{where}: {value}")
+        return str(value)
 
     def _time(self, told: Mapping[str, Any], where: str) -> Any:
         value, precision = told["timeValue"], told.get("timePrecision", DAY)

@@ -154,3 +154,32 @@ def test_times_beyond_those_of_python_are_no_index_of_a_parquet_file(here, run):
     pq.write_table(pa.table({"": pa.array([2**62], pa.int64()).cast(pa.timestamp("us"))}), "kb.parquet")
     status, _, err = run("inspect", "-q", "kb.parquet")
     assert status == 0 or err.startswith("error: kb.parquet: "), err
+
+
+def test_half_a_character_in_a_json_schema_is_refused(here, run):
+    Path("schema.json").write_text('{"properties": {"x": {"enum": ["\\ud800", "b"]}}}')
+    status, out, err = run("schema", "import", "schema.json")
+    assert (status, out) == (2, "")
+    assert err.startswith("error: schema.json: expected whole characters, got one half of a surrogate pair, \\ud800.")
+
+
+def test_a_wikibase_s_amounts_and_degrees_that_are_no_numbers_are_kept_as_text(here, run):
+    Path("kb.ttl").write_text(
+        "@prefix w: <http://wikiba.se/ontology#> . @prefix wd: <http://e/entity/> . @prefix p: <http://e/prop/> .\n"
+        "@prefix v: <http://e/prop/statement/value/> . @prefix s: <http://e/entity/statement/> .\n"
+        "wd:Q1 a w:Item ; p:P1 s:1 ; p:P2 s:2 .\n"
+        's:1 v:P1 <http://e/v1> . <http://e/v1> w:quantityAmount "+x" ; w:quantityUnit wd:Q2 .\n'
+        's:2 v:P2 <http://e/v2> . <http://e/v2> w:geoLatitude "a" ; w:geoLongitude 1 .\n'
+    )
+    assert run("schema", "infer", "kb.ttl")[0] == 0
+    out = run("write", "kb.ttl", "--out", "-", "--format", "jsonl")[1]
+    assert '"P1":"+x"' in out
+    assert '"P2":"a, 1"' in out
+
+
+def test_a_column_whose_name_has_a_nul_is_refused_in_a_table(here, run):
+    Path("kb.jsonl").write_text('{"id": "a", "x\\u0000": 1}\n')
+    status, _, err = run("write", "kb.jsonl", "--out", "out.csv")
+    assert status == 2
+    assert err.startswith("error: csv: a NUL character has no place in a table")
+    assert not Path("out.csv").exists()
