@@ -255,7 +255,6 @@ def _readable(source: Source) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
-        raise LoadError(
-            source.name, f"expected a Parquet file, got something else or a damaged one: {str(error).splitlines()[0]}"
-        ) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise LoadError(source.name, f"expected a Parquet file, got something else or a damaged one: {said}") from error

@@ -183,3 +183,12 @@ def test_a_column_whose_name_has_a_nul_is_refused_in_a_table(here, run):
     assert status == 2
     assert err.startswith("error: csv: a NUL character has no place in a table")
     assert not Path("out.csv").exists()
+
+
+def test_a_parquet_file_whose_names_are_no_text_is_refused(here, run):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"name": ["a"]}), "kb.parquet", store_schema=False)
+    Path("kb.parquet").write_bytes(Path("kb.parquet").read_bytes().replace(b"name", b"na\xf5e"))
+    status, _, err = run("inspect", "-q", "kb.parquet")
+    assert status == 2
+    assert err.startswith("error: kb.parquet: expected a Parquet file, got something else or a damaged one: ")
