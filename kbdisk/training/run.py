@@ -146,9 +146,12 @@ def _typed(base: Any, key: str, old: Any, value: Any, where: str) -> Any:
     fits = fits and not (isinstance(value, float) and not math.isfinite(value))
     if not fits:
         raise ConfigError(where, f"expected {_NAMES[wanted]}, got {value!r}.")
+    if type(value) is int and abs(value) >= LARGEST:
+        raise ConfigError(where, f"expected a number of at most 64 bits, got one of {value.bit_length():,}.")
     return tuple(value) if wanted == "tuple" else value
 
 
+LARGEST = 1 << 63
 _NAMES = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text", "tuple": "a list"}
 
 

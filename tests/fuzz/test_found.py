@@ -192,3 +192,20 @@ def test_a_parquet_file_whose_names_are_no_text_is_refused(here, run):
     status, _, err = run("inspect", "-q", "kb.parquet")
     assert status == 2
     assert err.startswith("error: kb.parquet: expected a Parquet file, got something else or a damaged one: ")
+
+
+@pytest.mark.parametrize("line", ["[model]\nbase = 1{}", "[train]\nrate = 1{}", "seed = 1{}"])
+def test_a_number_of_a_run_file_beyond_64_bits_is_refused(here, run, line):
+    Path("kb.jsonl").write_text('{"id": "a", "x": 1}\n')
+    Path("run.toml").write_text(line.format("0" * 400))
+    status, _, err = run("train", "-q", "kb.jsonl", "--config", "run.toml")
+    assert status == 2
+    assert ": expected a number of at most 64 bits, got one of 1,329.\n" in err
+
+
+@pytest.mark.parametrize("knots", [(1.0, 1.0), (2.0, 1.0)])
+def test_a_map_of_numbers_whose_knots_do_not_rise_is_refused(knots):
+    from kbdisk.leaves.number.maps import CodeMap
+
+    with pytest.raises(ValueError, match="expected a map whose knots rise"):
+        CodeMap(knots, (0.0, 1.0), 1.0, 1.0).refuse_falling()

@@ -186,7 +186,9 @@ class NumberCodec:
         """Itself again."""
         fields: dict[str, Any] = {name: _frozen(value) for name, value in data.items()}
         line: dict[str, Any] = {name: _frozen(value) for name, value in data["map"].items()}
-        return cls(**{**fields, "leaf": Number(**data["leaf"]), "map": CodeMap(**line)})
+        map = CodeMap(**line)
+        map.refuse_falling()
+        return cls(**{**fields, "leaf": Number(**data["leaf"]), "map": map})
 
 
 def _frozen(value: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from statistics import NormalDist
 from typing import TypeAlias
 
@@ -30,6 +31,12 @@ class CodeMap:
     z: tuple[float, ...]  # (P,) their codes, rising
     before: float  # dz / dx of the tails
     after: float
+
+    def refuse_falling(self) -> None:
+        """ValueError for knots that do not rise: a map that was read may be any."""
+        rising = all(low < high for line in (self.x, self.z) for low, high in pairwise(line))
+        if not (rising and len(self.x) == len(self.z) and self.before > 0 and self.after > 0):
+            raise ValueError("expected a map whose knots rise")
 
     @cached_property
     def knots(self) -> tuple[Floats, Floats, Floats]:
