@@ -183,7 +183,7 @@ ROWS: list[Row] = [
     ("belief", "--json", BELIEF, ("--json",), lambda c: c.told.json["path"] == "brand"),
     ("belief", "--format", ("phones.kbdisk", "kb.txt", *BELIEF[2:]), ("--format", "jsonl"), lambda c: "format" in c.without.err and "no entity" in c.told.err),
     ("belief", "--device", BELIEF, ("--device", "tpu"), is_missing_device),
-    ("belief", "--id-path", BELIEF, ("--id-path", "name"), lambda c: "no entity has the id 'nokia-3310'" in c.told.err),
+    ("belief", "--id-path", BELIEF, ("--id-path", "name", "--id", "3310"), lambda c: c.told.status == 0 and c.told.out.startswith("brand  of 3310, ")),
     ("belief", "--quiet", BELIEF, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
     ("belief", "--verbose", BELIEF, ("--verbose",), told_of_the_model),
     ("show", "--verbose", ("phones.kbdisk",), ("--verbose",), lambda c: c.told.out.startswith(c.without.out) and re.search(r"\n +5 +[\d.]+ +[\d.]+\n(.*\n)*train\.batch +16\n", c.told.out) is not None),
