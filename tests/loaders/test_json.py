@@ -17,7 +17,7 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text, walk, with_values
-from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError, WriteError
+from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
 from kbdisk.loaders import spans
 from kbdisk.loaders.json import write
 
