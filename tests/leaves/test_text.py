@@ -116,7 +116,7 @@ def test_each_text_has_a_vector_and_a_belief_of_its_own(codec, words):
     codes = codec.encode([PHONES[0], PHONES[1], PHONES[0], "x", ""])
     x = encoder(codes, rows([3, 2]))
     assert x.shape == (5, D)
-    assert x[0].equal(x[2])
+    torch.testing.assert_close(x[0], x[2])  # to the last bit only where both are summed by one thread
     assert not x[0].allclose(x[1])
     belief = decoder(x, rows([3, 2]))
     assert belief.log_prob(codes).shape == belief.entropy().shape == (5,)
