@@ -98,7 +98,7 @@ def _examples(row: Row) -> str:
     """The first different values, or for a class the entities; dots where there are more."""
     from kbdisk.evaluation.drift import MAX_EXAMPLES
 
-    values = [shown(one.id if one.value is None else one.value) for one in row.examples]
+    values = [shown(example.id if example.value is None else example.value) for example in row.examples]
     texts = [text if len(text) <= SHORT else f"{text[: SHORT - 1]}…" for text in values]
     return ", ".join(texts) + (" …" if len(texts) == MAX_EXAMPLES and row.count > MAX_EXAMPLES else "")
 

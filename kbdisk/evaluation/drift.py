@@ -66,7 +66,7 @@ class Row:
             "what": self.what,
             "count": self.count,
             "of": total,
-            "examples": [{"id": one.id, "value": encode(one.value)} for one in self.examples],
+            "examples": [{"id": example.id, "value": encode(example.value)} for example in self.examples],
             "learnt": self.learnt,
         }
 
