@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-import torch
+from kbdisk.network.adamw import AdamW
 
 
-def falling(optimizer: torch.optim.Optimizer, rate: float, steps: int, seconds: float | None = None) -> Iterator[int]:
+def falling(optimizer: AdamW, rate: float, steps: int, seconds: float | None = None) -> Iterator[int]:
     """So many steps, for each of which the rate is set: it falls evenly with them, or with the time where that is shorter."""
     begun = time.monotonic()
     for step in range(steps):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.guides.falling import falling
+from kbdisk.network.adamw import AdamW
 
 STEPS, RATE = 80, 0.15  # of Adam
 QUERIES, KEYS = 256, 2048  # of a step
@@ -42,7 +43,7 @@ def learnt(
     """
     device, count = keys.device, int(block.max()) + 1
     logs = torch.full((count,), FAR / count, device=device).log().requires_grad_()
-    optimizer = torch.optim.Adam([logs], lr=RATE)
+    optimizer = AdamW([{"params": [logs], "lr": RATE, "weight_decay": 0.0}])
     with torch.enable_grad():
         for _ in falling(optimizer, RATE, STEPS, seconds):
             some = torch.randint(len(queries), (QUERIES,), generator=generator, device=device)

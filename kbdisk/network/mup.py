@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.blocks import SCORED
+from kbdisk.network.adamw import AdamW
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def coordinates(
         model, base = build(width), build(widths[0])
         grown = growths(model, base)
         shrink_readouts(model, grown)
-        optimizer = torch.optim.Adam(parameter_groups(model, grown, rate, 0.0))
+        optimizer = AdamW(parameter_groups(model, grown, rate, 0.0))
         for _ in range(steps):
             optimizer.zero_grad()
             run(model).backward()

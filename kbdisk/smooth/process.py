@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.guides.falling import falling
+from kbdisk.network.adamw import AdamW
 
 STEPS, RATE = 60, 0.15  # of Adam
 SOME = 160  # points of a step
@@ -66,7 +67,7 @@ def learnt(block: Tensor, x: Tensor, y: Tensor, generator: torch.Generator, seco
     first = torch.full((2 * count + 2,), -math.log(count), dtype=x.dtype, device=x.device)
     first[-2:] = torch.tensor([0.5, NOISE], dtype=x.dtype).log()
     logs = first.clone().requires_grad_()
-    optimizer, good = torch.optim.Adam([logs], lr=RATE), first
+    optimizer, good = AdamW([{"params": [logs], "lr": RATE, "weight_decay": 0.0}]), first
     with torch.enable_grad():
         for _ in falling(optimizer, RATE, STEPS, seconds):
             some = torch.randperm(len(x), generator=generator, device=x.device)[:SOME]

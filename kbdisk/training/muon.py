@@ -7,12 +7,13 @@ a piece of one width stays in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from kbdisk.network.adamw import AdamW
 from kbdisk.training.precision import is_native
 
 TURNED = "turned"  # marks a parameter group
@@ -24,26 +25,18 @@ A, B, C = 3.4445, -4.7750, 2.0315  # of the polynomial that takes singular value
 TINY = 1e-12
 
 
-class Muon(torch.optim.AdamW):
+class Muon(AdamW):
     """For the groups that are marked; AdamW for the others. `width`: of one piece."""
 
     def __init__(self, groups: list[dict[str, Any]], width: int, betas: tuple[float, float]) -> None:
-        super().__init__(groups, betas=betas, fused=True)
+        super().__init__(groups, betas)
         self.width = width
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Move all parameters that have a gradient."""
-        groups = self.param_groups
-        self.param_groups = [group for group in groups if not group.get(TURNED)]
-        try:
-            loss: float | None = super().step(closure)
-        finally:
-            self.param_groups = groups
-        for group in groups:
-            if group.get(TURNED):
-                self._turn(group)
-        return loss
+    def _move(self, group: dict[str, Any]) -> None:
+        if group.get(TURNED):
+            self._turn(group)
+        else:
+            super()._move(group)
 
     def _turn(self, group: dict[str, Any]) -> None:
         pieces: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = {}

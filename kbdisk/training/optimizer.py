@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import torch
-
 from kbdisk.codec import Codec
 from kbdisk.network import mup
+from kbdisk.network.adamw import AdamW
 from kbdisk.network.disk import DiSK
 from kbdisk.training.muon import STRENGTH, TURNED, Muon
 from kbdisk.training.run import Run
@@ -16,11 +15,11 @@ from kbdisk.training.run import Run
 BETAS = (0.9, 0.98)
 
 
-def optimizer(network: DiSK, codec: Codec, run: Run, grown: Mapping[str, mup.Growth]) -> torch.optim.Optimizer:
+def optimizer(network: DiSK, codec: Codec, run: Run, grown: Mapping[str, mup.Growth]) -> AdamW:
     """For a network as `grown`; the rate of each group is its share of the run's."""
     decay, width = run.train.decay, run.model.width
     if run.train.optimizer == "adamw":
-        return torch.optim.AdamW(mup.parameter_groups(network, grown, 1.0, decay), betas=BETAS, fused=True)
+        return AdamW(mup.parameter_groups(network, grown, 1.0, decay), BETAS)
     wider = mup.growths(DiSK(codec, replace(run.model, width=2 * width)), network)
     hidden = frozenset(name for name, growth in wider.items() if growth.hidden)
     groups = mup.parameter_groups(network, grown, 1.0, decay, apart=hidden)

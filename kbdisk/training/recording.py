@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
@@ -147,15 +147,23 @@ def _settle(head: nn.Linear, learnt: Recorded, judging: Recorded) -> bool:
     return best is not before
 
 
+class _LBFGS(torch.optim.LBFGS):
+    """The same, without torch's compiler: the method of torch that adds a group imports it, which takes two seconds."""
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """The only group."""
+        self.param_groups.append({**self.defaults, **param_group})
+
+
 @torch.enable_grad()
 def _fitted(start: nn.Linear, before: nn.Linear, learnt: Recorded, near: float) -> nn.Linear:
     """The weights by which what is learnt by is likeliest, so near to those before."""
     head = deepcopy(start)
     ours, theirs = list(head.parameters()), [one.detach() for one in before.parameters()]
-    solver = torch.optim.LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
+    solver = _LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
-        solver.zero_grad()
+        head.zero_grad()
         far = torch.stack([(one - other).square().sum() for one, other in zip(ours, theirs, strict=True)]).sum()
         total = learnt.nats(head) + near / 2 * far
         total.backward()

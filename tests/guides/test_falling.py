@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from kbdisk.guides.falling import falling
+from kbdisk.network.adamw import AdamW
 
 
 @pytest.fixture
-def optimizer() -> torch.optim.Optimizer:
-    return torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=7.0)
+def optimizer() -> AdamW:
+    return AdamW([{"params": [torch.zeros(1, requires_grad=True)], "lr": 7.0, "weight_decay": 0.0}])
 
 
 def test_a_rate_falls_evenly_with_the_steps(optimizer):

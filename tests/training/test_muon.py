@@ -7,6 +7,7 @@ import torch
 from models import phones, tiny_run
 from torch import nn
 
+from kbdisk.network.adamw import AdamW
 from kbdisk.training import muon
 from kbdisk.training.data import Data
 from kbdisk.training.loop import build
@@ -116,5 +117,5 @@ def test_adamw_alone_turns_nothing():
     data = Data.prepare(*phones(), run)
     network, grown = build(data.codec, run)
     found = optimizer(network, data.codec, run, grown)
-    assert type(found) is torch.optim.AdamW
+    assert type(found) is AdamW
     assert not any(group.get(TURNED) for group in found.param_groups)

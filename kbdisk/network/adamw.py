@@ -1,0 +1,67 @@
+"""AdamW, step for step as torch.optim.AdamW(fused=True) does it.
+
+The first use of any torch.optim.Optimizer imports torch's compiler, which takes two seconds of every process that trains.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+EPSILON = 1e-8
+FIRST, SECOND, STEP = MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+
+
+class AdamW:
+    """Groups have `params`, `lr` and `weight_decay`. Parameters without a gradient stay as they are."""
+
+    def __init__(self, groups: Iterable[dict[str, Any]], betas: tuple[float, float] = (0.9, 0.999)) -> None:
+        self.param_groups = list(groups)
+        self.betas = betas
+        self.state: defaultdict[Tensor, dict[str, Tensor]] = defaultdict(dict)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move all parameters that have a gradient."""
+        for group in self.param_groups:
+            self._move(group)
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
+    def _move(self, group: dict[str, Any]) -> None:
+        moved = [parameter for parameter in group["params"] if parameter.grad is not None]
+        if not moved:
+            return
+        states = [self._state(parameter) for parameter in moved]
+        first, second, steps = ([state[key] for state in states] for key in MOMENTS)
+        torch._foreach_add_(steps, 1)
+        torch._fused_adamw_(
+            moved,
+            [parameter.grad for parameter in moved],
+            first,
+            second,
+            [],
+            steps,
+            lr=group["lr"],
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=group["weight_decay"],
+            eps=EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def _state(self, parameter: Tensor) -> dict[str, Tensor]:
+        state = self.state[parameter]
+        if not state:
+            state |= {key: torch.zeros_like(parameter) for key in (FIRST, SECOND)}
+            state[STEP] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+        return state
