@@ -160,7 +160,7 @@ def _fitted(start: nn.Linear, before: nn.Linear, learnt: Recorded, near: float) 
     """The weights by which what is learnt by is likeliest, so near to those before."""
     head = deepcopy(start)
     ours, theirs = list(head.parameters()), [one.detach() for one in before.parameters()]
-    solver = _LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
+    solver: torch.optim.LBFGS = _LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         head.zero_grad()

@@ -20,7 +20,10 @@ def parameters() -> list[nn.Parameter]:
 
 
 def groups(params: list[nn.Parameter]) -> list[dict]:
-    return [{"params": params[:2], "lr": 0.1, "weight_decay": 0.0}, {"params": params[2:], "lr": 0.02, "weight_decay": 0.3}]
+    return [
+        {"params": params[:2], "lr": 0.1, "weight_decay": 0.0},
+        {"params": params[2:], "lr": 0.02, "weight_decay": 0.3},
+    ]
 
 
 def test_every_step_is_that_of_torch_to_the_last_bit():
