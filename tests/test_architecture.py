@@ -32,7 +32,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["diffusion"],
     ["memory", "council"],
     ["likelihood", "estimates", "marginals", "trust"],
-    ["guides"],
+    ["guides", "experts"],
     ["likeness", "forest"],
     ["smooth"],
     ["metrics"],

@@ -1,0 +1,1131 @@
+"""The search for rules: what holds exactly between the columns of a source, by vectorised tests that bound chance.
+
+    y = x, y = a x + b          copies, unit conversions          `linear` fits a and b on one half of the rows
+    y = u + v, u - v, u v, u/v  sums, products, ratios            screened on some rows, counted on all
+    dates                       ages, durations, dates from them
+    y = f(x)                    functional dependencies           learnt on one half, tested on the other
+    y = z of the entity at x    links, inverse and transitive ones
+    y = "{u} {v}"               string templates
+    y = latest u                of a list of parts
+
+A column's informative rows, those without its most frequent value, screen the candidates. Each survivor is counted on
+all rows where it applies. It is offered where its exceptions are few, where it is far better than the best predictor
+that uses less of it (a constant, one input of two), and where the binomial tail of its hits under that predictor,
+times the number of candidates tried, stays below SIGNIFICANCE. Numbers count as equal within the digits written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kbdisk.entity import Path
+from kbdisk.schemas.rules import Rule
+
+Array: TypeAlias = NDArray[Any]
+Unit: TypeAlias = Literal["number", "day", "year"]
+
+SIGNIFICANCE = 1e-4  # probability of a false rule in a source, for each family of candidates
+MAX_EXCEPTIONS = 0.12  # share of the rows where a rule applies
+MAX_REST = 1 / 3  # exceptions, as a share of those of the best predictor that uses less
+MIN_SUPPORT = 10
+SCREEN_ROWS = 48  # informative rows by which the candidates for a target are screened
+TRIPLE_ROWS = 32
+MIN_SCREENED = 3
+SCREEN_SHARE = 0.65
+MIN_INFORMATIVE = 6
+MAX_RULES = 6  # of one property
+MAX_DISTINCT = 0.9  # of a determinant's labels, as a share of its rows
+MAX_PATHS = 200_000  # of two links, looked at for each property
+MAX_ADDEND_COLUMNS = 200  # of which a sum of three is looked for
+MAX_FOUR = 40  # columns of which a sum of four is looked for
+MAX_FINALISTS = 40  # of one family for one property
+SECONDS = 10.0
+KNOWN_FACTORS = (
+    25.4, 2.54, 0.3048, 0.9144, 1.609344, 1.852, 28.349523125, 453.59237, 3.785411784, 4.184, 4.1868, 0.0254,
+    0.45359237, 1055.05585262, 745.69987158, 9.80665, 101325.0, 133.322387415, 6.89475729, 365.25, 365.2425, math.pi,
+)  # fmt: skip
+
+# What a rule costs a reader: the lower ranks are kept where two rules give the same.
+RANKS = {
+    "copy": 0, "linear": 1, "latest": 2, "earliest": 2, "greatest": 2, "least": 2, "total": 2, "count": 2, "first": 3,
+    "last": 3, "inverse": 3, "years": 3, "days": 3, "later": 3, "earlier": 3, "sum": 4, "difference": 4, "product": 5,
+    "ratio": 5, "template": 5, "linked": 6, "determined": 7, "transitive": 8,
+}  # fmt: skip
+
+
+ARITHMETIC = ("linear", "sum", "difference", "product", "ratio")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A property's values, or those of a part of it, aligned by entity.
+
+    `codes` are equal where values are, in all columns of a table; -1 is a missing value. `numbers` are NaN where a value
+    is none; `tolerance` is half of the last digit written. A column that is no `target` is evidence alone.
+    """
+
+    path: Path
+    codes: Array
+    numbers: Array | None = None
+    tolerance: Array | None = None
+    decimals: int | None = None
+    unit: Unit = "number"
+    texts: Array | None = None  # of str or None
+    is_target: bool = True
+    determines: bool = True  # whether its labels may determine others: not of real numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """What a list of parts gives for each entity, such as the value with the latest date."""
+
+    kind: str
+    of: tuple[Path, ...]
+    column: Column
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The links by one path, an edge each: rows of the entities that link, and codes and rows of what they link to."""
+
+    sources: Array
+    codes: Array
+    targets: Array  # -1 for what is no entity of the table
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of as many rows as there are entities, with their links and series."""
+
+    size: int
+    columns: Sequence[Column]
+    derived: Sequence[Derived] = ()
+    links: Mapping[Path, Links] = field(default_factory=dict)
+    ids: Array | None = None  # the code that a link to each row has
+
+    def at(self, rows: Array) -> Table:
+        """Some rows alone; links that lead to others lead to no entity."""
+        place = np.full(self.size + 1, -1)
+        place[rows] = np.arange(len(rows))
+        links = {}
+        for path, edges in self.links.items():
+            kept = place[edges.sources] >= 0
+            links[path] = Links(place[edges.sources[kept]], edges.codes[kept], place[edges.targets[kept]])
+        derived = [replace(one, column=_at(one.column, rows)) for one in self.derived]
+        ids = None if self.ids is None else self.ids[rows]
+        return Table(len(rows), [_at(column, rows) for column in self.columns], derived, links, ids)
+
+
+def _at(column: Column, rows: Array) -> Column:
+    parts = {name: getattr(column, name) for name in ("codes", "numbers", "tolerance", "texts")}
+    return replace(column, **{name: part[rows] for name, part in parts.items() if part is not None})
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A rule with the rows where it applies, and whether it agrees with what is known there."""
+
+    rule: Rule
+    applies: Array  # of the rows where the inputs are known, the property or not
+    known: Array  # rows where the property is known, too
+    hits: Array  # at these
+
+    @property
+    def examples(self) -> Array:
+        """Rows of exceptions."""
+        return self.known[~self.hits]
+
+
+def search(table: Table, seconds: float = SECONDS, seed: int = 0) -> list[Found]:
+    """The rules that hold among the columns of a table, the simplest of each property first."""
+    return _Search(table, seconds, seed).run()
+
+
+# ---------------------------------------------------------------- what chance would give
+
+
+def log_tail(hits: int, count: int, chance: float) -> float:
+    """The logarithm of a bound on the probability of so many hits or more by chance (Chernoff, Hoeffding)."""
+    share = hits / count if count else 0.0
+    if share <= chance:
+        return 0.0
+    if chance <= 0:
+        return -math.inf
+    rest = 0.0 if share == 1 else (1 - share) * math.log((1 - share) / (1 - chance))
+    return -count * (share * math.log(share / chance) + rest)
+
+
+def holds(hits: Array, chance: float, tried: int, least: int = MIN_SUPPORT) -> bool:
+    """Whether so many hits make a rule: few exceptions, far fewer than chance leaves, and more than luck would give."""
+    count, agree = len(hits), int(hits.sum())
+    exceptions = count - agree
+    if agree < least or exceptions > MAX_EXCEPTIONS * count or exceptions > MAX_REST * (1 - chance) * count:
+        return False
+    smoothed = (chance * count + 1) / (count + 1)
+    return log_tail(agree, count, smoothed) + math.log(max(tried, 1)) < math.log(SIGNIFICANCE)
+
+
+def most_frequent_share(values: Array, tolerance: Array) -> float:
+    """The largest share of numbers that one number agrees with."""
+    if not len(values):
+        return 1.0
+    order = np.sort(values)
+    width = 2 * float(np.median(tolerance)) * (1 + 1e-9)
+    ends = np.searchsorted(order, order + width, side="right")
+    return float((ends - np.arange(len(order))).max() / len(order))
+
+
+def most_frequent_code_share(codes: Array) -> float:
+    """The share of the most frequent code."""
+    if not len(codes):
+        return 1.0
+    return float(np.unique(codes, return_counts=True)[1].max() / len(codes))
+
+
+# ---------------------------------------------------------------- the search
+
+
+class _Search:
+    def __init__(self, table: Table, seconds: float, seed: int) -> None:
+        self.table, self.rng = table, np.random.default_rng(seed)
+        self.until = time.monotonic() + seconds
+        self.found: dict[Path, list[Found]] = {}
+        self.tried: Counter[str] = Counter()
+        self.half = self.rng.permutation(table.size) % 2 == 0  # fitted on; the others test
+        numeric = [column for column in table.columns if column.numbers is not None]
+        self.numeric = [column for column in numeric if np.isfinite(column.numbers).sum() >= MIN_SUPPORT]  # type: ignore[call-overload]
+        self.targets = [column for column in table.columns if column.is_target]
+        self.labelled = [column for column in table.columns if (column.codes >= 0).sum() >= MIN_SUPPORT]
+        self.X = _stack([column.numbers for column in self.numeric], table.size)  # type: ignore[misc]
+        self.C = _stack([column.codes for column in self.labelled], table.size, dtype=np.int64)
+        self.units = np.array([column.unit for column in self.numeric])
+
+    def run(self) -> list[Found]:
+        """All families, the cheapest first, until the time is up."""
+        families: list[Callable[[], Iterator[Found]]] = [
+            self._copies, self._series, self._scales, self._inverses, self._ages, self._pairs, self._linked,
+            self._determined, self._templates, self._scaled_pairs, self._longer_sums, self._transitive,
+        ]  # fmt: skip
+        for family in families:
+            for one in family():
+                self.found.setdefault(one.rule.property, []).append(one)
+        self._drop_approximate()
+        return [one for path in self.found for one in self._kept(self.found[path])]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self.until
+
+    # ------------------------------------------------------------ which rows, which survivors
+
+    def _informative(self, column: Column, most: int, where: Array | None = None) -> Array:
+        """Rows of a column without its most frequent value, some of them; none where there are too few."""
+        rows = np.flatnonzero(column.codes >= 0 if where is None else (column.codes >= 0) & where)
+        if len(rows) < MIN_SUPPORT:
+            return rows[:0]
+        codes, counts = np.unique(column.codes[rows], return_counts=True)
+        rows = rows[column.codes[rows] != codes[counts.argmax()]]
+        if len(rows) < MIN_INFORMATIVE:
+            return rows[:0]
+        return self.rng.permutation(rows)[:most]
+
+    @staticmethod
+    def _survivors(hits: Array, present: Array) -> Array:
+        """Places of candidates that agree with most of the rows where they have a value, the best first."""
+        fine = (present >= MIN_SCREENED) & (hits >= SCREEN_SHARE * present)
+        places = np.flatnonzero(fine)
+        if len(places) > MAX_FINALISTS:
+            rate = (hits[places] + 1) / (present[places] + 2)
+            places = places[np.argsort(-rate, kind="stable")[:MAX_FINALISTS]]
+        return places
+
+    def _by_number(self, rule: Rule, column: Column, predicted: Array, others: Iterable[Array] = (), *, held_out: bool = False) -> Found | None:  # fmt: skip
+        """A rule by its predicted numbers, where it holds; `others` are predictions that use less."""
+        assert column.numbers is not None and column.tolerance is not None
+        applies = np.isfinite(predicted)
+        known = np.flatnonzero(applies & np.isfinite(column.numbers))
+        truth, tolerance = column.numbers[known], column.tolerance[known]
+        hits = agrees(predicted[known], truth, tolerance)
+        if not _is_plausible(hits):
+            return None
+        chance = most_frequent_share(truth, tolerance)
+        for other in others:
+            chance = max(chance, float(np.mean(agrees(other[known], truth, tolerance))))
+        return self._judged(rule, applies, known, hits, chance, held_out)
+
+    def _by_code(self, rule: Rule, column: Column, predicted: Array, *, held_out: bool = False, known: Array | None = None) -> Found | None:  # fmt: skip
+        """A rule by its predicted codes, where it holds."""
+        applies = predicted >= 0
+        if known is None:
+            known = np.flatnonzero(applies & (column.codes >= 0))
+        hits = predicted[known] == column.codes[known]
+        if not _is_plausible(hits):
+            return None
+        return self._judged(rule, applies, known, hits, most_frequent_code_share(column.codes[known]), held_out)
+
+    def _judged(
+        self, rule: Rule, applies: Array, known: Array, hits: Array, chance: float, held_out: bool
+    ) -> Found | None:
+        family = rule.kind
+        if not holds(hits, chance, self.tried[family] if not held_out else 1):
+            return None
+        if held_out:
+            tested = hits[~self.half[known]]
+            if not holds(tested, chance, self.tried[family], MIN_SUPPORT // 2):
+                return None
+        if len(np.unique(known[hits])) < MIN_SUPPORT:
+            return None
+        agree = int(hits.sum())
+        return Found(replace(rule, support=agree, exceptions=len(hits) - agree), np.flatnonzero(applies), known, hits)
+
+    # ------------------------------------------------------------ one input
+
+    def _copies(self) -> Iterator[Found]:
+        """The same value as another property, by codes, and of numbers within their digits."""
+        numeric = {id(column): place for place, column in enumerate(self.numeric)}
+        self.tried["copy"] += len(self.targets) * (len(self.labelled) + len(self.numeric))
+        for column in self.targets:
+            rows = self._informative(column, SCREEN_ROWS)
+            if not len(rows):
+                continue
+            place = numeric.get(id(column))
+            if place is not None:
+                assert column.numbers is not None and column.tolerance is not None
+                rows = rows[np.isfinite(column.numbers[rows])]
+                X = self.X[rows]
+                same = agrees(X, column.numbers[rows, None], column.tolerance[rows, None])
+                for at in self._survivors(same.sum(0), np.isfinite(X).sum(0)):
+                    other = self.numeric[at]
+                    if other.path != column.path and _copies(other.unit, column.unit):
+                        found = self._by_number(self._rule(column, "copy", other), column, other.numbers)  # type: ignore[arg-type]
+                        if found:
+                            yield found
+            else:
+                C = self.C[rows]
+                same = column.codes[rows, None] == C
+                for at in self._survivors(same.sum(0), (C >= 0).sum(0)):
+                    other = self.labelled[at]
+                    if other.path != column.path:
+                        found = self._by_code(self._rule(column, "copy", other), column, other.codes)
+                        if found:
+                            yield found
+
+    def _series(self) -> Iterator[Found]:
+        """What a list of parts gives: its latest, greatest, first value, their count or total."""
+        for column in self.targets:
+            rows = self._informative(column, SCREEN_ROWS)
+            for one in self.table.derived if len(rows) else ():
+                self.tried[one.kind] += 1
+                if any(path[: len(column.path)] == column.path for path in one.of):
+                    continue
+                other = one.column
+                rule = Rule(column.path, one.kind, one.of)
+                if column.numbers is not None and other.numbers is not None:
+                    found = self._by_number(rule, column, other.numbers)
+                else:
+                    found = self._by_code(rule, column, other.codes)
+                if found:
+                    yield found
+
+    def _scales(self) -> Iterator[Found]:
+        """y = a x and y = a x + b: medians of ratios and slopes, then the roundest factors that agree with most values."""
+        plain = self.units == "number"
+        self.tried["linear"] += 2 * len(self.targets) * int(plain.sum())
+        for column in self._numeric_targets("number"):
+            if self.is_late:
+                return
+            copied = {one.rule.of[0] for one in self.found.get(column.path, ()) if one.rule.kind == "copy"}
+            rows = self._informative(column, SCREEN_ROWS, self.half & np.isfinite(column.numbers))  # type: ignore[arg-type]
+            if len(rows) < MIN_INFORMATIVE or _distinct(column.numbers) < 4:
+                continue
+            y, X = column.numbers[rows], np.where(plain, self.X[rows], np.nan)  # type: ignore[index]
+            for fit, with_offset in ((_scale_screen, False), (_line_screen, True)):
+                hits, present = fit(y, X, column.tolerance[rows], self.rng)  # type: ignore[index]
+                for at in self._survivors(hits, present):
+                    other = self.numeric[at]
+                    if other.path == column.path or other.path in copied:
+                        continue
+                    found = self._fitted_line(column, other, with_offset)
+                    if found:
+                        copied.add(other.path)
+                        yield found
+
+    def _fitted_line(self, column: Column, other: Column, with_offset: bool) -> Found | None:
+        assert column.numbers is not None and column.tolerance is not None and other.numbers is not None
+        fit = np.flatnonzero(self.half & np.isfinite(column.numbers) & np.isfinite(other.numbers))
+        if len(fit) < MIN_SUPPORT // 2 or _distinct(other.numbers[fit]) < 3:
+            return None
+        line = fit_line(other.numbers[fit], column.numbers[fit], column.tolerance[fit], with_offset)
+        if line is None or line[0] == 0 or (line[0] == 1 and line[1] == 0):
+            return None
+        rule = self._rule(column, "linear", other, factor=line[0], offset=line[1])
+        return self._by_number(rule, column, line[0] * other.numbers + line[1], held_out=True)
+
+    def _determined(self) -> Iterator[Found]:
+        """Functional dependencies: the value that most entities with the same label have, learnt on one half."""
+        targets = [column for column in self.labelled if column.is_target]
+        if not targets:
+            return
+        Y = _stack([column.codes for column in targets], self.table.size, dtype=np.int64)
+        distinct = np.array([len(np.unique(column.codes[column.codes >= 0])) for column in targets])
+        squares = np.array([_agreement(column.codes) for column in targets])
+        rows = self._once()
+        for cause in self.labelled:
+            if self.is_late:
+                return
+            if not cause.determines:
+                continue
+            own = rows[cause.codes[rows] >= 0]
+            order = own[np.argsort(cause.codes[own], kind="stable")]
+            first, second = order[:-1], order[1:]
+            same = cause.codes[first] == cause.codes[second]
+            labels = len(np.unique(cause.codes[order]))
+            if same.sum() < MIN_SUPPORT // 2 or labels < 3 or labels > MAX_DISTINCT * len(order):
+                continue
+            first, second = first[same], second[same]
+            if len(first) > 4000:
+                some = self.rng.permutation(len(first))[:4000]
+                first, second = first[some], second[some]
+            A, B = Y[first], Y[second]
+            both = (A >= 0) & (B >= 0)
+            pairs = both.sum(0)
+            agree = ((A == B) & both).sum(0) / np.maximum(pairs, 1)
+            fine = (pairs >= MIN_SUPPORT // 2) & (agree > 0.7) & (1 - agree <= 0.6 * (1 - squares)) & (distinct > 1)
+            self.tried["determined"] += len(targets)
+            for at in np.flatnonzero(fine):
+                column = targets[at]
+                if column.path == cause.path or self._is_given_by(column.path, cause.path):
+                    continue
+                found = self._dependency(column, cause, own)
+                if found:
+                    yield found
+
+    def _dependency(self, column: Column, cause: Column, rows: Array) -> Found | None:
+        known = rows[column.codes[rows] >= 0]
+        fit, test = known[self.half[known]], known[~self.half[known]]
+        if len(fit) < MIN_SUPPORT // 2 or len(test) < MIN_SUPPORT // 2:
+            return None
+        predicted = _looked_up(cause.codes[fit], column.codes[fit], cause.codes[test])
+        seen = predicted >= 0
+        hits = predicted[seen] == column.codes[test[seen]]
+        truth = column.codes[test[seen]]
+        if not _is_plausible(hits) or len(np.unique(cause.codes[test[seen]][hits])) < 3 or len(np.unique(truth[hits])) < 2:  # fmt: skip
+            return None
+        if not holds(hits, most_frequent_code_share(truth), self.tried["determined"], MIN_SUPPORT // 2):
+            return None
+        everywhere = np.flatnonzero((column.codes >= 0) & (cause.codes >= 0))
+        labels, place, counts = np.unique(cause.codes[everywhere], return_inverse=True, return_counts=True)
+        everywhere = everywhere[counts[place] > 1]
+        predicted = _looked_up(cause.codes[everywhere], column.codes[everywhere], cause.codes)
+        return self._by_code(self._rule(column, "determined", cause), column, predicted, known=everywhere)
+
+    def _once(self) -> Array:
+        """The rows without those that are the same as an earlier one: a repeated row is no evidence of its own."""
+        if self.C.shape[1] < 5 or self.table.size < 2:
+            return np.arange(self.table.size)
+        several = [at for at, column in enumerate(self.labelled) if not self._is_name(column)]
+        if len(several) < 5:
+            return np.arange(self.table.size)
+        return np.sort(np.unique(self.C[:, several], axis=0, return_index=True)[1])
+
+    def _is_name(self, column: Column) -> bool:
+        codes = column.codes[column.codes >= 0]
+        return column.numbers is None and len(np.unique(codes)) > MAX_DISTINCT * len(codes)
+
+    def _is_given_by(self, target: Path, cause: Path) -> bool:
+        """Whether a rule with this one input gives the target by now."""
+        return any(one.rule.of == (cause,) for one in self.found.get(target, ()))
+
+    # ------------------------------------------------------------ two inputs
+
+    def _ages(self) -> Iterator[Found]:
+        """Whole years between two dates."""
+        days = [column for column in self.numeric if column.unit == "day"]
+        for column in self._numeric_targets("number"):
+            rows = self._informative(column, SCREEN_ROWS)
+            for later, earlier in itertools.permutations(days, 2) if len(rows) else ():
+                self.tried["years"] += 1
+                assert later.numbers is not None and earlier.numbers is not None
+                span = (later.numbers[rows] - earlier.numbers[rows]) / 365.2425 - column.numbers[rows]  # type: ignore[index]
+                near = (span > -0.02) & (span < 1.02)
+                if near.sum() < max(MIN_SCREENED, SCREEN_SHARE * np.isfinite(span).sum()):
+                    continue
+                predicted = years_between(later.numbers, earlier.numbers)
+                found = self._by_number(self._rule(column, "years", later, earlier), column, predicted)
+                if found:
+                    yield found
+
+    def _pairs(self) -> Iterator[Found]:
+        """Sums, differences, products and ratios of two columns."""
+        for column in self._numeric_targets("number", "day", "year"):
+            if self.is_late:
+                return
+            rows = self._informative(column, TRIPLE_ROWS, np.isfinite(column.numbers))  # type: ignore[arg-type]
+            if not len(rows) or _distinct(column.numbers) < 4:
+                continue
+            present = np.isfinite(self.X[rows]).sum(0)
+            own = next(at for at, other in enumerate(self.numeric) if other is column)
+            single = {one.rule.of[0] for one in self.found.get(column.path, ()) if len(one.rule.of) == 1}
+            usable = [
+                at for at in np.flatnonzero(present >= MIN_SCREENED) if at != own and self.numeric[at].path not in single
+            ]  # fmt: skip
+            yield from self._pairs_of(column, rows, np.array(usable, dtype=int))
+
+    def _pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Found]:
+        assert column.numbers is not None and column.tolerance is not None
+        A, y, tolerance = self.X[np.ix_(rows, usable)], column.numbers[rows], column.tolerance[rows]
+        units, size = self.units[usable], len(usable)
+        upper = np.triu(np.ones((size, size), dtype=bool), 1)
+        both = np.isfinite(A).astype(np.float32)
+        present = both.T @ both
+        moment = column.unit != "number"
+        plain = (units == "number")[:, None] & (units == "number")[None, :]
+        mixed = (units == column.unit)[:, None] & (units == "number")[None, :]
+        alike = (units[:, None] == units[None, :]) & ~np.eye(size, dtype=bool)
+        operations: list[tuple[str, Array]] = [
+            ("sum", (mixed if column.unit != "number" else plain & upper)),
+            ("difference", mixed if moment else alike),
+        ]
+        if not moment:
+            operations += [("product", plain & (upper | np.eye(size, dtype=bool))), ("ratio", plain & ~np.eye(size, dtype=bool))]  # fmt: skip
+        for name, allowed in operations:
+            if not allowed.any():
+                continue
+            self.tried[name] += int(allowed.sum())
+            hits = np.zeros((size, size), dtype=np.int32)
+            for row in range(len(rows)):
+                u, v = A[row][:, None], A[row][None, :]
+                hits += agrees(OPERATIONS[name](u, v), y[row], tolerance[row])
+            flat = np.flatnonzero(allowed.ravel())
+            for at in flat[self._survivors(hits.ravel()[flat], present.ravel()[flat])]:
+                first, second = self.numeric[usable[at // size]], self.numeric[usable[at % size]]
+                found = self._of_two(name, column, first, second)
+                if found:
+                    yield found
+
+    def _of_two(self, name: str, column: Column, first: Column, second: Column, factor: float = 1.0) -> Found | None:
+        u, v = first.numbers, second.numbers
+        assert u is not None and v is not None and column.numbers is not None
+        predicted = factor * OPERATIONS[name](u, v)
+        others = list(_of_one(name, column.numbers, u, v, predicted))
+        kind = KIND_OF.get((name, column.unit, first.unit, second.unit), name)
+        rule = self._rule(column, kind, first, second, factor=factor)
+        self.tried[kind] = max(self.tried[kind], self.tried[name])
+        return self._by_number(rule, column, predicted, others, held_out=factor != 1.0)
+
+    def _scaled_pairs(self) -> Iterator[Found]:
+        """factor * u * v and factor * u / v, by the median of what the factor would be."""
+        for column in self._numeric_targets("number"):
+            if self.is_late:
+                return
+            if any(one.rule.kind not in ("determined", "linked") for one in self.found.get(column.path, ())):
+                continue
+            rows = self._informative(column, TRIPLE_ROWS, self.half & np.isfinite(column.numbers))  # type: ignore[arg-type]
+            if not len(rows) or _distinct(column.numbers) < 8:
+                continue
+            present = np.isfinite(self.X[rows]).sum(0)
+            usable = np.flatnonzero((present >= MIN_SCREENED) & (self.units == "number"))
+            usable = np.array([at for at in usable if self.numeric[at] is not column], dtype=int)
+            yield from self._scaled_pairs_of(column, rows, usable)
+
+    def _scaled_pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Found]:
+        assert column.numbers is not None and column.tolerance is not None
+        y, A, tolerance = column.numbers[rows], self.X[np.ix_(rows, usable)], column.tolerance[rows]
+        with np.errstate(all="ignore"):
+            logs = np.where(A != 0, np.log(np.abs(A)), np.nan).astype(np.float32)
+            target = np.where(y != 0, np.log(np.abs(y)), np.nan).astype(np.float32)
+            slack = np.minimum(2 * tolerance / np.abs(y), 0.2).astype(np.float32) + 4e-6
+        for name, sign in (("product", 1), ("ratio", -1)):
+            for at in range(len(usable)):  # the first factor, with all others at once
+                left = target[:, None] - logs[:, at, None] - sign * logs
+                middle = _median(left)
+                near = np.abs(left - middle) <= slack[:, None] + np.nanmedian(slack)
+                self.tried[name] += len(usable)
+                for other in self._survivors(near.sum(0), np.isfinite(left).sum(0)):
+                    if other == at or (name == "product" and other < at):
+                        continue
+                    found = self._with_factor(name, column, self.numeric[usable[at]], self.numeric[usable[other]])
+                    if found:
+                        yield found
+            if self.is_late:
+                return
+
+    def _with_factor(self, name: str, column: Column, first: Column, second: Column) -> Found | None:
+        u, v = first.numbers, second.numbers
+        assert u is not None and v is not None and column.numbers is not None and column.tolerance is not None
+        base = OPERATIONS[name](u, v)
+        fit = np.flatnonzero(self.half & np.isfinite(base) & np.isfinite(column.numbers) & (base != 0))
+        if len(fit) < MIN_SUPPORT // 2:
+            return None
+        line = fit_line(base[fit], column.numbers[fit], column.tolerance[fit], with_offset=False)
+        if line is None or line[0] in (0.0, 1.0):
+            return None
+        return self._of_two(name, column, first, second, line[0])
+
+    def _longer_sums(self) -> Iterator[Found]:
+        """Sums of three columns, and of four where there are few: no part above the whole, none below zero."""
+        for column in self._numeric_targets("number"):
+            if self.is_late:
+                return
+            if any(one.rule.kind not in ("determined", "linked") for one in self.found.get(column.path, ())):
+                continue
+            rows = self._informative(column, SCREEN_ROWS, np.isfinite(column.numbers))  # type: ignore[arg-type]
+            usable = self._addends(column, rows)
+            if len(usable) < 3:
+                continue
+            for count in (3, 4) if len(usable) <= MAX_FOUR else (3,):
+                self.tried["sum"] += math.comb(len(usable), count)
+                for addends in self._screened_sums(column, rows, usable, count):
+                    columns = [self.numeric[at] for at in addends]
+                    predicted = np.sum([other.numbers for other in columns], axis=0)
+                    others = [predicted - other.numbers + _middle(other.numbers) for other in columns]  # type: ignore[arg-type]
+                    found = self._by_number(self._rule(column, "sum", *columns), column, predicted, others)
+                    if found:
+                        yield found
+                        break
+                else:
+                    continue
+                break
+
+    def _addends(self, column: Column, rows: Array) -> Array:
+        """The columns that may be parts of a sum."""
+        if not len(rows) or _distinct(column.numbers) < MIN_SUPPORT:
+            return rows[:0]
+        X, y = self.X[rows], column.numbers[rows][:, None]  # type: ignore[index]
+        present = np.isfinite(X)
+        with np.errstate(invalid="ignore"):
+            fits = (present & (X >= 0) & (X <= y)).sum(0)
+        fine = (present.sum(0) >= MIN_SCREENED) & (fits >= 0.85 * present.sum(0)) & (self.units == "number")
+        places = np.flatnonzero(fine)
+        return np.array(
+            [at for at in places if self.numeric[at] is not column and _distinct(self.numeric[at].numbers) >= 4], dtype=int
+        )[:MAX_ADDEND_COLUMNS]  # fmt: skip
+
+    def _screened_sums(self, column: Column, rows: Array, usable: Array, count: int) -> list[tuple[int, ...]]:
+        """The sets of columns whose sums agree on most rows where all are known: pairs are looked up among pairs or columns."""
+        first, second = np.triu_indices(len(usable), 1)
+        met: list[Array] = []
+        for row in rows:
+            values = self.X[row, usable]
+            pairs = values[first] + values[second]
+            fine = np.flatnonzero(np.isfinite(pairs))
+            fine = fine[np.argsort(pairs[fine])]
+            sums = pairs[fine]
+            rest = column.numbers[row] - (values if count == 3 else pairs)  # type: ignore[index]
+            known = np.flatnonzero(np.isfinite(rest))
+            width = column.tolerance[row] * (1 + 1e-9) + 4e-12 * abs(column.numbers[row])  # type: ignore[index]
+            low, high = np.searchsorted(sums, rest[known] - width), np.searchsorted(sums, rest[known] + width, "right")
+            total = int((high - low).sum())
+            if not total or total > MAX_PATHS:
+                continue
+            left = np.repeat(known, high - low)
+            at = (
+                np.arange(total)
+                - np.repeat(np.cumsum(high - low) - (high - low), high - low)
+                + np.repeat(low, high - low)
+            )
+            right = fine[at]
+            parts = [first[right], second[right], *([left] if count == 3 else [first[left], second[left]])]
+            sets = np.sort(np.stack(parts, axis=1), axis=1)
+            sets = sets[(np.diff(sets, axis=1) > 0).all(1)]
+            keys = (sets * len(usable) ** np.arange(count)).sum(1)
+            met.append(np.unique(keys))
+        if not met:
+            return []
+        keys, counts = np.unique(np.concatenate(met), return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:MAX_FINALISTS]
+        found = []
+        for key, agreeing in zip(keys[order], counts[order], strict=True):
+            addends = usable[[key // len(usable) ** place % len(usable) for place in range(count)]]
+            present = np.isfinite(self.X[np.ix_(rows, addends)]).all(1).sum()
+            if agreeing >= MIN_SCREENED and agreeing >= SCREEN_SHARE * present:
+                found.append(tuple(int(at) for at in addends))
+        return found
+
+    # ------------------------------------------------------------ links
+
+    def _inverses(self) -> Iterator[Found]:
+        """Links that another path, or the same one, leads back by."""
+        if self.table.ids is None:
+            return
+        by_path = {column.path: column for column in self.table.columns}
+        for back, edges in self.table.links.items():
+            fine = edges.targets >= 0
+            sources, targets = edges.sources[fine], edges.targets[fine]
+            if len(sources) < MIN_SUPPORT:
+                continue
+            ids = self.table.ids[sources]
+            for path, links in self.table.links.items():
+                column = by_path.get(path)
+                self.tried["inverse"] += 1
+                if column is None or not column.is_target:
+                    continue
+                has = np.zeros(self.table.size, dtype=bool)
+                has[links.sources] = True
+                known = has[targets]
+                if known.sum() < MIN_SUPPORT:
+                    continue
+                pairs = _pair(links.sources, links.codes)
+                hits = np.isin(_pair(targets[known], ids[known]), pairs)
+                if not _is_plausible(hits):
+                    continue
+                reached = np.unique(targets[known])
+                common = np.unique(links.codes[np.isin(links.sources, reached)], return_counts=True)[1].max()
+                applies = np.zeros(self.table.size, dtype=bool)
+                applies[targets] = True
+                found = self._judged(
+                    Rule(path, "inverse", (back,)), applies, targets[known], hits, min(common / len(reached), 1.0), False
+                )  # fmt: skip
+                if found:
+                    yield found
+
+    def _linked(self) -> Iterator[Found]:
+        """The value that the one linked entity has at a path."""
+        for link, edges in self.table.links.items():
+            if self.is_late:
+                return
+            there = np.full(self.table.size, -1)
+            there[edges.sources] = edges.targets
+            several = np.bincount(edges.sources, minlength=self.table.size) > 1
+            there[several] = -1
+            there[there == np.arange(self.table.size)] = -1
+            if (there >= 0).sum() < MIN_SUPPORT:
+                continue
+            pulled = np.where((there >= 0)[:, None], self.C[there], -1)
+            useful = np.flatnonzero((pulled >= 0).sum(0) >= MIN_SUPPORT)
+            for column in self.targets:
+                rows = self._informative(column, SCREEN_ROWS, there >= 0)
+                self.tried["linked"] += len(useful)
+                if not len(rows) or not len(useful) or column.path == link:
+                    continue
+                P = pulled[np.ix_(rows, useful)]
+                for at in self._survivors((P == column.codes[rows, None]).sum(0), (P >= 0).sum(0)):
+                    other = self.labelled[useful[at]]
+                    if self._is_given_by(column.path, link):
+                        continue
+                    rule = Rule(column.path, "linked", (link, other.path))
+                    found = self._by_code(rule, column, pulled[:, useful[at]])
+                    if found:
+                        yield found
+
+    def _transitive(self) -> Iterator[Found]:
+        """Links that lead on by the same path, where the end is linked, too."""
+        by_path = {column.path: column for column in self.table.columns}
+        for path, edges in self.table.links.items():
+            if self.is_late:
+                return
+            column = by_path.get(path)
+            self.tried["transitive"] += 1
+            inner = np.flatnonzero(edges.targets >= 0)
+            if column is None or not column.is_target or len(inner) < MIN_SUPPORT or self.table.ids is None:
+                continue
+            order = np.argsort(edges.sources, kind="stable")
+            starts = np.searchsorted(edges.sources[order], np.arange(self.table.size + 1))
+            counts = starts[edges.targets[inner] + 1] - starts[edges.targets[inner]]
+            if counts.sum() > MAX_PATHS:
+                inner = self.rng.permutation(inner)[: max(int(len(inner) * MAX_PATHS / counts.sum()), 1)]
+                counts = starts[edges.targets[inner] + 1] - starts[edges.targets[inner]]
+            first = np.repeat(inner, counts)
+            if len(first) < MIN_SUPPORT:
+                continue
+            within = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+            second = order[starts[edges.targets[first]] + within]
+            ends = edges.codes[second]
+            other = ends != self.table.ids[edges.sources[first]]
+            first, ends = first[other], ends[other]
+            hits = np.isin(_pair(edges.sources[first], ends), _pair(edges.sources, edges.codes))
+            if not len(hits) or not _is_plausible(hits) or len(np.unique(edges.sources[first])) < MIN_SUPPORT:
+                continue
+            heads = np.unique(edges.sources[first])
+            common = np.unique(edges.codes[np.isin(edges.sources, heads)], return_counts=True)[1].max() / len(heads)
+            sources = edges.sources[first]
+            applies = np.zeros(self.table.size, dtype=bool)
+            applies[sources] = True
+            found = self._judged(Rule(path, "transitive", (path,)), applies, sources, hits, min(common, 1.0), False)
+            if found:
+                yield found
+
+    # ------------------------------------------------------------ strings
+
+    def _templates(self) -> Iterator[Found]:
+        """Strings put together from others: the template that most rows of one half have in common."""
+        sources = [column for column in self.table.columns if column.texts is not None]
+        for column in self.targets:
+            if self.is_late:
+                return
+            if column.texts is None or column.numbers is not None:
+                continue
+            rows = self._informative(column, SCREEN_ROWS, self.half)
+            others = [other for other in sources if other.path != column.path]
+            self.tried["template"] += len(others)
+            within = [other for other in others if self._is_within(column, other, rows)] if len(rows) else []
+            for template, slots in self._templates_of(column, within, rows)[:3]:
+                if len(slots) == 1 and template == "{}":
+                    continue
+                predicted = _rendered(template, [other.texts for other in slots])
+                rule = Rule(column.path, "template", tuple(other.path for other in slots), template=template)
+                self.tried["template"] += 1
+                found = self._by_text(rule, column, predicted)
+                if found:
+                    yield found
+
+    def _is_within(self, column: Column, other: Column, rows: Array) -> bool:
+        """Whether most strings of a column hold those of another."""
+        assert column.texts is not None and other.texts is not None
+        both = [(column.texts[row], other.texts[row]) for row in rows if column.texts[row] and other.texts[row]]
+        inside = sum(part in text and part != text for text, part in both)
+        return len(both) >= MIN_SCREENED and inside >= SCREEN_SHARE * len(both)
+
+    def _templates_of(
+        self, column: Column, others: Sequence[Column], rows: Array
+    ) -> list[tuple[str, tuple[Column, ...]]]:
+        """The templates that strings have in common, the most frequent first."""
+        met: Counter[tuple[str, tuple[int, ...]]] = Counter()
+        for row in rows:
+            text = column.texts[row]  # type: ignore[index]
+            parts = [(other.texts[row], at) for at, other in enumerate(others) if other.texts[row]]  # type: ignore[index]
+            if text and parts:
+                met[_template_of(text, sorted(parts, key=lambda one: (-len(one[0]), one[1])))] += 1
+        common = [
+            (template, slots) for (template, slots), count in met.most_common() if slots and count >= MIN_SCREENED
+        ]
+        return [(template, tuple(others[at] for at in slots)) for template, slots in common if len(slots) <= 8]
+
+    def _by_text(self, rule: Rule, column: Column, predicted: Array) -> Found | None:
+        assert column.texts is not None
+        applies = np.array([one is not None for one in predicted], dtype=bool)
+        known = np.flatnonzero(applies & np.array([one is not None for one in column.texts], dtype=bool))
+        hits = np.array([predicted[row] == column.texts[row] for row in known], dtype=bool)
+        if not _is_plausible(hits):
+            return None
+        chance = most_frequent_code_share(column.codes[known])
+        return self._judged(rule, applies, known, hits, chance, True)
+
+    # ------------------------------------------------------------ which to keep
+
+    def _drop_approximate(self) -> None:
+        """Drop what merely comes near: amount = quotient * divisor, where the quotient is what was rounded."""
+        fewest: dict[frozenset[Path], float] = {}
+        for one in itertools.chain.from_iterable(self.found.values()):
+            paths = frozenset((one.rule.property, *one.rule.of))
+            share = one.rule.exceptions / len(one.known)
+            fewest[paths] = min(fewest.get(paths, 1.0), share)
+        for path, several in self.found.items():
+            self.found[path] = [
+                one
+                for one in several
+                if one.rule.kind not in ARITHMETIC
+                or one.rule.exceptions <= (2 * fewest[frozenset((path, *one.rule.of))] + 0.01) * len(one.known)
+            ]
+
+    def _numeric_targets(self, *units: Unit) -> list[Column]:
+        return [column for column in self.numeric if column.is_target and column.unit in units]
+
+    def _rule(self, column: Column, kind: str, *others: Column, factor: float = 1.0, offset: float = 0.0) -> Rule:
+        computed = kind in ARITHMETIC and column.unit == "number"
+        paths = tuple(other.path for other in others)
+        return Rule(column.path, kind, paths, factor, offset, decimals=column.decimals if computed else None)
+
+    def _kept(self, several: Sequence[Found]) -> list[Found]:
+        """The rules of a property: the simplest first, others where they apply to rows that none before does."""
+        kept: list[Found] = []
+        covered = np.zeros(self.table.size, dtype=bool)
+        seen: set[Rule] = set()
+        order = sorted(several, key=lambda one: (RANKS[one.rule.kind], -_rate(one.rule), -one.rule.support))
+        for one in order:
+            if one.rule in seen or (
+                kept and one.rule.kind not in ("inverse", "transitive") and covered[one.applies].all()
+            ):
+                continue
+            seen.add(one.rule)
+            kept.append(one)
+            covered[one.applies] = True
+            if len(kept) == MAX_RULES:
+                break
+        return kept
+
+
+def _rate(rule: Rule) -> float:
+    return round(rule.confidence, 2)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "sum": np.add,
+    "difference": np.subtract,
+    "product": np.multiply,
+    "ratio": lambda u, v: np.divide(u, np.where(v == 0, np.nan, v)),
+}
+KIND_OF = {  # what a sum or a difference of days is
+    ("difference", "number", "day", "day"): "days",
+    ("sum", "day", "day", "number"): "later",
+    ("difference", "day", "day", "number"): "earlier",
+}
+
+
+def agrees(predicted: Array, truth: Array, tolerance: Array) -> Array:
+    """Whether numbers are equal within half of the last digit written."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.abs(predicted - truth) <= tolerance + 4e-12 * np.abs(truth))
+
+
+def years_between(later: Array, earlier: Array) -> Array:
+    """The whole years between days, by their numbers."""
+    result = np.full(len(later), np.nan)
+    rows = np.flatnonzero(np.isfinite(later) & np.isfinite(earlier))
+    y1, m1, d1 = civil(later[rows].astype(np.int64))
+    y0, m0, d0 = civil(earlier[rows].astype(np.int64))
+    result[rows] = y1 - y0 - ((m1 < m0) | ((m1 == m0) & (d1 < d0)))
+    return result
+
+
+def civil(days: Array) -> tuple[Array, Array, Array]:
+    """Year, month and day of day numbers (Hinnant's algorithm); 1 is the first day of year 1."""
+    z = days + 305
+    era = z // 146097
+    of_era = z - era * 146097
+    year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    month = np.where(month < 10, month + 3, month - 9)
+    return year + era * 400 + (month <= 2), month, day
+
+
+def fit_line(x: Array, y: Array, tolerance: Array, with_offset: bool) -> tuple[float, float] | None:
+    """The roundest factor, and offset, with which most values agree."""
+    offset = 0.0
+    if not with_offset:
+        factor = _stabbed(x, y, tolerance)
+        return None if factor is None else (factor, 0.0)
+    slope = _slope(x, y)
+    if slope is None:
+        return None
+    offset = float(np.median(y - slope * x))
+    for width in (20.0, 4.0, 2.0, 1.0):
+        near = np.abs(slope * x + offset - y) <= width * tolerance + 1e-9 * np.abs(y)
+        if near.sum() < MIN_SUPPORT // 2 or np.ptp(x[near]) == 0:
+            return None
+        centre = x[near].mean()
+        slope, level = np.polyfit(x[near] - centre, y[near], 1)
+        offset = float(level - slope * centre)
+    span = float(np.ptp(x[near]))
+    step = float(np.median(tolerance)) / max(span, 1e-300) + 1e-12 * abs(slope)
+    for width in (1.0, 0.3, 0.1, 0.0):  # a rounder slope, as long as an offset agrees with as many values
+        factor = _roundest(slope - width * step, slope + width * step) if width else float(slope)
+        spread = _interval(y - factor * x, tolerance)
+        if factor and spread is not None and spread[2] >= near.sum():
+            zero = _roundest(
+                -spread[1] / factor, -spread[0] / factor
+            )  # of x, where y is nothing: 32 degrees Fahrenheit
+            offset = _roundest(spread[0], spread[1])
+            return factor, offset if len(f"{abs(offset):.15g}") <= len(f"{abs(zero):.15g}") else -factor * zero
+    return None
+
+
+def _stabbed(x: Array, y: Array, tolerance: Array) -> float | None:
+    """The roundest factor within most of the intervals that values leave for it."""
+    fine = x != 0
+    if fine.sum() < MIN_SUPPORT // 2:
+        return None
+    x, y, tolerance = x[fine], y[fine], tolerance[fine]
+    found = _interval(y / x, (tolerance + 4e-12 * np.abs(y)) / np.abs(x))
+    return None if found is None else _roundest(found[0], found[1])
+
+
+def _interval(middles: Array, widths: Array) -> tuple[float, float, int] | None:
+    """Where most of the intervals [middle - width, middle + width] meet, and how many do."""
+    if not len(middles):
+        return None
+    ends = np.concatenate([middles - widths, middles + widths])
+    steps = np.concatenate([np.ones(len(middles), dtype=int), -np.ones(len(middles), dtype=int)])
+    order = np.lexsort((-steps, ends))
+    depth = np.cumsum(steps[order])
+    at = int(depth.argmax())
+    following = min(at + 1, len(order) - 1)
+    return float(ends[order[at]]), float(ends[order[following]]), int(depth[at])
+
+
+def _roundest(low: float, high: float) -> float:
+    """The number between two with the fewest digits; the factor of a unit, or a reciprocal, where one lies there."""
+    if low > high:
+        low, high = high, low
+    middle = (low + high) / 2
+    if low <= 0 <= high:
+        return 0.0
+    for digits in range(1, 4):
+        number = float(f"{middle:.{digits}g}")
+        if low <= number <= high:
+            return number
+    for known in KNOWN_FACTORS:
+        for number in (known, 1 / known, known * 1000, known / 1000):
+            if low <= math.copysign(number, middle) <= high:
+                return math.copysign(number, middle)
+    inverse = 1 / middle
+    for digits in range(1, 5):
+        number = 1 / float(f"{inverse:.{digits}g}")
+        if low <= number <= high:
+            return number
+    for digits in range(4, 17):
+        number = float(f"{middle:.{digits}g}")
+        if low <= number <= high:
+            return number
+    return middle
+
+
+def _slope(x: Array, y: Array) -> float | None:
+    """The median slope between values that are far apart (Theil-Sen)."""
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    half = len(x) // 2
+    dx, dy = x[half:] - x[: len(x) - half], y[half:] - y[: len(y) - half]
+    fine = dx > 0
+    return float(np.median(dy[fine] / dx[fine])) if fine.any() else None
+
+
+def _scale_screen(y: Array, X: Array, tolerance: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    with np.errstate(all="ignore"):
+        ratios = np.where(X != 0, y[:, None] / X, np.nan)
+        factor = _median(ratios)
+        slack = np.nanmedian(tolerance / np.abs(y)) if (y != 0).any() else 0.0
+        near = np.abs(factor * X - y[:, None]) <= 2 * tolerance[:, None] + 2 * slack * np.abs(y[:, None]) + 1e-9 * np.abs(y[:, None])  # fmt: skip
+    return near.sum(0), np.isfinite(X).sum(0)
+
+
+def _line_screen(y: Array, X: Array, tolerance: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    slopes = []
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            other = rng.permutation(len(y))
+            dy, dX = y - y[other], X - X[other]
+            far = np.abs(dX) >= _median(np.abs(dX))
+            slopes.append(np.where(far & (dX != 0), dy[:, None] / dX, np.nan))
+        slope = _median(np.concatenate(slopes))
+        offset = _median(y[:, None] - slope * X)
+        known = np.isfinite(X)
+        spread = np.where(known, X, -np.inf).max(0) - np.where(known, X, np.inf).min(0)
+        near = np.abs(slope * X + offset - y[:, None]) <= 6 * tolerance[:, None] + 1e-6 * np.abs(slope) * spread
+    return np.where(spread > 0, near.sum(0), 0), np.isfinite(X).sum(0)
+
+
+def _median(values: Array) -> Array:
+    """The median of each column without NaN; NaN of a column without values."""
+    order = np.sort(values, axis=0)
+    counts = np.isfinite(values).sum(0)
+    middle = np.take_along_axis(order, np.maximum((counts - 1) // 2, 0)[None], axis=0)[0]
+    return np.where(counts > 0, middle, np.nan)
+
+
+def _of_one(name: str, y: Array, u: Array, v: Array, predicted: Array) -> Iterator[Array]:
+    """What either input predicts without the other: with the median of what the other would be."""
+    known = np.isfinite(predicted) & np.isfinite(y)
+    with np.errstate(all="ignore"):
+        if name in ("sum", "difference"):
+            sign = 1 if name == "sum" else -1
+            yield u + _middle((y - u)[known])
+            yield sign * v + _middle((y - sign * v)[known])
+        else:
+            other = v if name == "product" else 1 / np.where(v == 0, np.nan, v)
+            yield u * _middle((y / u)[known])
+            yield other * _middle((y / other)[known])
+
+
+def _middle(values: Array) -> float:
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return math.nan
+    rounded, counts = np.unique(np.round(values, 9), return_counts=True)
+    return float(rounded[counts.argmax()]) if counts.max() > 1 else float(np.median(values))
+
+
+def _copies(source: Unit, target: Unit) -> bool:
+    return source == target or {source, target} == {"number", "year"}
+
+
+def _distinct(numbers: Array | None) -> int:
+    return 0 if numbers is None else len(np.unique(numbers[np.isfinite(numbers)]))
+
+
+def _is_plausible(hits: Array) -> bool:
+    """Whether so few exceptions may be those of a rule."""
+    return len(hits) >= MIN_SUPPORT // 2 and int((~hits).sum()) <= MAX_EXCEPTIONS * len(hits)
+
+
+# ---------------------------------------------------------------- codes and strings
+
+
+def _stack(columns: Sequence[Array], size: int, dtype: Any = float) -> Array:
+    return np.column_stack(columns) if columns else np.zeros((size, 0), dtype=dtype)
+
+
+def _agreement(codes: Array) -> float:
+    """How often two values of a column are the same."""
+    counts = np.unique(codes[codes >= 0], return_counts=True)[1]
+    return float(((counts / counts.sum()) ** 2).sum()) if len(counts) else 1.0
+
+
+def _looked_up(causes: Array, values: Array, wanted: Array) -> Array:
+    """The most frequent value of each wanted label; -1 where a label is new."""
+    if not len(causes):
+        return np.full(len(wanted), -1)
+    pairs, counts = np.unique(np.stack([causes, values]), axis=1, return_counts=True)
+    order = np.lexsort((-counts, pairs[0]))
+    labels, first = np.unique(pairs[0][order], return_index=True)
+    best = pairs[1][order][first]
+    at = np.minimum(np.searchsorted(labels, wanted), len(labels) - 1)
+    return np.where((labels[at] == wanted) & (wanted >= 0), best[at], -1)
+
+
+def _pair(first: Array, second: Array) -> Array:
+    """Two numbers below 2**31 as one."""
+    return first.astype(np.int64) << 32 | second.astype(np.int64)
+
+
+def _template_of(text: str, parts: Sequence[tuple[str, int]]) -> tuple[str, tuple[int, ...]]:
+    """A string with the parts that it holds, the longest first, taken out."""
+    pieces: list[str | int] = [text]
+    for part, at in parts:
+        for place, piece in enumerate(pieces):
+            start = _place_of(part, piece) if isinstance(piece, str) else -1
+            if start >= 0:
+                assert isinstance(piece, str)
+                pieces[place : place + 1] = [piece[:start], at, piece[start + len(part) :]]
+                break
+    template = "".join(
+        "{}" if isinstance(piece, int) else piece.replace("{", "{{").replace("}", "}}") for piece in pieces
+    )
+    return template, tuple(piece for piece in pieces if isinstance(piece, int))
+
+
+def _place_of(part: str, text: str) -> int:
+    """Where a part stands in a string, no letter or digit going on before or behind it."""
+    start = text.find(part)
+    while start >= 0:
+        end = start + len(part)
+        before = start > 0 and text[start - 1].isalnum() and part[0].isalnum()
+        behind = end < len(text) and text[end].isalnum() and part[-1].isalnum()
+        if not (before and text[start - 1].isdigit() == part[0].isdigit()) and not (behind and text[end].isdigit() == part[-1].isdigit()):  # fmt: skip
+            return start
+        start = text.find(part, start + 1)
+    return -1
+
+
+def _rendered(template: str, columns: Sequence[Array | None]) -> Array:
+    """The strings that a template gives; None where a part is missing."""
+    rows = zip(*columns, strict=True)  # type: ignore[arg-type]
+    texts = [template.format(*parts) if all(parts) else None for parts in rows]
+    made = np.empty(len(texts), dtype=object)
+    made[:] = texts
+    return made

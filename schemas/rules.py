@@ -1,0 +1,404 @@
+"""Rules: values that follow exactly from other values, such as `living = above + basement`.
+
+A rule names the property that it gives, its kind (a row of KINDS), and the paths it is made of. `evaluate` gives the
+exact value for one entity from its own values, in decimal arithmetic. The kinds `determined`, `linked` and `inverse`
+need the other entities of a source; `kbdisk.completion.rules` has an index of these.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any, NamedTuple
+
+from kbdisk.entity import Coordinate, Date, Path, Quantity, Text, show
+from kbdisk.schemas import numerals
+
+Values = Mapping[Path, Any]  # an entity's values in the form of their kinds, by property
+
+TO_ITSELF = ("inverse", "transitive")  # kinds of rules of a property by itself
+MAX_ADDENDS = 8
+MAX_SLOTS = 8  # paths in a template
+SIGNIFICANT = 15  # digits of a result whose property has no fixed number of decimals
+DAYS_IN_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the value of a property follows from others.
+
+    `factor`, `offset` and `template` belong to some kinds alone. `decimals` is what a computed number is rounded to.
+    Without a class the rule is for the entities of every class that has the property. `support` and `exceptions` are
+    the known values that agree and that do not.
+    """
+
+    property: Path
+    kind: str
+    of: tuple[Path, ...]
+    factor: float = 1.0
+    offset: float = 0.0
+    template: str = ""
+    decimals: int | None = None
+    class_name: str | None = None
+    support: int = 0
+    exceptions: int = 0
+
+    def __post_init__(self) -> None:
+        row = KINDS.get(self.kind)
+        if row is None:
+            raise ValueError(f"expected a rule of {', '.join(KINDS)}, got {self.kind!r}")
+        if not row.least <= len(self.of) <= row.most:
+            wanted = f"{row.least}" if row.least == row.most else f"{row.least} to {row.most}"
+            noun = "path" if row.most == 1 else "paths"
+            raise ValueError(f"expected {wanted} {noun} for a rule of the kind {self.kind}, got {len(self.of)}")
+        if self.property in (self.of[:1] if self.kind == "linked" else self.of) and self.kind not in TO_ITSELF:
+            raise ValueError(f"expected paths of other properties, got {show(self.property)}")
+        for name, plain in (("factor", 1.0), ("offset", 0.0), ("template", "")):
+            if getattr(self, name) != plain and name not in row.keys:
+                raise ValueError(f"expected no {name} for a rule of the kind {self.kind}, got one")
+        if self.kind == "linear" and self.factor == 0:
+            raise ValueError("expected a factor other than 0, got 0")
+        if "template" in row.keys:
+            slots = slots_of(self.template)
+            if slots != len(self.of):
+                raise ValueError(f"expected a template with {len(self.of)} times {{}}, got {self.template!r}")
+
+    @property
+    def confidence(self) -> float:
+        """The probability that a value by the rule is right, by Laplace's rule of succession."""
+        return (self.support + 1) / (self.support + self.exceptions + 2)
+
+    @property
+    def text(self) -> str:
+        """The rule as a formula for people."""
+        names = [show(path) for path in self.of]
+        if self.kind == "template":
+            return f"{show(self.property)} = {self.template.format(*(f'{{{name}}}' for name in names))!r}"
+        factor = "" if self.factor == 1 else f"{self.factor:.15g} * "
+        offset = "" if not self.offset else f" {'+' if self.offset > 0 else '-'} {abs(self.offset):.15g}"
+        shown = KINDS[self.kind].shown
+        right = f" {shown} ".join(names) if len(shown) == 1 else shown.format(*names)
+        return f"{show(self.property)} = {factor}{right}{offset}"
+
+
+def slots_of(template: str) -> int:
+    """How many values a template takes; ValueError where it is none."""
+    try:
+        parsed = list(string.Formatter().parse(template))
+    except ValueError:
+        raise ValueError(f"expected a template such as '{{}} {{}}', got {template!r}") from None
+    if any(name or spec or conversion for _, name, spec, conversion in parsed):
+        raise ValueError(f"expected a template with plain {{}} alone, got {template!r}")
+    return sum(name is not None for _, name, _, _ in parsed)
+
+
+# ---------------------------------------------------------------- values at paths
+
+
+def value_at(values: Values, path: Path) -> Any:
+    """The value at a path: of a property, or of a part of a date, quantity or coordinate; None where there is none."""
+    if path in values:
+        return values[path]
+    for length in range(len(path) - 1, 0, -1):
+        if path[:length] in values:
+            value = values[path[:length]]
+            for key in path[length:]:
+                value = value.get(key) if isinstance(value, dict) else getattr(value, str(key), None)
+            return value
+    return None
+
+
+def series_at(values: Values, path: Path) -> list[Any]:
+    """What stands at a path in each part of a list, None where a part lacks it; a list's own values by its path."""
+    for length in range(len(path), 0, -1):
+        items = values.get(path[:length])
+        if isinstance(items, list):
+            within = path[length:]
+            return [value_at({(): item, **_parts(item)}, within) if within else item for item in items]
+    return []
+
+
+def _parts(item: Any) -> dict[Path, Any]:
+    return {(key,): value for key, value in item.items()} if isinstance(item, dict) else {}
+
+
+def number_of(value: Any) -> int | float | Decimal | None:
+    """A value as a number: a quantity's without its unit, a date's year where that is all of it; None where it is none."""
+    if isinstance(value, Quantity):
+        value = value.value
+    elif isinstance(value, Date) and value.month is None and value.precision in ("", "year"):
+        value = value.year
+    return value if numerals.is_number(value) else None
+
+
+def text_of(value: Any) -> str | None:
+    """A value as it stands in a template; None where it has no such form."""
+    if isinstance(value, Text):
+        return value.text
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Quantity):
+        value = value.value
+    if numerals.is_number(value):
+        return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else numerals.show(value)  # fmt: skip
+    if isinstance(value, Date) and days_of(value) is not None:
+        return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+    return None
+
+
+def order_of(value: Any) -> float | None:
+    """Where a date or a number stands in time."""
+    if isinstance(value, Date):
+        return None if value.year is None else value.year + ((value.month or 1) - 1) / 12 + ((value.day or 1) - 1) / 372
+    number = number_of(value)
+    return None if number is None else float(number)
+
+
+# ---------------------------------------------------------------- days
+
+
+def days_of(value: Any) -> int | None:
+    """The number of a day in the proleptic Gregorian calendar, 1 of January of year 1 being 1; None of part of a date."""
+    if not isinstance(value, Date) or value.calendar or value.precision or value.time or value.note:
+        return None
+    if value.year is None or value.month is None or value.day is None or value.month > 12:
+        return None
+    before = value.year - 1
+    days = before * 365 + before // 4 - before // 100 + before // 400
+    leap = value.month > 2 and _is_leap(value.year)
+    return days + sum(DAYS_IN_MONTHS[: value.month - 1]) + leap + value.day
+
+
+def date_of(days: int) -> Date:
+    """The day with a number."""
+    year = math.floor((days - 1) / 365.2425) + 1
+    while (first := days_of(Date(year, 1, 1)) or 0) > days:
+        year -= 1
+    while (following := days_of(Date(year + 1, 1, 1)) or 0) <= days:
+        year, first = year + 1, following
+    left = days - first
+    for month, length in enumerate(DAYS_IN_MONTHS, 1):
+        length += month == 2 and _is_leap(year)
+        if left < length:
+            return Date(year, month, left + 1)
+        left -= length
+    raise AssertionError("a year has no more days")
+
+
+def whole_years(later: Any, earlier: Any) -> int | None:
+    """The whole years between two days, as an age is counted."""
+    if days_of(later) is None or days_of(earlier) is None:
+        return None
+    return int(later.year - earlier.year - ((later.month, later.day) < (earlier.month, earlier.day)))
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+# ---------------------------------------------------------------- exact results
+
+
+def evaluate(rule: Rule, values: Values) -> Any:
+    """The exact value that a rule gives by an entity's own values; None where a value that it needs is missing."""
+    row = KINDS[rule.kind]
+    if row.compute is None:
+        return None
+    try:
+        return row.compute(rule, values)
+    except (InvalidOperation, ArithmeticError, ValueError):
+        return None
+
+
+def _copy(rule: Rule, values: Values) -> Any:
+    value = value_at(values, rule.of[0])
+    return None if isinstance(value, Quantity) and value.value is None else value
+
+
+def _numbers(rule: Rule, values: Values) -> list[Decimal] | None:
+    numbers = [number_of(value_at(values, path)) for path in rule.of]
+    return None if None in numbers else [as_decimal(number) for number in numbers]  # type: ignore[arg-type]
+
+
+def as_decimal(number: float | Decimal) -> Decimal:
+    """A number as the decimal that it is written as."""
+    return number if isinstance(number, Decimal) else Decimal(repr(number))
+
+
+def _arithmetic(result: Callable[[Rule, list[Decimal]], Decimal]) -> Callable[[Rule, Values], Any]:
+    def compute(rule: Rule, values: Values) -> Any:
+        numbers = _numbers(rule, values)
+        if numbers is None:
+            return None
+        with localcontext() as context:
+            context.prec = 60
+            return rounded(result(rule, numbers), rule.decimals)
+
+    return compute
+
+
+def rounded(result: Decimal, decimals: int | None) -> int | float | Decimal | None:
+    """A result with so many decimals, as an int where it is whole, else a float where that loses no digit."""
+    if not result.is_finite():
+        return None
+    if decimals is not None:
+        result = result.quantize(Decimal(1).scaleb(-decimals))
+    elif result:
+        last = result.adjusted() - SIGNIFICANT + 1
+        exponent = result.as_tuple().exponent
+        if isinstance(exponent, int) and exponent < last:
+            result = result.quantize(Decimal(1).scaleb(last)).normalize()
+    if result == result.to_integral_value():
+        return int(result)
+    number = float(result)
+    return number if Decimal(repr(number)) == result else result.normalize()
+
+
+def _linear(rule: Rule, numbers: list[Decimal]) -> Decimal:
+    return as_decimal(rule.factor) * numbers[0] + as_decimal(rule.offset)
+
+
+def _sum(rule: Rule, numbers: list[Decimal]) -> Decimal:
+    return sum(numbers, Decimal(0))
+
+
+def _difference(rule: Rule, numbers: list[Decimal]) -> Decimal:
+    return numbers[0] - numbers[1]
+
+
+def _product(rule: Rule, numbers: list[Decimal]) -> Decimal:
+    return as_decimal(rule.factor) * numbers[0] * numbers[1]
+
+
+def _ratio(rule: Rule, numbers: list[Decimal]) -> Decimal:
+    return as_decimal(rule.factor) * numbers[0] / numbers[1]
+
+
+def _years(rule: Rule, values: Values) -> int | None:
+    return whole_years(value_at(values, rule.of[0]), value_at(values, rule.of[1]))
+
+
+def _days(rule: Rule, values: Values) -> int | None:
+    later, earlier = (days_of(value_at(values, path)) for path in rule.of)
+    return None if later is None or earlier is None else later - earlier
+
+
+def _shifted(sign: int) -> Callable[[Rule, Values], Date | None]:
+    def compute(rule: Rule, values: Values) -> Date | None:
+        start, days = days_of(value_at(values, rule.of[0])), number_of(value_at(values, rule.of[1]))
+        whole = start is not None and days is not None and days == int(days)
+        return date_of(start + sign * int(days)) if whole else None  # type: ignore[operator, arg-type]
+
+    return compute
+
+
+def _template(rule: Rule, values: Values) -> str | None:
+    texts = [text_of(value_at(values, path)) for path in rule.of]
+    return None if any(not text for text in texts) else rule.template.format(*texts)
+
+
+def _by_date(choose: Callable[..., Any]) -> Callable[[Rule, Values], Any]:
+    def compute(rule: Rule, values: Values) -> Any:
+        shown, dates = (series_at(values, path) for path in rule.of)
+        return by_date(shown, dates, choose)
+
+    return compute
+
+
+def by_date(shown: Sequence[Any], dates: Sequence[Any], choose: Callable[..., Any]) -> Any:
+    """The value with the latest or earliest date; None where two values share that date."""
+    dated = [
+        (at, value) for value, date in zip(shown, dates, strict=False) if value is not None and (at := order_of(date)) is not None
+    ]  # fmt: skip
+    if not dated:
+        return None
+    best = choose(at for at, _ in dated)
+    values = [value for at, value in dated if at == best]
+    return values[0] if all(value == values[0] for value in values) else None
+
+
+def _of_series(choose: Callable[[list[Any]], Any]) -> Callable[[Rule, Values], Any]:
+    def compute(rule: Rule, values: Values) -> Any:
+        items = [item for item in series_at(values, rule.of[0]) if item is not None]
+        return choose(items) if items else None
+
+    return compute
+
+
+def of_numbers(choose: Callable[[list[Decimal]], Decimal]) -> Callable[[list[Any]], Any]:
+    """A choice among numbers, or None where an item is none."""
+
+    def chosen(items: list[Any]) -> Any:
+        numbers = [number_of(item) for item in items]
+        return None if None in numbers else rounded(choose([as_decimal(one) for one in numbers]), None)  # type: ignore[arg-type]
+
+    return chosen
+
+
+SERIES: dict[str, Callable[[list[Any]], Any]] = {
+    "greatest": of_numbers(max),
+    "least": of_numbers(min),
+    "total": of_numbers(sum),  # type: ignore[arg-type]
+    "count": len,
+    "first": lambda items: items[0],
+    "last": lambda items: items[-1],
+}
+DATED: dict[str, Callable[..., Any]] = {"latest": max, "earliest": min}
+
+
+class RuleKind(NamedTuple):
+    """A kind of rule: how many paths it takes, how it is shown, what it may have besides, and what it computes."""
+
+    least: int
+    most: int
+    shown: str  # an operator between the paths, or a pattern
+    compute: Callable[[Rule, Values], Any] | None  # None: by other entities, too
+    description: str
+    keys: tuple[str, ...] = ()
+
+
+KINDS: dict[str, RuleKind] = {
+    "copy": RuleKind(1, 1, "{}", _copy, "The same value as another property."),
+    "linear": RuleKind(1, 1, "{}", _arithmetic(_linear), "factor * x + offset.", ("factor", "offset")),
+    "sum": RuleKind(2, MAX_ADDENDS, "+", _arithmetic(_sum), "The sum of numbers."),
+    "difference": RuleKind(2, 2, "-", _arithmetic(_difference), "The first number less the second."),
+    "product": RuleKind(2, 2, "*", _arithmetic(_product), "factor * x * y.", ("factor",)),
+    "ratio": RuleKind(2, 2, "/", _arithmetic(_ratio), "factor * x / y.", ("factor",)),
+    "years": RuleKind(2, 2, "years from {1} to {0}", _years, "The whole years to the first date from the second."),
+    "days": RuleKind(2, 2, "days from {1} to {0}", _days, "The days to the first date from the second."),
+    "later": RuleKind(2, 2, "{0} + {1} days", _shifted(1), "A date so many days later."),
+    "earlier": RuleKind(2, 2, "{0} - {1} days", _shifted(-1), "A date so many days earlier."),
+    "template": RuleKind(1, MAX_SLOTS, "", _template, "A string put together, {} for each path.", ("template",)),
+    "latest": RuleKind(
+        2, 2, "{0} of the latest {1}", _by_date(max), "The value of a list's part with the latest date."
+    ),
+    "earliest": RuleKind(2, 2, "{0} of the earliest {1}", _by_date(min), "The one with the earliest date."),
+    "determined": RuleKind(1, 2, "as by {}", None, "What other entities with the same value have."),
+    "linked": RuleKind(2, 2, "{1} of the entity at {0}", None, "The value that the linked entity has."),
+    "inverse": RuleKind(1, 1, "inverse of {}", None, "The entities that link here by a path."),
+    "transitive": RuleKind(1, 1, "{0} of the entity at {0}", None, "What is linked from a linked entity, too."),
+} | {
+    name: RuleKind(1, 1, f"{name} of {{}}", _of_series(choose), f"The {name} of a list's values.")
+    for name, choose in SERIES.items()
+}
+
+
+def plain(value: Any) -> Any:
+    """A value as others are compared with it: hashable, numbers by their amount, sets without order."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, Decimal | int | float):
+        return ("number", Decimal(repr(value)).normalize() if isinstance(value, float) else Decimal(value).normalize())
+    if isinstance(value, Quantity):
+        return ("quantity", plain(value.value), value.unit)
+    if isinstance(value, Coordinate):
+        return ("coordinate", plain(value.latitude), plain(value.longitude), value.globe)
+    if isinstance(value, list | tuple | set | frozenset):
+        items = {plain(item) for item in value if not isinstance(item, dict)}
+        return next(iter(items)) if len(items) == 1 else frozenset(items) or None
+    if isinstance(value, dict):
+        return None
+    return value

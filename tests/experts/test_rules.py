@@ -1,0 +1,118 @@
+"""The search for rules finds what was planted, nothing in noise, and counts its exceptions."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planted import Planter, add_noise, planted_table
+
+from kbdisk.experts.rules import civil, fit_line, holds, log_tail, search, years_between
+from kbdisk.schemas.rules import date_of, days_of, whole_years
+
+LONG = 1000.0  # seconds: no test ends by the clock
+
+
+def named(rule):
+    return ".".join(map(str, rule.property)), rule.kind, tuple(sorted(".".join(map(str, path)) for path in rule.of))
+
+
+def found_share(made):
+    found = {named(one.rule) for one in search(made.table(), LONG)}
+    planted = {(name, kind, tuple(sorted(of))) for name, kind, of in made.planted}
+    return len(planted & found) / len(planted)
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "size"),
+    [
+        (0.05, 1000),
+        *(pytest.param(share, 1500, marks=pytest.mark.slow) for share in (0.0, 0.01, 0.05)),
+    ],
+)
+def test_forty_planted_relations_are_found_with_exceptions_and_a_third_of_the_values_missing(exceptions, size):
+    assert found_share(planted_table(size, seed=1, missing=0.3, exceptions=exceptions, noise=4)) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("columns", "size", "seed"),
+    [(30, 500, 0), *(pytest.param(200, 1500, seed, marks=pytest.mark.slow) for seed in (0, 1))],
+)
+def test_noise_has_no_rule(columns, size, seed):
+    made = add_noise(Planter(size, seed, missing=0.3), columns)
+    assert search(made.table(), LONG) == []
+
+
+def test_repeated_rows_are_no_evidence_of_a_dependency():
+    made = add_noise(Planter(60, 0), 30)
+    table = made.table().at(np.repeat(np.arange(60), 8))
+    assert [one.rule.text for one in search(table, LONG) if one.rule.kind == "determined"] == []
+
+
+def test_a_rule_counts_its_support_and_names_its_exceptions():
+    made = Planter(400, 0)
+    above, below = (made.number(name, made.rng.integers(0, 900, 400)) for name in ("above", "below"))
+    living = above + below
+    living[[3, 77]] += 5
+    made.number("living", living)
+    (rule,) = (one for one in search(made.table(), LONG) if one.rule.property == ("living",))
+    assert (rule.rule.text, rule.rule.support, rule.rule.exceptions) == ("living = above + below", 398, 2)
+    assert rule.examples.tolist() == [3, 77]
+
+
+def test_a_sum_whose_second_part_is_nearly_always_nothing_is_a_sum_only_where_that_part_counts():
+    made = Planter(800, 0)
+    whole = made.number("whole", made.rng.integers(0, 5000, 800))
+    made.number("rest", np.where(made.rng.random(800) < 0.02, made.rng.integers(1, 9, 800), 0))
+    made.number("copy", whole)
+    assert [one.rule.text for one in search(made.table(), LONG)] == ["whole = copy", "copy = whole"]
+
+
+@given(
+    factor=st.sampled_from([0.001, 0.3048, 0.45359237, 1 / 60, 1.609344, 2.54, 60.0, 1000.0]),
+    offset=st.sampled_from([0.0, 32.0, -273.15]),
+    seed=st.integers(0, 99),
+)
+def test_the_factor_of_a_unit_is_found_to_the_digit(factor, offset, seed):
+    x = np.round(np.random.default_rng(seed).uniform(1, 900, 300), 2)
+    decimals = max(0, 4 - math.floor(math.log10(factor * 900)))
+    y = np.round(factor * x + offset, decimals)
+    line = fit_line(x, y, np.full(300, 0.5 * 10.0**-decimals), with_offset=offset != 0)
+    assert line == (pytest.approx(factor, rel=1e-12), pytest.approx(offset, abs=0.5 * 10.0**-decimals))
+
+
+@given(st.integers(-1_000_000, 4_000_000))
+def test_a_day_has_one_number(days):
+    date = date_of(days)
+    assert days_of(date) == days
+    assert [int(part[0]) for part in civil(np.array([days]))] == [date.year, date.month, date.day]
+
+
+@given(st.integers(600_000, 740_000), st.integers(0, 40_000))
+def test_whole_years_are_the_same_for_one_entity_and_for_a_column(born, lived):
+    column = years_between(np.array([born + lived, np.nan]), np.array([born, born]))
+    assert column[0] == whole_years(date_of(born + lived), date_of(born))
+    assert np.isnan(column[1])
+
+
+@given(st.integers(1, 60), st.floats(0.01, 0.99), st.data())
+def test_the_bound_on_chance_is_above_the_binomial_tail(count, chance, data):
+    hits = data.draw(st.integers(0, count))
+    tail = sum(math.comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(hits, count + 1))
+    assert log_tail(hits, count, chance) >= math.log(tail) - 1e-9
+
+
+def test_the_more_candidates_were_tried_the_more_evidence_a_rule_needs():
+    hits = np.ones(30, dtype=bool)
+    assert holds(hits, 0.5, tried=1)
+    assert not holds(hits, 0.5, tried=10**6)
+
+
+def test_the_rules_need_no_torch():
+    code = "import kbdisk.experts.rules, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
