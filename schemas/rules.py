@@ -35,7 +35,7 @@ class Rule:
     the known values that agree and that do not.
     """
 
-    property: Path
+    target: Path
     kind: str
     of: tuple[Path, ...]
     factor: float = 1.0
@@ -54,8 +54,8 @@ class Rule:
             wanted = f"{row.least}" if row.least == row.most else f"{row.least} to {row.most}"
             noun = "path" if row.most == 1 else "paths"
             raise ValueError(f"expected {wanted} {noun} for a rule of the kind {self.kind}, got {len(self.of)}")
-        if self.property in (self.of[:1] if self.kind == "linked" else self.of) and self.kind not in TO_ITSELF:
-            raise ValueError(f"expected paths of other properties, got {show(self.property)}")
+        if self.target in (self.of[:1] if self.kind == "linked" else self.of) and self.kind not in TO_ITSELF:
+            raise ValueError(f"expected paths of other properties, got {show(self.target)}")
         for name, plain in (("factor", 1.0), ("offset", 0.0), ("template", "")):
             if getattr(self, name) != plain and name not in row.keys:
                 raise ValueError(f"expected no {name} for a rule of the kind {self.kind}, got one")
@@ -76,12 +76,12 @@ class Rule:
         """The rule as a formula for people."""
         names = [show(path) for path in self.of]
         if self.kind == "template":
-            return f"{show(self.property)} = {self.template.format(*(f'{{{name}}}' for name in names))!r}"
+            return f"{show(self.target)} = {self.template.format(*(f'{{{name}}}' for name in names))!r}"
         factor = "" if self.factor == 1 else f"{self.factor:.15g} * "
         offset = "" if not self.offset else f" {'+' if self.offset > 0 else '-'} {abs(self.offset):.15g}"
         shown = KINDS[self.kind].shown
         right = f" {shown} ".join(names) if len(shown) == 1 else shown.format(*names)
-        return f"{show(self.property)} = {factor}{right}{offset}"
+        return f"{show(self.target)} = {factor}{right}{offset}"
 
 
 def slots_of(template: str) -> int:

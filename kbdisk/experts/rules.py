@@ -145,9 +145,9 @@ class Found:
         return self.known[~self.hits]
 
 
-def search(table: Table, seconds: float = SECONDS, seed: int = 0) -> list[Found]:
+def search(table: Table, seconds: float = SECONDS, seed: int = 0, significance: float = SIGNIFICANCE) -> list[Found]:
     """The rules that hold among the columns of a table, the simplest of each property first."""
-    return _Search(table, seconds, seed).run()
+    return _Search(table, seconds, seed, significance).run()
 
 
 # ---------------------------------------------------------------- what chance would give
@@ -164,14 +164,14 @@ def log_tail(hits: int, count: int, chance: float) -> float:
     return -count * (share * math.log(share / chance) + rest)
 
 
-def holds(hits: Array, chance: float, tried: int, least: int = MIN_SUPPORT) -> bool:
+def holds(hits: Array, chance: float, tried: int, least: int = MIN_SUPPORT, significance: float = SIGNIFICANCE) -> bool:
     """Whether so many hits make a rule: few exceptions, far fewer than chance leaves, and more than luck would give."""
     count, agree = len(hits), int(hits.sum())
     exceptions = count - agree
     if agree < least or exceptions > MAX_EXCEPTIONS * count or exceptions > MAX_REST * (1 - chance) * count:
         return False
     smoothed = (chance * count + 1) / (count + 1)
-    return log_tail(agree, count, smoothed) + math.log(max(tried, 1)) < math.log(SIGNIFICANCE)
+    return log_tail(agree, count, smoothed) + math.log(max(tried, 1)) < math.log(significance)
 
 
 def most_frequent_share(values: Array, tolerance: Array) -> float:
@@ -195,14 +195,14 @@ def most_frequent_code_share(codes: Array) -> float:
 
 
 class _Search:
-    def __init__(self, table: Table, seconds: float, seed: int) -> None:
-        self.table, self.rng = table, np.random.default_rng(seed)
+    def __init__(self, table: Table, seconds: float, seed: int, significance: float) -> None:
+        self.table, self.rng, self.significance = table, np.random.default_rng(seed), significance
         self.until = time.monotonic() + seconds
         self.found: dict[Path, list[Found]] = {}
         self.tried: Counter[str] = Counter()
         self.half = self.rng.permutation(table.size) % 2 == 0  # fitted on; the others test
         numeric = [column for column in table.columns if column.numbers is not None]
-        self.numeric = [column for column in numeric if np.isfinite(column.numbers).sum() >= MIN_SUPPORT]  # type: ignore[call-overload]
+        self.numeric = [column for column in numeric if np.isfinite(column.numbers).sum() >= MIN_SUPPORT]  # type: ignore[arg-type]
         self.targets = [column for column in table.columns if column.is_target]
         self.labelled = [column for column in table.columns if (column.codes >= 0).sum() >= MIN_SUPPORT]
         self.X = _stack([column.numbers for column in self.numeric], table.size)  # type: ignore[misc]
@@ -217,7 +217,7 @@ class _Search:
         ]  # fmt: skip
         for family in families:
             for one in family():
-                self.found.setdefault(one.rule.property, []).append(one)
+                self.found.setdefault(one.rule.target, []).append(one)
         self._drop_approximate()
         return [one for path in self.found for one in self._kept(self.found[path])]
 
@@ -232,11 +232,11 @@ class _Search:
         """Rows of a column without its most frequent value, some of them; none where there are too few."""
         rows = np.flatnonzero(column.codes >= 0 if where is None else (column.codes >= 0) & where)
         if len(rows) < MIN_SUPPORT:
-            return rows[:0]
+            return np.zeros(0, dtype=int)
         codes, counts = np.unique(column.codes[rows], return_counts=True)
         rows = rows[column.codes[rows] != codes[counts.argmax()]]
         if len(rows) < MIN_INFORMATIVE:
-            return rows[:0]
+            return np.zeros(0, dtype=int)
         return self.rng.permutation(rows)[:most]
 
     @staticmethod
@@ -251,7 +251,8 @@ class _Search:
 
     def _by_number(self, rule: Rule, column: Column, predicted: Array, others: Iterable[Array] = (), *, held_out: bool = False) -> Found | None:  # fmt: skip
         """A rule by its predicted numbers, where it holds; `others` are predictions that use less."""
-        assert column.numbers is not None and column.tolerance is not None
+        assert column.numbers is not None
+        assert column.tolerance is not None
         applies = np.isfinite(predicted)
         known = np.flatnonzero(applies & np.isfinite(column.numbers))
         truth, tolerance = column.numbers[known], column.tolerance[known]
@@ -277,11 +278,11 @@ class _Search:
         self, rule: Rule, applies: Array, known: Array, hits: Array, chance: float, held_out: bool
     ) -> Found | None:
         family = rule.kind
-        if not holds(hits, chance, self.tried[family] if not held_out else 1):
+        if not holds(hits, chance, self.tried[family] if not held_out else 1, significance=self.significance):
             return None
         if held_out:
             tested = hits[~self.half[known]]
-            if not holds(tested, chance, self.tried[family], MIN_SUPPORT // 2):
+            if not holds(tested, chance, self.tried[family], MIN_SUPPORT // 2, self.significance):
                 return None
         if len(np.unique(known[hits])) < MIN_SUPPORT:
             return None
@@ -300,14 +301,15 @@ class _Search:
                 continue
             place = numeric.get(id(column))
             if place is not None:
-                assert column.numbers is not None and column.tolerance is not None
+                assert column.numbers is not None
+                assert column.tolerance is not None
                 rows = rows[np.isfinite(column.numbers[rows])]
                 X = self.X[rows]
                 same = agrees(X, column.numbers[rows, None], column.tolerance[rows, None])
                 for at in self._survivors(same.sum(0), np.isfinite(X).sum(0)):
                     other = self.numeric[at]
                     if other.path != column.path and _copies(other.unit, column.unit):
-                        found = self._by_number(self._rule(column, "copy", other), column, other.numbers)  # type: ignore[arg-type]
+                        found = self._by_number(self._rule(column, "copy", other), column, other.numbers)
                         if found:
                             yield found
             else:
@@ -361,7 +363,9 @@ class _Search:
                         yield found
 
     def _fitted_line(self, column: Column, other: Column, with_offset: bool) -> Found | None:
-        assert column.numbers is not None and column.tolerance is not None and other.numbers is not None
+        assert column.numbers is not None
+        assert column.tolerance is not None
+        assert other.numbers is not None
         fit = np.flatnonzero(self.half & np.isfinite(column.numbers) & np.isfinite(other.numbers))
         if len(fit) < MIN_SUPPORT // 2 or _distinct(other.numbers[fit]) < 3:
             return None
@@ -421,10 +425,12 @@ class _Search:
         truth = column.codes[test[seen]]
         if not _is_plausible(hits) or len(np.unique(cause.codes[test[seen]][hits])) < 3 or len(np.unique(truth[hits])) < 2:  # fmt: skip
             return None
-        if not holds(hits, most_frequent_code_share(truth), self.tried["determined"], MIN_SUPPORT // 2):
+        if not holds(
+            hits, most_frequent_code_share(truth), self.tried["determined"], MIN_SUPPORT // 2, self.significance
+        ):
             return None
         everywhere = np.flatnonzero((column.codes >= 0) & (cause.codes >= 0))
-        labels, place, counts = np.unique(cause.codes[everywhere], return_inverse=True, return_counts=True)
+        _labels, place, counts = np.unique(cause.codes[everywhere], return_inverse=True, return_counts=True)
         everywhere = everywhere[counts[place] > 1]
         predicted = _looked_up(cause.codes[everywhere], column.codes[everywhere], cause.codes)
         return self._by_code(self._rule(column, "determined", cause), column, predicted, known=everywhere)
@@ -455,7 +461,8 @@ class _Search:
             rows = self._informative(column, SCREEN_ROWS)
             for later, earlier in itertools.permutations(days, 2) if len(rows) else ():
                 self.tried["years"] += 1
-                assert later.numbers is not None and earlier.numbers is not None
+                assert later.numbers is not None
+                assert earlier.numbers is not None
                 span = (later.numbers[rows] - earlier.numbers[rows]) / 365.2425 - column.numbers[rows]  # type: ignore[index]
                 near = (span > -0.02) & (span < 1.02)
                 if near.sum() < max(MIN_SCREENED, SCREEN_SHARE * np.isfinite(span).sum()):
@@ -482,7 +489,8 @@ class _Search:
             yield from self._pairs_of(column, rows, np.array(usable, dtype=int))
 
     def _pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Found]:
-        assert column.numbers is not None and column.tolerance is not None
+        assert column.numbers is not None
+        assert column.tolerance is not None
         A, y, tolerance = self.X[np.ix_(rows, usable)], column.numbers[rows], column.tolerance[rows]
         units, size = self.units[usable], len(usable)
         upper = np.triu(np.ones((size, size), dtype=bool), 1)
@@ -515,7 +523,9 @@ class _Search:
 
     def _of_two(self, name: str, column: Column, first: Column, second: Column, factor: float = 1.0) -> Found | None:
         u, v = first.numbers, second.numbers
-        assert u is not None and v is not None and column.numbers is not None
+        assert u is not None
+        assert v is not None
+        assert column.numbers is not None
         predicted = factor * OPERATIONS[name](u, v)
         others = list(_of_one(name, column.numbers, u, v, predicted))
         kind = KIND_OF.get((name, column.unit, first.unit, second.unit), name)
@@ -539,7 +549,8 @@ class _Search:
             yield from self._scaled_pairs_of(column, rows, usable)
 
     def _scaled_pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Found]:
-        assert column.numbers is not None and column.tolerance is not None
+        assert column.numbers is not None
+        assert column.tolerance is not None
         y, A, tolerance = column.numbers[rows], self.X[np.ix_(rows, usable)], column.tolerance[rows]
         with np.errstate(all="ignore"):
             logs = np.where(A != 0, np.log(np.abs(A)), np.nan).astype(np.float32)
@@ -562,7 +573,10 @@ class _Search:
 
     def _with_factor(self, name: str, column: Column, first: Column, second: Column) -> Found | None:
         u, v = first.numbers, second.numbers
-        assert u is not None and v is not None and column.numbers is not None and column.tolerance is not None
+        assert u is not None
+        assert v is not None
+        assert column.numbers is not None
+        assert column.tolerance is not None
         base = OPERATIONS[name](u, v)
         fit = np.flatnonzero(self.half & np.isfinite(base) & np.isfinite(column.numbers) & (base != 0))
         if len(fit) < MIN_SUPPORT // 2:
@@ -587,7 +601,7 @@ class _Search:
                 self.tried["sum"] += math.comb(len(usable), count)
                 for addends in self._screened_sums(column, rows, usable, count):
                     columns = [self.numeric[at] for at in addends]
-                    predicted = np.sum([other.numbers for other in columns], axis=0)
+                    predicted = np.sum([other.numbers for other in columns], axis=0)  # type: ignore[arg-type]
                     others = [predicted - other.numbers + _middle(other.numbers) for other in columns]  # type: ignore[arg-type]
                     found = self._by_number(self._rule(column, "sum", *columns), column, predicted, others)
                     if found:
@@ -604,7 +618,7 @@ class _Search:
         X, y = self.X[rows], column.numbers[rows][:, None]  # type: ignore[index]
         present = np.isfinite(X)
         with np.errstate(invalid="ignore"):
-            fits = (present & (X >= 0) & (X <= y)).sum(0)
+            fits = (present & (X >= 0) & (y >= X)).sum(0)
         fine = (present.sum(0) >= MIN_SCREENED) & (fits >= 0.85 * present.sum(0)) & (self.units == "number")
         places = np.flatnonzero(fine)
         return np.array(
@@ -709,7 +723,7 @@ class _Search:
                 if not len(rows) or not len(useful) or column.path == link:
                     continue
                 P = pulled[np.ix_(rows, useful)]
-                for at in self._survivors((P == column.codes[rows, None]).sum(0), (P >= 0).sum(0)):
+                for at in self._survivors((column.codes[rows, None] == P).sum(0), (P >= 0).sum(0)):
                     other = self.labelled[useful[at]]
                     if self._is_given_by(column.path, link):
                         continue
@@ -781,7 +795,8 @@ class _Search:
 
     def _is_within(self, column: Column, other: Column, rows: Array) -> bool:
         """Whether most strings of a column hold those of another."""
-        assert column.texts is not None and other.texts is not None
+        assert column.texts is not None
+        assert other.texts is not None
         both = [(column.texts[row], other.texts[row]) for row in rows if column.texts[row] and other.texts[row]]
         inside = sum(part in text and part != text for text, part in both)
         return len(both) >= MIN_SCREENED and inside >= SCREEN_SHARE * len(both)
@@ -817,7 +832,7 @@ class _Search:
         """Drop what merely comes near: amount = quotient * divisor, where the quotient is what was rounded."""
         fewest: dict[frozenset[Path], float] = {}
         for one in itertools.chain.from_iterable(self.found.values()):
-            paths = frozenset((one.rule.property, *one.rule.of))
+            paths = frozenset((one.rule.target, *one.rule.of))
             share = one.rule.exceptions / len(one.known)
             fewest[paths] = min(fewest.get(paths, 1.0), share)
         for path, several in self.found.items():
@@ -1124,7 +1139,7 @@ def _place_of(part: str, text: str) -> int:
 
 def _rendered(template: str, columns: Sequence[Array | None]) -> Array:
     """The strings that a template gives; None where a part is missing."""
-    rows = zip(*columns, strict=True)  # type: ignore[arg-type]
+    rows = zip(*columns, strict=True)
     texts = [template.format(*parts) if all(parts) else None for parts in rows]
     made = np.empty(len(texts), dtype=object)
     made[:] = texts

@@ -19,7 +19,7 @@ LONG = 1000.0  # seconds: no test ends by the clock
 
 
 def named(rule):
-    return ".".join(map(str, rule.property)), rule.kind, tuple(sorted(".".join(map(str, path)) for path in rule.of))
+    return ".".join(map(str, rule.target)), rule.kind, tuple(sorted(".".join(map(str, path)) for path in rule.of))
 
 
 def found_share(made):
@@ -60,7 +60,7 @@ def test_a_rule_counts_its_support_and_names_its_exceptions():
     living = above + below
     living[[3, 77]] += 5
     made.number("living", living)
-    (rule,) = (one for one in search(made.table(), LONG) if one.rule.property == ("living",))
+    (rule,) = (one for one in search(made.table(), LONG) if one.rule.target == ("living",))
     assert (rule.rule.text, rule.rule.support, rule.rule.exceptions) == ("living = above + below", 398, 2)
     assert rule.examples.tolist() == [3, 77]
 

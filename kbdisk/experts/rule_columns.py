@@ -1,0 +1,287 @@
+"""From entities to columns in which rules are searched for, and the rules of a source.
+
+A property is one column across all classes that have it. A date is a day number with its year, month and day beside it;
+a quantity is its number where it is in the most frequent unit; a list of parts is what it gives by each kind of series.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
+from kbdisk.entity import Known as Marked
+from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Found, Links, Table, search
+from kbdisk.schemas.leaf import Link as LinkKind
+from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.rules import (
+    DATED,
+    SERIES,
+    Rule,
+    as_decimal,
+    by_date,
+    days_of,
+    number_of,
+    order_of,
+    plain,
+    series_at,
+    text_of,
+)  # fmt: skip
+from kbdisk.schemas.schema import Schema
+
+MAX_ROWS = 20_000  # entities that are searched; of more a sample
+MAX_DECIMALS = 8  # of numbers with a fixed last digit; others are floating-point numbers
+MAX_CLASSES = 20  # searched by themselves, the largest
+MIN_CLASS = 3 * MIN_SUPPORT  # entities
+MAX_FIELDS = 12  # of the parts of a list
+MAX_EXAMPLES = 3
+YEARS = (1000, 2200)  # whole numbers among which a list's parts may be ordered in time
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A rule of a source, with the ids of some entities that are exceptions."""
+
+    rule: Rule
+    examples: tuple[str, ...] = ()
+
+
+def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECONDS) -> list[Offered]:
+    """The rules that hold in a source, and beside them those that hold in a class alone."""
+    rows = Rows.of(schema, entities)
+    sizes = Counter(rows.classes)
+    several = [name for name, count in sizes.most_common(MAX_CLASSES) if count >= MIN_CLASS] if len(sizes) > 1 else []
+    significance = SIGNIFICANCE / (1 + len(several))
+    table = rows.table()
+    whole = search(table, seconds / (2 if several else 1), significance=significance)
+    offered = [_offered(one, rows.ids) for one in whole]
+    known = {_key(one.rule) for one in offered}
+    for name in several:
+        at = np.array([row for row, of in enumerate(rows.classes) if of == name])
+        for one in search(table.at(at), seconds / 2 / len(several), significance=significance):
+            if _key(one.rule) not in known and not _is_covered(one, whole, at):
+                ids = [rows.ids[row] for row in at]
+                offered.append(_offered(replace(one, rule=replace(one.rule, class_name=name)), ids))
+    order = {path: place for place, path in enumerate(rows.paths)}
+    return sorted(offered, key=lambda one: order.get(one.rule.target, len(order)))
+
+
+def _is_covered(one: Found, whole: Sequence[Found], at: Array) -> bool:
+    """Whether the rules of all classes give what a class's own rule would."""
+    covered = [other.applies for other in whole if other.rule.target == one.rule.target]
+    return bool(covered) and bool(np.isin(at[one.applies], np.concatenate(covered)).all())
+
+
+def _offered(found: Found, ids: Sequence[str]) -> Offered:
+    return Offered(found.rule, tuple(dict.fromkeys(ids[row] for row in found.examples))[:MAX_EXAMPLES])
+
+
+def _key(rule: Rule) -> tuple[Path, str, tuple[Path, ...]]:
+    return rule.target, rule.kind, rule.of
+
+
+@dataclass
+class Rows:
+    """The values of entities by property, in the form of their kinds."""
+
+    ids: list[str] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+    values: list[Mapping[Path, Any]] = field(default_factory=list)
+    paths: dict[Path, bool] = field(default_factory=dict)  # whether the property may be filled
+
+    @classmethod
+    def of(cls, schema: Schema, entities: Iterable[Entity]) -> Rows:
+        """The entities that the schema has a class for, or a fair sample of them."""
+        rows = cls()
+        for one in schema.classes.values():
+            for path, known in one.properties.items():
+                fills = known.role == "value" and known.formula is None
+                rows.paths[path] = rows.paths.get(path, False) or fills
+        read = [(entity, found) for entity in entities if (found := schema.class_of(entity)) is not None]
+        if len(read) > MAX_ROWS:
+            chosen = np.sort(np.random.default_rng(0).permutation(len(read))[:MAX_ROWS])
+            read = [read[at] for at in chosen]
+        for entity, found in read:
+            rows.ids.append(schema.id_of(entity))
+            rows.classes.append(found.name)
+            rows.values.append(values_of(schema, entity))
+        return rows
+
+    def table(self) -> Table:
+        """Columns, series and links."""
+        coder = _Coder()
+        ids = np.array([coder.code(Link(id)) for id in self.ids], dtype=np.int64)
+        columns: list[Column] = []
+        derived: list[Derived] = []
+        links: dict[Path, Links] = {}
+        row_of = {int(code): row for row, code in enumerate(ids)}
+        for path, fills in self.paths.items():
+            cells = [row.get(path) for row in self.values]
+            if sum(cell is not None for cell in cells) < MIN_SUPPORT:
+                continue
+            columns += coder.columns(path, cells, fills)
+            if (edges := _edges(cells, coder, row_of)) is not None:
+                links[path] = edges
+            if any(isinstance(cell, list) for cell in cells):
+                derived += coder.series(path, cells)
+        return Table(len(self.ids), columns, derived, links, ids)
+
+
+def values_of(schema: Schema, entity: Entity) -> dict[Path, Any]:
+    """An entity's values by property; without gaps and what is known to be unknown."""
+    found = schema.class_of(entity)
+    if found is None:
+        return {}
+    return {
+        path: _linked(known.kind, value)
+        for path, known, value in schema.applied(found, entity)
+        if value is not None and not isinstance(value, Marked)
+    }
+
+
+def _linked(kind: Any, value: Any) -> Any:
+    """A value with links as links, where they were read as ids."""
+    inner = kind.of if isinstance(kind, Set) else kind
+    if not isinstance(inner, LinkKind):
+        return value
+    if isinstance(value, list):
+        return [Link(one) if isinstance(one, str) else one for one in value]
+    return Link(value) if isinstance(value, str) else value
+
+
+def _edges(cells: Sequence[Any], coder: _Coder, row_of: Mapping[int, int]) -> Links | None:
+    sources, codes = [], []
+    for row, cell in enumerate(cells):
+        for one in cell if isinstance(cell, list) else (cell,):
+            if isinstance(one, Link):
+                sources.append(row)
+                codes.append(coder.code(one))
+    if not sources:
+        return None
+    targets = [row_of.get(code, -1) for code in codes]
+    return Links(*(np.array(part, dtype=np.int64) for part in (sources, codes, targets)))
+
+
+class _Coder:
+    """Gives equal values equal codes, in all columns of a table."""
+
+    def __init__(self) -> None:
+        self.vocabulary: dict[Any, int] = {}
+
+    def code(self, value: Any) -> int:
+        """The code of a value; -1 of one that has none."""
+        key = plain(value)
+        return -1 if key is None else self.vocabulary.setdefault((type(key), key), len(self.vocabulary))
+
+    def columns(self, path: Path, cells: Sequence[Any], fills: bool) -> list[Column]:
+        """The column of a property, and those of the parts of a date or a coordinate."""
+        if any(isinstance(cell, Date) for cell in cells):
+            return self._dates(path, cells, fills)
+        columns = [self.column(path, cells, fills)]
+        if any(isinstance(cell, Coordinate) for cell in cells):
+            for part in ("latitude", "longitude"):
+                inner = [getattr(cell, part, None) for cell in cells]
+                columns.append(self.column((*path, part), inner, False))
+        return columns
+
+    def column(self, path: Path, cells: Sequence[Any], fills: bool) -> Column:
+        """A column of any values."""
+        units = Counter(cell.unit for cell in cells if isinstance(cell, Quantity))
+        unit = units.most_common(1)[0][0] if units else None
+        numbers: list[Any] = [
+            None if isinstance(cell, Quantity) and cell.unit != unit else number_of(cell) for cell in cells
+        ]
+        codes = np.array([self.code(cell) for cell in cells], dtype=np.int64)
+        texts = _texts(cells)
+        if sum(number is not None for number in numbers) < MIN_SUPPORT:
+            return Column(path, codes, texts=texts, is_target=fills)
+        values, tolerance, decimals = with_tolerance(numbers)
+        return Column(path, codes, values, tolerance, decimals, "number", texts, fills, determines=decimals == 0)
+
+    def _dates(self, path: Path, cells: Sequence[Any], fills: bool) -> list[Column]:
+        codes = np.array([self.code(cell) for cell in cells], dtype=np.int64)
+        none = np.zeros(len(cells))
+        days = [days_of(cell) for cell in cells]
+        years = [cell.year if isinstance(cell, Date) else None for cell in cells]
+        if sum(day is not None for day in days) < MIN_SUPPORT:
+            alone = [number_of(cell) if isinstance(cell, Date) else None for cell in cells]
+            return [Column(path, codes, _floats(alone), none, 0, "year", _texts(cells), fills)]
+        columns = [Column(path, codes, _floats(days), none, 0, "day", _texts(cells), fills, determines=False)]
+        parts = [("year", years), *((part, [getattr(cell, part, None) for cell in cells]) for part in ("month", "day"))]
+        for part, inner in parts:
+            numbers = np.array([self.code(one) for one in inner], dtype=np.int64)
+            columns.append(Column((*path, part), numbers, _floats(inner), none + 0.5, 0, is_target=False, determines=False))  # fmt: skip
+        return columns
+
+    def series(self, path: Path, cells: Sequence[Any]) -> list[Derived]:
+        """What the lists at a path give: by each field, and by each field in the order of each that tells a time."""
+        rows = [{path: cell} if isinstance(cell, list) else {} for cell in cells]
+        names: Counter[str] = Counter(
+            key for cell in cells if isinstance(cell, list) for item in cell if isinstance(item, dict) for key in item
+        )
+        fields = [(*path, name) for name, _ in names.most_common(MAX_FIELDS) if name[:1] != "@"] or [path]
+        shown = {one: [series_at(row, one) for row in rows] for one in fields}
+        found = [Derived("count", (path,), self.column(path, [len(next(iter(row.values()))) if row else None for row in rows], False))]  # fmt: skip
+        for one in fields:
+            for kind in SERIES:
+                if kind != "count":
+                    found += self._derived(kind, (one,), [_chosen(kind, items) for items in shown[one]])
+            for date in fields:
+                if date != one and _tells_time(shown[date]):
+                    for kind, choose in DATED.items():
+                        inner = [by_date(a, b, choose) for a, b in zip(shown[one], shown[date], strict=True)]
+                        found += self._derived(kind, (one, date), inner)
+        return found
+
+    def _derived(self, kind: str, of: tuple[Path, ...], cells: Sequence[Any]) -> list[Derived]:
+        if sum(cell is not None for cell in cells) < MIN_SUPPORT:
+            return []
+        columns = self.columns(of[0], cells, False)
+        return [Derived(kind, of, columns[0])]
+
+
+def _chosen(kind: str, items: Sequence[Any]) -> Any:
+    items = [item for item in items if item is not None]
+    return SERIES[kind](items) if items else None
+
+
+def _tells_time(column: Sequence[Sequence[Any]]) -> bool:
+    """Whether a field of parts is a date, or a whole number such as a year."""
+    some = [item for items in column for item in items if item is not None][:1000]
+    return len(some) >= MIN_SUPPORT and all(
+        isinstance(item, Date) or (number_of(item) is not None and YEARS[0] <= (order_of(item) or 0) <= YEARS[1])
+        for item in some
+    )
+
+
+def _texts(cells: Sequence[Any]) -> Array | None:
+    texts = np.empty(len(cells), dtype=object)
+    texts[:] = [text_of(cell) if not isinstance(cell, list | dict) else None for cell in cells]
+    return texts if any(isinstance(cell, str | Text) or text is not None for cell, text in zip(cells, texts, strict=True)) else None  # fmt: skip
+
+
+def _floats(numbers: Sequence[Any]) -> Array:
+    return np.array([np.nan if number is None else float(number) for number in numbers])
+
+
+def with_tolerance(numbers: Sequence[Any]) -> tuple[Array, Array, int | None]:
+    """Numbers as floats, half of the last digit that each is written with, and their decimals where these are fixed."""
+    values = _floats(numbers)
+    written = [None if number is None else _last_digit(as_decimal(number)) for number in numbers]
+    decimals = sorted(-last for last in written if last is not None)
+    usual = max(decimals[min(int(0.95 * len(decimals)), len(decimals) - 1)], 0)
+    if usual <= MAX_DECIMALS:
+        places = np.array([usual if last is None else max(-last, usual) for last in written], dtype=float)
+        return values, 0.5 * 10.0**-places, usual
+    return values, 1e-9 * np.abs(np.nan_to_num(values)), None
+
+
+def _last_digit(number: Decimal) -> int:
+    """The power of ten of the last digit."""
+    exponent = number.normalize().as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
