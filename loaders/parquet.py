@@ -81,13 +81,16 @@ class ParquetKB(ArrowKB):
                 shutil.copyfileobj(original, stream)
             return report
         start = 0
-        with _parquet(self.source) as file, pq.ParquetWriter(stream, self.schema, **_settings(file.metadata)) as writer:
-            for number in range(file.num_row_groups):
-                with _readable(self.source):
-                    table = file.read_row_group(number)
-                group = _Group(self, table, start, report)
-                start += len(table)
-                writer.write_table(group.with_filled(due.upto(start)), row_group_size=max(len(table), 1))
+        with _parquet(self.source) as file:
+            with _readable(self.source):
+                settings = _settings(file.metadata)
+            with pq.ParquetWriter(stream, self.schema, **settings) as writer:
+                for number in range(file.num_row_groups):
+                    with _readable(self.source):
+                        table = file.read_row_group(number)
+                    group = _Group(self, table, start, report)
+                    start += len(table)
+                    writer.write_table(group.with_filled(due.upto(start)), row_group_size=max(len(table), 1))
         due.end()
         return report
 

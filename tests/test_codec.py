@@ -674,3 +674,12 @@ def test_where_all_are_of_one_unit_what_was_drawn_is_never_of_another():
     asked = batch.asked
     batch = batch.with_values("number", torch.tensor([0]), codec.slots[0].codec.encode([5000.0]))
     assert codec.trees(batch, asked, [blank]) == codec.trees(batch, asked) == [{"weight": Quantity(5000, "g")}]
+
+
+@pytest.mark.parametrize("pattern", [[3, [0.5]], [3, [10_000]], [1.5, [0]], [0, [0]]])
+def test_patterns_of_no_slots_or_no_count_are_refused(pattern):
+    data = json.loads(json.dumps(CODEC.to_json()))
+    name = next(iter(data["patterns"]))
+    data["patterns"][name] = [pattern]
+    with pytest.raises(ValueError, match=f"patterns: {name}: expected"):
+        Codec.from_json(data, CODEC.schema, CODEC.words)

@@ -174,7 +174,7 @@ class Codec:
         places = places_of(schema)
         slots = tuple(plain.from_json(slot, codecs, places) for slot in data["slots"])
         left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
-        patterns = together.from_json(data["patterns"])
+        patterns = together.from_json(data["patterns"], len(slots))
         held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
         unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
         config = CodecConfig.from_json(data["config"])

@@ -54,6 +54,13 @@ def to_json(patterns: Patterns) -> dict[str, list[list[object]]]:
     return {of: [[count, list(slots)] for slots, count in own.items()] for of, own in patterns.items()}
 
 
-def from_json(data: Mapping[str, Sequence[tuple[int, Sequence[int]]]]) -> Patterns:
-    """Themselves again."""
-    return {of: {tuple(slots): count for count, slots in own} for of, own in data.items()}
+def from_json(data: Mapping[str, Sequence[tuple[int, Sequence[int]]]], slots: int) -> Patterns:
+    """Reads the patterns of a codec with so many slots; ValueError where a number is none of a slot or no count."""
+    patterns = {of: {tuple(numbers): count for count, numbers in own} for of, own in data.items()}
+    for of, own in patterns.items():
+        for numbers, count in own.items():
+            if not all(type(number) is int and 0 <= number < slots for number in numbers):
+                raise ValueError(f"patterns: {of}: expected numbers of {slots} slots, got {list(numbers)!r}")
+            if type(count) is not int or count < 1:
+                raise ValueError(f"patterns: {of}: expected how many entities have it, got {count!r}")
+    return patterns

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
 
 from kbdisk.codec import Codec
-from kbdisk.errors import ConfigError
+from kbdisk.errors import ConfigError, TrainingError
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 
 COPIES = 6  # of a network at least: itself, its average, its best, its gradients, and two moments of each
+REFUSED = ("can't allocate memory", "not enough memory")  # what torch says where a CPU has no memory left
 SHARE = 0.9  # of a machine's memory: the rest is for data, for what a step computes, and for others
 
 
@@ -30,6 +33,19 @@ def check_room(codec: Codec, model: ModelConfig, device: torch.device) -> None:
             f"parameters, which need {_gigabytes(needed)}. Give a smaller width, or the default preset."
         )
         raise ConfigError(f"model.width = {model.width}", problem)
+
+
+@contextmanager
+def within_memory(batch: int, width: int) -> Iterator[None]:
+    """A TrainingError where a step of so many entities does not fit into the memory there is."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
+        is_full = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not is_full and not any(text in str(error) for text in REFUSED):
+            raise
+        problem = f"expected a step that fits into memory, got one of {batch:,} entities at width {width}"
+        raise TrainingError("train", f"{problem}. Lower train.batch or model.width.") from error
 
 
 def parameters(codec: Codec, model: ModelConfig) -> int:

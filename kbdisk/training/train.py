@@ -26,6 +26,7 @@ from kbdisk.training.data import Data
 from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
+from kbdisk.training.room import within_memory
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping
@@ -63,7 +64,7 @@ def train(
     data = Data.prepare(schema, entities, run, held_out)
     run = fitted(run, data)
     keeping = Keeping(checkpoint, source or {}, resume, force)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
         trainers, members = _networks(run, data, device, watch, keeping)
     first, *others = members
     record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(schema, entities)

@@ -194,6 +194,19 @@ def test_a_parquet_file_whose_names_are_no_text_is_refused(here, run):
     assert err.startswith("error: kb.parquet: expected a Parquet file, got something else or a damaged one: ")
 
 
+def test_a_parquet_file_whose_columns_have_no_readable_names_is_not_written(here, run):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"id": ["a"], "name": ["b"], "note": pa.array([None], pa.string())}), "kb.parquet")
+    data = Path("kb.parquet").read_bytes()
+    at = data.rindex(b"name", 0, data.index(b"ARROW:schema"))  # in the metadata of its chunk
+    Path("kb.parquet").write_bytes(data[:at] + b"na\xa8e" + data[at + 4 :])
+    Path("values.jsonl").write_text('{"id": "a", "path": "note", "value": "new"}\n')
+    status, _, err = run("write", "kb.parquet", "--id", "id", "--values", "values.jsonl", "--out", "out.parquet")
+    assert status == 2
+    assert err.startswith("error: kb.parquet: expected a Parquet file, got something else or a damaged one: ")
+    assert not Path("out.parquet").exists()
+
+
 @pytest.mark.parametrize("line", ["[model]\nbase = 1{}", "[train]\nrate = 1{}", "seed = 1{}"])
 def test_a_number_of_a_run_file_beyond_64_bits_is_refused(here, run, line):
     Path("kb.jsonl").write_text('{"id": "a", "x": 1}\n')

@@ -8,7 +8,7 @@ import pytest
 import torch
 from models import phones, tiny_run
 
-from kbdisk.errors import ConfigError
+from kbdisk.errors import ConfigError, TrainingError
 from kbdisk.network.config import ModelConfig
 from kbdisk.training import loop, room
 from kbdisk.training.data import Data
@@ -68,3 +68,17 @@ def test_a_machine_that_does_not_say_is_trusted(monkeypatch, data):
 
     monkeypatch.setattr(room.os, "sysconf", refused, raising=False)
     room.check_room(data.codec, tiny_run().model, CPU)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")]
+)
+def test_a_step_that_does_not_fit_into_memory_is_refused_in_one_line(error):
+    with pytest.raises(TrainingError, match="got one of 1,000 entities at width 64. Lower train.batch"):
+        with room.within_memory(1000, 64):
+            raise error
+
+
+def test_other_errors_of_a_step_are_not_taken_for_a_lack_of_memory():
+    with pytest.raises(RuntimeError, match="shapes"), room.within_memory(1000, 64):
+        raise RuntimeError("shapes do not match")
