@@ -20,6 +20,7 @@ BENCHES: dict[str, str] = {
     "curves": "kbdisk.bench.curves",
     "ablation": "kbdisk.bench.ablation",
     "two-moons": "kbdisk.bench.two_moons",
+    "kb": "kbdisk.bench.kb",
 }
 
 

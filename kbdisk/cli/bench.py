@@ -1,4 +1,4 @@
-"""`kbdisk bench`: what kbdisk is judged by, measured; and what was measured, told."""
+"""`kbdisk bench`: measures kbdisk on real data, and writes what was measured into docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kbdisk.bench import BENCHES, opened
+from kbdisk.bench import opened
 from kbdisk.cli.counting import counting
 from kbdisk.cli.idle import on_command_line
 from kbdisk.cli.screen import say, show
@@ -22,97 +22,141 @@ if TYPE_CHECKING:
     from kbdisk.bench.results import Result
 
 RENDER = "render"
-ALWAYS = frozenset({"name", "seeds", "seed", "out", "quiet", "verbose"})  # what every bench is told
-RENDERING = frozenset({"name", "out", "page", "quiet"})
+ALWAYS = frozenset({"seeds", "seed", "out", "quiet", "verbose"})  # what every bench is told
+RENDERING = frozenset({"out", "page", "quiet"})
 SAME = ("preset", "budget", "config", "validation", "split", "device", "samples", "draws", "judges", "real")
 CHECKOUT, ELSEWHERE, PAGE = Path("benchmarks/results"), Path("results"), Path("docs/benchmarks.md")
 
 
-@click.command()
-@click.argument("name", metavar="NAME", type=click.Choice([*BENCHES, RENDER]))
-@click.option("--data", metavar="DIR", help="The folder of data.  [default: KBDISK_DATA, or ../shared/data]")
-@click.option(
-    "--preset", type=click.Choice(PRESETS), default="default", show_default=True, help="What is trained, as of train."
-)
-@click.option("--budget", metavar="TIME", help="Longest time of each training, such as 90s, 15m or 1h.")
-@click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset.")
-@click.option(
-    "--seeds", metavar="N", type=click.IntRange(min=1), default=3, show_default=True, help="How many are trained."
-)
-@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
-@click.option(
-    "--split",
-    metavar="SPLIT",
-    default="paper",
-    show_default=True,
-    help="Of gsm: paper, names or random; of nuclear, curves and tabular: paper or random.",
-)
-@click.option(
-    "--validation",
-    is_flag=True,
-    help="Score on a tenth of what is trained on (of tabular: on its validation part); leave test alone.",
-)
-@click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt.")
-@click.option(
-    "--not-ours", is_flag=True, help="Train nothing of ours, of gsm, nuclear, kb-numeric: only what --against names."
-)
-@click.option("--only", metavar="NAMES", default="", help="Some data sets or variants, of benches that have several.")
-@click.option(
-    "--samples",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Of tabular: rows of each set that is drawn.  [default: 24 times those of train, 50,000 to 400,000]",
-)
-@click.option(
-    "--draws", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Of tabular: sets drawn."
-)
-@click.option(
-    "--judges", metavar="N", type=click.IntRange(min=1), default=10, show_default=True, help="Of tabular: of each set."
-)
-@click.option("--real", is_flag=True, help="Of tabular: train nothing, only judge the real rows.")
-@click.option(
-    "--out", metavar="DIR", help="Where results are.  [default: benchmarks/results in a checkout, or results]"
-)
-@click.option("--page", metavar="FILE", default=str(PAGE), show_default=True, help="Of render: the page to write.")
-@click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell each look at what is held out.")
-@click.pass_context
-def bench(context: click.RichContext, /, name: str, **options: Any) -> None:
-    """Measure kbdisk on real data, beside the paper and other methods.
+SUMMARIES = {
+    "gsm": "phones: each property told from the others (the main table)",
+    "nuclear": "nuclei: from the others, and from z and n alone",
+    "tabular": "synthetic tables, judged by a CatBoost that learns from them",
+    "kb-numeric": "FB15k-237: numbers told from an entity's links",
+    "curves": "the error by how much is given; whether samples hang together",
+    "ablation": "gsm with one choice changed at a time, on validation",
+    "two-moons": "the paper's figure: what one Gaussian cannot draw",
+    RENDER: "docs/benchmarks.md from all that is stored",
+}
+OPTIONS = [
+    click.option("--data", metavar="DIR", help="The folder of data.  [default: KBDISK_DATA, or ../shared/data]"),
+    click.option(
+        "--preset",
+        type=click.Choice(PRESETS),
+        default="default",
+        show_default=True,
+        help="What is trained, as of train.",
+    ),
+    click.option("--budget", metavar="TIME", help="Longest time of each training, such as 90s, 15m or 1h."),
+    click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset."),
+    click.option(
+        "--seeds", metavar="N", type=click.IntRange(min=1), default=3, show_default=True, help="How many are trained."
+    ),
+    click.option(
+        "--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed."
+    ),
+    click.option(
+        "--split",
+        metavar="SPLIT",
+        default="paper",
+        show_default=True,
+        help="Of gsm: paper, names or random; of nuclear, curves and tabular: paper or random.",
+    ),
+    click.option(
+        "--validation",
+        is_flag=True,
+        help="Score on a tenth of what is trained on (of tabular: on its validation part); leave test alone.",
+    ),
+    click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt."),
+    click.option(
+        "--not-ours",
+        is_flag=True,
+        help="Train nothing of ours, of gsm, nuclear, kb-numeric: only what --against names.",
+    ),
+    click.option(
+        "--only", metavar="NAMES", default="", help="Some data sets or variants, of benches that have several."
+    ),
+    click.option(
+        "--samples",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Of tabular: rows of each set that is drawn.  [default: 24 times those of train, 50,000 to 400,000]",
+    ),
+    click.option(
+        "--draws", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Of tabular: sets drawn."
+    ),
+    click.option(
+        "--judges",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=10,
+        show_default=True,
+        help="Of tabular: of each set.",
+    ),
+    click.option("--real", is_flag=True, help="Of tabular: train nothing, only judge the real rows."),
+    click.option(
+        "--out", metavar="DIR", help="Where results are.  [default: benchmarks/results in a checkout, or results]"
+    ),
+    click.option("--page", metavar="FILE", default=str(PAGE), show_default=True, help="Of render: the page to write."),
+    click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda."),
+    click.option("-q", "--quiet", is_flag=True, help="No progress."),
+    click.option("-v", "--verbose", is_flag=True, help="Tell each look at what is held out."),
+]
 
-    - gsm         phones: each property told from the others (the main table)
-    - nuclear     nuclei: from the others, and from z and n alone
-    - tabular     synthetic tables, judged by a CatBoost that learns from them
-    - kb-numeric  FB15k-237: numbers told from an entity's links
-    - curves      the error by how much is given; whether samples hang together
-    - ablation    gsm with one choice changed at a time, on validation
-    - two-moons   the paper's figure: what one Gaussian cannot draw
-    - render      docs/benchmarks.md from all that is stored
+
+@click.group()
+def bench() -> None:
+    """Measure kbdisk on real data, beside the paper and other methods.
 
     Prints a table, adds a line of JSON for each result to OUT/NAME.jsonl, and draws OUT/NAME*.png. Choices are made
     with --validation; test is for the figures that are told.
 
     \b
+    kbdisk bench kb kb.ttl --budget 2m
     kbdisk bench gsm --preset fast --seeds 1 --validation
     kbdisk bench gsm --against constant,gbdt
-    kbdisk bench nuclear --budget 30m --seed 1 --seeds 2
     kbdisk bench tabular --only abalone,diabetes --real
     kbdisk bench render
-    """  # fmt: skip
+    """
+
+
+def _add_command(name: str) -> None:
+    """The command of one bench, or that renders all of them."""
+
+    def command(context: click.RichContext, **options: Any) -> None:
+        _run(context, name, **options)
+
+    command.__doc__ = SUMMARIES[name][:1].upper() + SUMMARIES[name][1:] + "."
+    wrapped: Any = click.pass_context(command)
+    for option in reversed(OPTIONS):
+        wrapped = option(wrapped)
+    bench.add_command(click.command(name)(wrapped))
+
+
+for _name in SUMMARIES:
+    _add_command(_name)
+
+
+def _run(context: click.RichContext, name: str, **options: Any) -> None:
+    """Measure one bench, or render all that is stored."""
     takes = _takes(name)
-    _refuse_idle(context, takes)
-    out = Path(options["out"]) if options["out"] else CHECKOUT if PAGE.is_file() else ELSEWHERE
+    _refuse_idle(context, name, takes)
+    out = results_folder(options["out"])
     if name == RENDER:
         from kbdisk.bench.pages import render
 
         found = render(out, Path(options["page"]))
-        _teller(options["quiet"], verbose=False).say(f"wrote {options['page']}: {', '.join(found)}")
+        teller_of(options["quiet"], verbose=False).say(f"wrote {options['page']}: {', '.join(found)}")
         return
     from kbdisk.bench.base import data_folder
 
     data = data_folder(options["data"]) if "data" in takes else Path()
-    _measure(name, out, _options(data, options), _teller(options["quiet"], options["verbose"]))
+    _measure(name, out, _options(data, options), teller_of(options["quiet"], options["verbose"]))
+
+
+def results_folder(told: str | None) -> Path:
+    """Where results are: as told, in a checkout its own folder, else ./results."""
+    return Path(told) if told else CHECKOUT if PAGE.is_file() else ELSEWHERE
 
 
 def _takes(name: str) -> frozenset[str]:
@@ -120,12 +164,12 @@ def _takes(name: str) -> frozenset[str]:
     return RENDERING if name == RENDER else ALWAYS | opened(name).TAKES
 
 
-def _refuse_idle(context: click.Context, takes: Collection[str]) -> None:
+def _refuse_idle(context: click.Context, bench_name: str, takes: Collection[str]) -> None:
     """ConfigError where something is told that would change nothing: figures must be of what was asked."""
     for name, option in on_command_line(context).items():
         if name not in takes:
-            others = ", ".join(one for one in (*BENCHES, RENDER) if name in _takes(one))
-            raise ConfigError(option, f"it changes nothing of {context.params['name']}: it is for {others}.")
+            others = ", ".join(other for other in SUMMARIES if name in _takes(other))
+            raise ConfigError(option, f"it changes nothing of {bench_name}: it is for {others}.")
 
 
 def _options(data: Path, told: dict[str, Any]) -> Options:
@@ -144,8 +188,7 @@ def _options(data: Path, told: dict[str, Any]) -> Options:
 
 
 def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
-    from kbdisk.bench.pages import pictures
-    from kbdisk.bench.results import append, read, stamped
+    from kbdisk.bench.results import append, stamped
 
     of, file = opened(name), out / f"{name}.jsonl"
     found: list[Result] = []
@@ -157,8 +200,16 @@ def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
         if found:
             show("\n\n".join(shown(table) for table in of.tables(found)) + "\n")
     teller.say(f"stored in {file}")
+    draw(name, out, teller)
+
+
+def draw(name: str, out: Path, teller: Teller) -> None:
+    """Draw all that is stored of a bench."""
+    from kbdisk.bench.pages import pictures
+    from kbdisk.bench.results import read
+
     try:
-        drawn = of.figure(read(file), out / f"{name}.png")
+        drawn = opened(name).figure(read(out / f"{name}.jsonl"), out / f"{name}.png")
     except ConfigError as error:  # without matplotlib
         teller.say(f"no picture: {error.problem}")
     else:
@@ -179,7 +230,7 @@ def shown(table: Table) -> str:
     return "\n".join([*told, *table.notes])
 
 
-def _teller(quiet: bool, verbose: bool) -> Teller:
+def teller_of(quiet: bool, verbose: bool) -> Teller:
     from kbdisk.bench.base import Teller
 
     class Terminal(Teller):

@@ -1,0 +1,431 @@
+"""Completion of any knowledge base: single values are hidden, every method fills them, errors are compared.
+
+number, quantity, date    mean absolute error, on the property's scale, over that of the training median
+category, link, truth     error rate, over that of the commonest label
+
+The scale is the logarithm where the known values are positive and spread over more than a decade. What a method leaves
+empty is answered by the constant, so that every method answers for every hidden value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kbdisk.bench.base import Table, Teller
+from kbdisk.bench.hidden_file import read_hidden
+from kbdisk.bench.imputers import IMPUTERS, Answers, Task, refuse_without_sklearn, tasks_of
+from kbdisk.bench.masking import Cell, Masked, Values, mask, property_name, without
+from kbdisk.bench.pictures import draw_ratios
+from kbdisk.bench.results import OURS, Result, Row, latest
+from kbdisk.entity import Date, Entity
+from kbdisk.entity import Path as EntityPath
+from kbdisk.errors import ConfigError, LoadError
+
+if TYPE_CHECKING:
+    from kbdisk.api.model import Model
+    from kbdisk.loaders import KB
+
+TAKES: frozenset[str] = frozenset()  # the command has options of its own
+COUNTED = 20  # hidden values of a property, from which on it counts in averages
+COMPARED = 50  # from which on properties are counted that ours is ahead on
+RESAMPLES, LEVEL = 2000, 0.95  # of the paired bootstrap
+RIVAL = "catboost"  # what the bootstrap compares ours with, where it was measured
+TABLES = frozenset({"csv", "tsv", "parquet"})  # formats in which a hidden value leaves a blank cell
+
+Fit = Callable[[list[Entity], int], "Model"]  # (entities, seed) -> the model by which kbdisk complete would fill them
+
+
+@dataclass(frozen=True)
+class KBOptions:
+    """What is hidden, and what is compared."""
+
+    share: float = 0.15
+    masks: tuple[int, ...] = (0,)
+    hidden: Path | None = None  # a file of values that the source lacks, in the place of masks
+    validation: bool = False  # hide once more within what is given, and score that
+    against: tuple[str, ...] = ("catboost",)
+    ours: bool = True
+    preset: str = "default"
+    budget: str | None = None
+    seconds: float | None = None  # the budget
+    device: str = "auto"
+
+    @property
+    def part(self) -> str:
+        """What is scored."""
+        return "validation" if self.validation else "test"
+
+    @property
+    def split(self) -> str:
+        """How the hidden values were chosen."""
+        return self.hidden.name if self.hidden else f"{self.share:g} hidden"
+
+
+class Scored(NamedTuple):
+    """One property of one method and mask: an error for each hidden value, and the constant's."""
+
+    errors: list[float]
+    constant: list[float]
+    filled: int
+
+    @property
+    def ratio(self) -> float:
+        """The error over the constant's."""
+        return math.fsum(self.errors) / math.fsum(self.constant)
+
+
+def refuse(options: KBOptions) -> None:
+    """ConfigError for what makes no sense, before anything is read."""
+    for name in options.against:
+        if name not in IMPUTERS:
+            raise ConfigError("--against", f"expected some of {', '.join(IMPUTERS)}, got {name!r}.")
+    if "iterative" in options.against:
+        refuse_without_sklearn()
+    if not 0 < options.share < 1:
+        raise ConfigError("--share", f"expected more than 0 and less than 1, got {options.share:g}.")
+    if not options.ours and not options.against:
+        raise ConfigError("--not-ours", "leaves nothing to measure. Name something with --against.")
+
+
+def run(kb: KB, options: KBOptions, fit: Fit, done: Sequence[Result], teller: Teller) -> Iterator[Result]:
+    """Each method with each mask, but for what is done already."""
+    entities = list(kb)
+    known = {(result.seed, result.method) for result in done}
+    methods = ([OURS] if options.ours else []) + [name for name in IMPUTERS if name in options.against]
+    for seed in options.masks:
+        if all((seed, method) in known for method in methods):
+            continue
+        masked = masked_entities(kb, entities, options, seed)
+        values = Values(masked.entities)
+        tasks = tasks_of(masked, values)
+        if not tasks:
+            raise LoadError(
+                kb.name, "expected single values that can be hidden, got none that another entity has, too."
+            )
+        for method in methods:
+            if (seed, method) in known:
+                continue
+            label = f"{kb.name}: {method}, mask {seed}"
+            begun = time.monotonic()
+            if method == OURS:
+                teller.say(f"{label}, {len(masked.cells):,} values hidden")
+                answers, facts = _ours(masked, values, fit, seed, teller)
+            else:
+                with teller.counting(label) as report:
+                    answers = IMPUTERS[method](masked, values, tasks, options.seconds, seed, report or _ignored)
+                facts = {}
+            seconds = round(time.monotonic() - begun, 1)
+            yield _result(Path(kb.name).name, method, options, seed, score(masked, tasks, answers), seconds, facts)
+
+
+def _ignored(done: int, total: int) -> None:
+    pass
+
+
+def masked_entities(kb: KB, entities: Sequence[Entity], options: KBOptions, seed: int) -> Masked:
+    """The entities without what is hidden with a mask; of validation without what test would hide, either."""
+    blank = kb.format in TABLES
+    if options.hidden is not None:
+        cells = read_hidden(options.hidden, kb, entities)
+        given = without(entities, cells, blank)
+        if not options.validation:
+            return Masked(given, cells)
+    elif not options.validation:
+        return mask(entities, options.share, f"test {seed}", blank)
+    else:
+        given = mask(entities, options.share, f"test {seed}", blank).entities
+    return mask(given, options.share, f"validation {seed}", blank)
+
+
+def _ours(masked: Masked, values: Values, fit: Fit, seed: int, teller: Teller) -> tuple[Answers, dict[str, Any]]:
+    """What `kbdisk complete --fill all` writes for the cells, and how it came about."""
+    model = fit(masked.entities, seed)
+    completed: list[Any] = []
+    with teller.counting("completing") as report:
+        for completion in model.complete(masked.entities, fill="all", watch=report):
+            completed.append(completion.tree() if completion.filled else completion.entity.tree)
+    answers: Answers = {}
+    for place, cell in enumerate(masked.cells):
+        value = _value_at(completed[cell.entity], cell.path)
+        for half, kind, scalar in values.scalars(cell.property[0], value) if value is not None else ():
+            if (half, kind) == cell.property[1:]:
+                is_year = cell.whole_year and isinstance(value, Date)
+                answers[place] = float(math.floor(scalar)) if is_year else scalar  # type: ignore[arg-type]
+    facts = model.record.facts
+    return answers, {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
+
+
+def _value_at(tree: Any, path: EntityPath) -> Any:
+    """The value at a path, the first where there are several; None where there is none."""
+    for key in path:
+        there = isinstance(tree, list) and isinstance(key, int) and key < len(tree)
+        if not there and not (isinstance(tree, dict) and key in tree):
+            return None
+        tree = tree[key]
+    return (tree[0] if tree else None) if isinstance(tree, list) else tree
+
+
+# ---------------------------------------------------------------- scores
+
+
+def score(masked: Masked, tasks: Sequence[Task], answers: Mapping[int, Any]) -> dict[str, Scored]:
+    """The errors of each property, in the order of the cells."""
+    kinds: dict[str, set[str]] = {}
+    for task in tasks:
+        kinds.setdefault(property_name(task.of), set()).add(task.of[2])
+    found = {}
+    for task in sorted(tasks, key=lambda task: -len(task.cells)):
+        name = property_name(task.of)
+        name += ", labels" if task.of[2] == "label" and len(kinds[name]) > 1 else ""
+        cells = [masked.cells[place] for place in task.cells]
+        constant = [cost(task, cell, task.constant) for cell in cells]
+        if math.fsum(constant) > 0:  # otherwise the constant is right everywhere
+            errors = [
+                cost(task, cell, answers.get(place, task.constant))
+                for place, cell in zip(task.cells, cells, strict=True)
+            ]
+            found[name] = Scored(errors, constant, sum(place in answers for place in task.cells))
+    return found
+
+
+def cost(task: Task, cell: Cell, answer: Any) -> float:
+    """What an answer costs: the distance on the property's scale, or 1 for a wrong label."""
+    if task.of[2] == "label":
+        return float(answer != cell.truth)
+    return abs(task.scale.to(float(answer)) - task.scale.to(float(cell.truth)))  # type: ignore[arg-type]
+
+
+def _result(
+    source: str,
+    method: str,
+    options: KBOptions,
+    seed: int,
+    scored: Mapping[str, Scored],
+    seconds: float,
+    facts: Mapping[str, Any],
+) -> Result:
+    details = {
+        "errors": {name: [round(error, 6) for error in own.errors] for name, own in scored.items()},
+        "constant": {name: [round(error, 6) for error in own.constant] for name, own in scored.items()},
+        "filled": {name: own.filled for name, own in scored.items()},
+        "took": dict(facts),
+    }
+    return Result(
+        "kb",
+        method,
+        [Row(name, own.ratio, len(own.errors)) for name, own in scored.items()],
+        seed=seed,
+        split=options.split,
+        part=options.part,
+        setting=source,
+        preset=options.preset if method == OURS else "",
+        told=f" + {options.budget}" if options.budget else "",
+        steps=int(facts.get("steps", 0)),
+        seconds=seconds,
+        details=details,
+    )
+
+
+# ---------------------------------------------------------------- shown
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """One for each source, part, way of hiding and budget."""
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for result in latest(results):
+        groups.setdefault((result.setting, result.split, result.part, result.told), []).append(result)
+    return [_table(key, own) for key, own in groups.items()]
+
+
+def _table(key: tuple[str, ...], results: Sequence[Result]) -> Table:
+    source, split, part, budget = key
+    columns = by_method(results)
+    names = {name: own for own in columns.values() for name, own in sorted(own.items(), key=lambda item: -item[1].n)}
+    ours = next((name for name in columns if name.startswith(OURS)), None)
+    compares = ours is not None and RIVAL in columns
+    header = ["property", "hidden", *(["filled"] if ours else []), *columns, *(["beside catboost"] if compares else [])]
+    rows = []
+    for name, row in sorted(names.items(), key=lambda item: -item[1].n):
+        cells = [name, f"{row.n:g}"]
+        if ours:
+            cells.append(f"{columns[ours][name].filled:g}" if name in columns[ours] else "")
+        cells += [f"{own[name].ratio:.2f}" if name in own else "" for own in columns.values()]
+        if compares and ours is not None:
+            cells.append(_verdict(columns[ours].get(name), columns[RIVAL].get(name)))
+        rows.append(cells)
+    seeds = sorted({result.seed for result in results})
+    masks = f"mask {seeds[0]}" if len(seeds) == 1 else f"mean of masks {', '.join(map(str, seeds))}"
+    title = (
+        f"{source}: error over the constant's, {split}, {masks}{', validation' if part == 'validation' else ''}{budget}"
+    )
+    return Table(title, header, rows, [*_averages(columns, results), *_comparison(columns, ours if compares else None)])
+
+
+class Pooled(NamedTuple):
+    """One property of one method over several masks."""
+
+    ratio: float  # the mean
+    n: float  # hidden values in a mask, on average
+    filled: float
+    errors: list[float]  # over the constant's mean error, of all masks
+
+
+def by_method(results: Sequence[Result]) -> dict[str, dict[str, Pooled]]:
+    """The properties of each method over masks, ours first."""
+    found: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda result: result.method != OURS):
+        found.setdefault(f"{OURS}, {result.preset}" if result.method == OURS else result.method, []).append(result)
+    return {method: _pooled(sorted(own, key=lambda result: result.seed)) for method, own in found.items()}
+
+
+def _pooled(results: Sequence[Result]) -> dict[str, Pooled]:
+    names = dict.fromkeys(row.name for result in results for row in result.rows)
+    found = {}
+    for name in names:
+        own = [(result, row) for result in results for row in result.rows if row.name == name]
+        errors: list[float] = []
+        for result, _ in own:
+            mean = statistics.fmean(result.details["constant"][name])
+            errors += [error / mean for error in result.details["errors"][name]]
+        found[name] = Pooled(
+            statistics.fmean(row.value for _, row in own),
+            statistics.fmean(row.n for _, row in own),
+            statistics.fmean(result.details["filled"][name] for result, _ in own),
+            errors,
+        )
+    return found
+
+
+def _verdict(ours: Pooled | None, other: Pooled | None) -> str:
+    """Better, level or worse than another method, by a paired bootstrap of the difference."""
+    if ours is None or other is None or len(ours.errors) != len(other.errors):
+        return ""
+    low, high = interval([a - b for a, b in zip(ours.errors, other.errors, strict=True)])
+    return "better" if high < 0 else "worse" if low > 0 else "level"
+
+
+def interval(differences: Sequence[float]) -> tuple[float, float]:
+    """The bootstrap interval of the mean of some differences; the same for the same differences."""
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    values = np.asarray(differences)
+    means = np.array([values[draw.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)])
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _averages(columns: Mapping[str, Mapping[str, Pooled]], results: Sequence[Result]) -> Iterator[str]:
+    for method, own in columns.items():
+        counted = [row.ratio for row in own.values() if row.n >= COUNTED]
+        weighted = [(row.ratio, row.n) for row in own.values()]
+        times = [result for result in results if result.method == method.split(",")[0]]
+        seconds = statistics.fmean(result.seconds for result in times)
+        steps = f", {statistics.fmean(result.steps for result in times):,.0f} steps" if times[0].steps else ""
+        filled, hidden = (sum(getattr(row, name) for row in own.values()) for name in ("filled", "n"))
+        mean = f"{statistics.fmean(counted):.3f}" if counted else "none"
+        overall = sum(ratio * n for ratio, n in weighted) / sum(n for _, n in weighted) if weighted else math.nan
+        yield (
+            f"{method}: mean over the {len(counted)} properties with {COUNTED} hidden values or more {mean}; over all "
+            f"values {overall:.3f}; filled {filled:,.0f} of {hidden:,.0f}; {seconds:,.0f} s{steps}."
+        )
+
+
+def _comparison(columns: Mapping[str, Mapping[str, Pooled]], ours: str | None) -> Iterator[str]:
+    if ours is None:
+        return
+    both = {name: (row, columns[RIVAL][name]) for name, row in columns[ours].items() if name in columns[RIVAL]}
+    large = [pair for pair in both.values() if pair[0].n >= COMPARED]
+    ahead = sum(own.ratio <= other.ratio for own, other in large)
+    yield f"At or below {RIVAL} in {ahead} of {len(large)} properties with {COMPARED} hidden values or more."
+    counted = {name: _verdict(*pair) for name, pair in both.items() if pair[0].n >= COUNTED}
+    for word in ("better", "worse"):
+        names = [name for name, verdict in counted.items() if verdict == word]
+        yield f"{word.capitalize()} beyond a paired {LEVEL:.0%} bootstrap: {len(names)} of {len(counted)}" + (
+            f" ({', '.join(names)})." if names else "."
+        )
+
+
+def summary(results: Sequence[Result]) -> dict[str, Any]:
+    """The figures of results as plain data: each property's mean over masks, and the averages."""
+    columns = by_method(latest(results))
+    ours = next((name for name in columns if name.startswith(OURS)), None)
+    properties: dict[str, Any] = {}
+    for method, own in columns.items():
+        for name, row in own.items():
+            cell = properties.setdefault(name, {"hidden": row.n, "ratio": {}, "filled": {}})
+            cell["ratio"][method], cell["filled"][method] = row.ratio, row.filled
+    if ours is not None and RIVAL in columns:
+        for name in columns[ours]:
+            properties[name]["beside catboost"] = _verdict(columns[ours][name], columns[RIVAL].get(name))
+    means = {
+        method: statistics.fmean(counted)
+        if (counted := [row.ratio for row in own.values() if row.n >= COUNTED])
+        else None
+        for method, own in columns.items()
+    }
+    runs = [
+        {"method": result.method, "mask": result.seed, "seconds": result.seconds, "steps": result.steps}
+        for result in results
+    ]
+    first = results[0]
+    return {
+        "source": first.setting, "hidden": first.split, "part": first.part, "mean": means, "counted_from": COUNTED,
+        "properties": properties, "runs": runs,
+    }  # fmt: skip
+
+
+def figure(results: Sequence[Result], path: Path) -> bool:
+    """The errors of each method, of the latest source, in parts of the constant's."""
+    if not results:
+        return False
+    last = results[-1]
+    key = (last.setting, last.split, last.part, last.told)
+    own = [result for result in results if (result.setting, result.split, result.part, result.told) == key]
+    names = [row.name for row in last.rows if row.n >= COUNTED]
+    ones = dict.fromkeys(names, 1.0)
+    title = f"{last.setting}, error over the constant's"
+    return draw_ratios(
+        [result for result in own if result.method != "constant"], names, {"constant": ones}, path, title
+    )
+
+
+# ---------------------------------------------------------------- resuming
+
+
+def identity(kb: KB, options: KBOptions) -> str:
+    """The same for the same source, options and code: a run that was stopped goes on only where it is alike."""
+    digest = hashlib.sha256(repr(replace(options, masks=())).encode())
+    for part in kb.parts:
+        if part.source is not None:
+            with part.source.stored() as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    if options.hidden is not None:
+        digest.update(options.hidden.read_bytes())
+    digest.update(code_version().encode())
+    return digest.hexdigest()
+
+
+def code_version() -> str:
+    """A hash of kbdisk's own code."""
+    import kbdisk
+
+    digest = hashlib.sha256()
+    folder = Path(kbdisk.__file__).parent
+    folders = [folder, *(Path(place) for name in ("loaders", "schemas") for place in _package(name))]
+    for file in sorted(file for place in folders for file in place.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _package(name: str) -> Sequence[str]:
+    from importlib import import_module
+
+    return list(import_module(f"kbdisk.{name}").__path__)
