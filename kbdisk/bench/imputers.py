@@ -78,7 +78,7 @@ class Task:
     def constant(self) -> Scalar:
         """The median, or the commonest label."""
         if self.of[2] == "number":
-            return float(statistics.median(self.values))  # type: ignore[type-var]
+            return float(statistics.median(self.values))  # type: ignore[type-var, arg-type]
         return Counter(self.values).most_common(1)[0][0]
 
 
@@ -149,7 +149,7 @@ def _boosted(task: Task, table: pandas.DataFrame, seed: int, seconds: float) -> 
     known = len(task.known)
     if task.of[2] == "number":
         truth = [task.scale.to(value) for value in task.values]  # type: ignore[arg-type]
-        losses, rows = ("MAE", "RMSE"), list(range(known))
+        losses, rows = ["MAE", "RMSE"], list(range(known))
     else:
         common = [label for label, count in Counter(task.values).most_common(MAX_LABELS) if count > 1]
         if len(common) < 2:
@@ -157,7 +157,7 @@ def _boosted(task: Task, table: pandas.DataFrame, seed: int, seconds: float) -> 
         number = {label: place for place, label in enumerate(common)}
         rows = [row for row in range(known) if task.values[row] in number]
         truth = [number.get(value, -1) for value in task.values]
-        losses = ("MultiClass",)
+        losses = ["MultiClass"]
     fits = [_Fit(table, truth, rows, loss, seed, seconds / len(losses)) for loss in losses]
     best = min(fits, key=lambda fit: fit.score)
     told = best.predict(table.iloc[known:])

@@ -37,6 +37,7 @@ COUNTED = 20  # hidden values of a property, from which on it counts in averages
 COMPARED = 50  # from which on properties are counted that ours is ahead on
 RESAMPLES, LEVEL = 2000, 0.95  # of the paired bootstrap
 RIVAL = "catboost"  # what the bootstrap compares ours with, where it was measured
+PIECE = 1 << 20  # bytes hashed at once
 TABLES = frozenset({"csv", "tsv", "parquet"})  # formats in which a hidden value leaves a blank cell
 
 Fit = Callable[[list[Entity], int], "Model"]  # (entities, seed) -> the model by which kbdisk complete would fill them
@@ -247,12 +248,12 @@ def tables(results: Sequence[Result]) -> list[Table]:
 def _table(key: tuple[str, ...], results: Sequence[Result]) -> Table:
     source, split, part, budget = key
     columns = by_method(results)
-    names = {name: own for own in columns.values() for name, own in sorted(own.items(), key=lambda item: -item[1].n)}
+    first = {name: row for own in reversed(columns.values()) for name, row in own.items()}
     ours = next((name for name in columns if name.startswith(OURS)), None)
     compares = ours is not None and RIVAL in columns
     header = ["property", "hidden", *(["filled"] if ours else []), *columns, *(["beside catboost"] if compares else [])]
     rows = []
-    for name, row in sorted(names.items(), key=lambda item: -item[1].n):
+    for name, row in sorted(first.items(), key=lambda item: -item[1].n):
         cells = [name, f"{row.n:g}"]
         if ours:
             cells.append(f"{columns[ours][name].filled:g}" if name in columns[ours] else "")
@@ -406,7 +407,8 @@ def identity(kb: KB, options: KBOptions) -> str:
     for part in kb.parts:
         if part.source is not None:
             with part.source.stored() as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
+                while piece := stream.read(PIECE):
+                    digest.update(piece)
     if options.hidden is not None:
         digest.update(options.hidden.read_bytes())
     digest.update(code_version().encode())
