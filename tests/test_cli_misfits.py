@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from models import run_file
 
 from kbdisk.cli.drift import misfit_lines
 from kbdisk.loaders import load
@@ -13,7 +14,6 @@ from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Property, of_one_class
 
 SCHEMA = 'kbdisk: 1\nclasses: {"": {properties: {make: number, price: {kind: number, max: 20}, x: number}}}\n'
-RUN = "[model]\nwidth = 16\nlayers = 1\nheads = 2\nbase = 16\n[train]\nsteps = 4\nbatch = 16\nevaluations = 2\n"
 TOLD = (
     "cars.json: 60 values of make do not fit the schema (expected a number): they are left out\n"
     "cars.json: 1 value of price does not fit the schema (expected a number of at most 20): it is left out\n"
@@ -27,7 +27,7 @@ def cars(tmp_path, monkeypatch) -> None:
     some = [{"id": f"c{n}", "make": "VW", "price": 20 + n // 59, "x": n % 7} for n in range(60)]
     (tmp_path / "cars.json").write_text(json.dumps(some))
     (tmp_path / "bad.yaml").write_text(SCHEMA)
-    (tmp_path / "run.toml").write_text(RUN)
+    (tmp_path / "run.toml").write_text(run_file(4))
     monkeypatch.chdir(tmp_path)
 
 

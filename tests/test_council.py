@@ -29,7 +29,7 @@ from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
 
 CPU = torch.device("cpu")
-THREE = tiny_run(members=3, nearest=8, steps=60, batch=64)
+THREE = tiny_run(members=3, nearest=8, steps=24, batch=64)
 
 
 def points() -> tuple[Schema, list[Entity]]:
@@ -193,7 +193,7 @@ def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
 
     again = train(*points(), run, CPU, watch, checkpoint=folder, resume=True)
     assert 1 not in {number for number, _ in seen}
-    assert seen[-1] == (3, 60)
+    assert seen[-1] == (3, 24)
     for one, other in zip(again.members, model.members, strict=True):
         assert torch.equal(one.network.query, other.network.query)
     checkpoint.remove(folder)

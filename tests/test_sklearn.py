@@ -67,7 +67,7 @@ def table(rows: int = 120) -> pandas.DataFrame:
 @pytest.fixture(scope="module")
 def filled() -> tuple[pandas.DataFrame, pandas.DataFrame, KBImputer]:
     frame = table()
-    imputer = KBImputer(steps=150, width=16, device="cpu", random_state=0)
+    imputer = KBImputer(steps=80, width=16, device="cpu", random_state=0)
     return frame, imputer.fit_transform(frame), imputer
 
 

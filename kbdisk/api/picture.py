@@ -77,11 +77,10 @@ def _draw_number(axes: Axes, belief: NumberBelief) -> None:
 
 def _grid(belief: NumberBelief, marked: list[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Where the density is shown: nearly all of the mass, and what is marked; closer where there is more of it."""
-    low, high = (belief.quantile(level) for level in (OUTER, 1 - OUTER))
-    low, high = min(low, *marked), max(high, *marked)
+    dense = belief.quantiles(np.linspace(OUTER, 1 - OUTER, POINTS // 4).tolist())
+    low, high = min(dense[0], *marked), max(dense[-1], *marked)
     room = 0.04 * (high - low) or max(abs(high), 1.0) * 0.05
     even = np.linspace(low - room, high + room, POINTS // 2)
-    dense = [belief.quantile(level) for level in np.linspace(OUTER, 1 - OUTER, POINTS // 4)]
     return np.unique(np.concatenate([even, dense]))
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import tiny
+from tables import examples
 from things import COUNT, entities, schema, thing
 
 from kbdisk.completion import complete, completing, filling, gaps
@@ -105,7 +106,7 @@ def test_entities_of_no_class_of_the_schema_come_out_as_they_are(model):
 BLANKS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(sorted(thing(20).keys() - {"id"})), st.booleans()))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12))
 @given(blanks=BLANKS, fill=st.sampled_from(FILLS), estimate=st.sampled_from(sorted(ESTIMATES)), seed=st.integers(0, 9))
 def test_whatever_is_missing_what_is_given_stays_and_the_summary_adds_up(model, blanks, fill, estimate, seed):
     some = [thing(i) for i in range(20, 26)]

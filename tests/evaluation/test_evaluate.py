@@ -97,7 +97,7 @@ def said_of(kind, belief, codec):
     return codec.decode(belief.codes(belief.median()) if kind == "number" else belief.mode())[0]
 
 
-@pytest.mark.parametrize(("which", "every"), [pytest.param("handsets", 11, marks=pytest.mark.slow), ("places", 1)])
+@pytest.mark.parametrize(("which", "every"), [pytest.param("handsets", 11, marks=pytest.mark.slow), ("places", 3)])
 def test_it_finds_what_asking_for_one_value_at_a_time_finds(which, every, request):
     trained, entities = request.getfixturevalue(which)
     found = asked(trained, entities)

@@ -204,10 +204,20 @@ def test_a_misspelt_key_is_named_and_the_right_one_suggested(name):
 
 @for_each("name", FILES)
 def test_a_value_of_the_wrong_type_is_named(name):
-    for number, place in enumerate(places(name)):
+    refused_of(name, 2)  # of seven: each key stands in several kinds, and each time others come about
+
+
+@pytest.mark.slow
+@for_each("name", FILES)
+def test_a_value_of_any_wrong_type_is_named(name):
+    refused_of(name, 7)
+
+
+def refused_of(name, some):
+    """Both refuse wrong values in each place of a file, so many in each."""
+    for number, place in enumerate(places(name), start=sum(map(ord, name))):
         key, right = place[-1], at(FILES[name], place)
-        common = key in COMMON and name != "number"  # which every kind has: of these each time two
-        for wrong in [WRONG[number % 7], WRONG[(number + 3) % 7]] if common else WRONG:
+        for wrong in [WRONG[(number + 3 * turn) % 7] for turn in range(some)]:
             if not fits(place, right, wrong):
                 tree = changed(name, place, lambda holds, key=key, wrong=wrong: holds.update({key: wrong}))
                 error = complaint(tree)
