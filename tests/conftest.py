@@ -17,9 +17,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a sh
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):  # how wide and colourful rich prints
     os.environ.pop(name, None)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors: threads wait for each other more than they work
-# No timed assertions: the first call of many a layer is slow. `make test-slow` looks at fifteen times as many examples.
+# No timed assertions: the first call of many a layer is slow. `make test-slow` looks at twenty times as many examples.
 settings.register_profile("unhurried", deadline=None, max_examples=FEW)
-settings.register_profile("thorough", deadline=None, max_examples=15 * FEW)
+settings.register_profile("thorough", deadline=None, max_examples=20 * FEW)
 settings.load_profile(os.environ.get("KBDISK_HYPOTHESIS", "unhurried"))
 
 NOBODY = 65534  # the user id that owns nothing
@@ -39,8 +39,9 @@ def shared_data() -> Path | None:
 
 def pytest_collection_modifyitems(items):
     numeric = [ROOT / "tests" / path for path in NUMERIC]
+    files = {path for path in {item.path for item in items} if any(path.is_relative_to(one) for one in numeric)}
     for item in items:
-        if any(item.path.is_relative_to(path) for path in numeric):
+        if item.path in files:
             item.add_marker(pytest.mark.numeric)
     if shared_data() is None:
         reason = "needs the shared data: set KBDISK_DATA, or put it in ../shared/data"

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-FEW = 40  # examples of a property in the fast suite
+FEW = 30  # examples of a property in the fast suite
 MAX_SHOWN = 20  # failed cases that a report lists; all are counted
 
 

@@ -57,7 +57,7 @@ def elements_folder(tmp_path_factory) -> Path:
     """A model of examples/elements.ttl after five steps, with text that is only read."""
     kb = kbdisk.load(str(EXAMPLES / "elements.ttl"))
     folder = tmp_path_factory.mktemp("elements") / "elements.kbdisk"
-    save(tiny(told_apart(kbdisk.infer(kb).schema, ()), list(kb)), folder)
+    save(tiny(told_apart(kbdisk.infer(kb).schema, ()), list(kb)[:50]), folder)
     return folder
 
 
@@ -538,14 +538,13 @@ def test_what_is_no_file_in_the_place_of_the_sidecar_is_refused_before_any_work(
     assert {one: one.is_file() and one.read_bytes() for one in place.iterdir()} == before
 
 
-@pytest.mark.slow
 def test_a_disk_that_is_full_before_the_sidecar_is_whole_leaves_all_as_it_was(few, place):
-    Path("phones.jsonl.provenance.jsonl").write_text('{"id": "nokia-8110", "path": "x", "value": 1}\n' * 9999)
+    Path("phones.jsonl.provenance.jsonl").write_text('{"id": "nokia-8110", "path": "x", "value": 1}\n' * 4999)
     before = {one: one.is_file() and one.read_bytes() for one in place.iterdir()}
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
     try:
-        status, out, err = few("--in-place", "-q")
+        status, out, err = few("--in-place", "-q", "--only", "weight")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (status, out) == (2, "")

@@ -134,8 +134,8 @@ def test_training_reaches_the_entropy_of_the_data():
     world = World([3, 2, 3])
     model = Small(world.sizes)
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, 500)
-    for _ in range(500):
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, 300)
+    for _ in range(300):
         optimizer.zero_grad()
         loss(model, batch_of(world.draw(256)), APART).total.backward()
         optimizer.step()

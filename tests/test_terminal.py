@@ -71,7 +71,12 @@ def test_no_command_shows_data_raw(source, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["inspect", "--json"], ["schema", "infer"], ["write", "--format", "jsonl", "--out", "-"]]
+    "arguments",
+    [
+        ["inspect", "--json"],
+        pytest.param(["schema", "infer"], marks=pytest.mark.slow),
+        pytest.param(["write", "--format", "jsonl", "--out", "-"], marks=pytest.mark.slow),
+    ],
 )
 def test_data_on_standard_output_are_exact_in_a_pipe_and_escaped_on_a_terminal(source, arguments):
     command = [sys.executable, "-m", "kbdisk", *arguments, str(source)]

@@ -68,7 +68,7 @@ def test_a_schema_file_that_unfolds_beyond_measure_is_refused(tmp_path, name, te
 
 @pytest.mark.parametrize("how", ['{{"@id": "http://e/{0}", "@type": "k{1}"}}', '"k{1}:x"'])
 def test_terms_of_a_context_that_stand_for_one_another_without_end_are_refused(how):
-    terms = ", ".join(f'"k{i}": ' + how.format(i, i + 1) for i in range(20_000))
+    terms = ", ".join(f'"k{i}": ' + how.format(i, i + 1) for i in range(2_000))
     document = '{"@context": {' + terms + '}, "@id": "http://e/a", "k0": 1}'
     with pytest.raises(LoadError, match="at most 100 others in a row"):
         list(kbdisk.load(document.encode(), format="jsonld"))

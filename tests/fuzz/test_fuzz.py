@@ -25,7 +25,7 @@ def complaints(names, model=None):
 
 def test_mutated_files_are_read_or_refused_in_one_line(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert complaints(cases.cases(0, 250, with_models=False)) == []
+    assert complaints(cases.cases(0, 200, with_models=False)) == []
 
 
 def test_mutated_model_folders_are_opened_or_refused_in_one_line(monkeypatch, tiny_folder):

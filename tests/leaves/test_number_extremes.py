@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import run_file
+from tables import examples
 
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.config import CODES
@@ -27,8 +28,7 @@ NUMBERS = (
 )
 
 
-@pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(8))
 @given(st.lists(NUMBERS, min_size=1, max_size=12), st.sampled_from(CODES[1:]))
 def test_any_column_has_finite_codes_and_answers_within_what_was_seen(values, code):
     codec = NumberCodec.fit(Number(), values, NumberConfig(code=code), None)

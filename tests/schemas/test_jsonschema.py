@@ -306,10 +306,10 @@ def test_it_survives_as_yaml(read):
     assert Schema.read(schema.to_yaml()) == schema
 
 
-@pytest.mark.slow
-def test_whatever_is_wrong_in_a_file_is_a_schema_or_an_error_and_never_a_traceback(read):
-    for path in places(WELL):
-        for odd in ODD:
+@pytest.mark.parametrize("some", [1, pytest.param(len(ODD), marks=pytest.mark.slow)])
+def test_whatever_is_wrong_in_a_file_is_a_schema_or_an_error_and_never_a_traceback(read, some):
+    for number, path in enumerate(places(WELL)):
+        for odd in [ODD[(number + turn) % len(ODD)] for turn in range(some)]:
             told = copy.deepcopy(WELL)
             if not path:
                 told = odd
