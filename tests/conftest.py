@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 from contextlib import contextmanager
@@ -35,6 +36,15 @@ def shared_data() -> Path | None:
     """The folder of real knowledge bases: KBDISK_DATA, or beside the checkout."""
     places = [os.environ.get("KBDISK_DATA"), ROOT.parent / "shared" / "data"]
     return next((Path(place) for place in places if place and Path(place).is_dir()), None)
+
+
+def pytest_collection(session):
+    gc.disable()  # what is imported and collected stays
+
+
+def pytest_collection_finish(session):
+    gc.freeze()  # nor is it looked through again and again while tests run
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):
