@@ -110,7 +110,9 @@ def test_baselines_stand_beside_the_model(run, tiny_folder):
     assert "gbdt cannot tell name (text, which trees cannot tell)." in lines
     assert lines[-1].startswith("Better than gbdt on ")
     assert lines[-2].startswith("Better than the constant on ")
-    _, out, _ = run("evaluate", tiny_folder, PHONES, "--only", "os,name", "--against", "gbdt, constant", "--json")
+    _, out, _ = run(
+        "evaluate", tiny_folder, PHONES, "--only", "os", "--only", "name", "--against", "gbdt, constant", "--json"
+    )
     found = json.loads(out)
     row = next(row for row in found["rows"] if row["path"] == "os")
     assert row["against"]["gbdt"]["theirs"] == row["against"]["gbdt"]["error"] == 0.0
