@@ -305,8 +305,8 @@ def _pooled(results: Sequence[Result]) -> dict[str, Pooled]:
 
 
 def _verdict(ours: Pooled | None, other: Pooled | None) -> str:
-    """Better, level or worse than another method, by a paired bootstrap of the difference."""
-    if ours is None or other is None or len(ours.errors) != len(other.errors):
+    """Better, level or worse than another method, by a paired bootstrap of the difference; nothing of few values."""
+    if ours is None or other is None or ours.n < COUNTED or len(ours.errors) != len(other.errors):
         return ""
     low, high = interval([a - b for a, b in zip(ours.errors, other.errors, strict=True)])
     return "better" if high < 0 else "worse" if low > 0 else "level"

@@ -1,4 +1,7 @@
-"""`kbdisk bench kb`: hides values of any source, fills them by kbdisk and by others, and compares the errors."""
+"""`kbdisk bench kb`: hides values of any source, fills them by kbdisk and by others, and compares the errors.
+
+`kbdisk bench generate` makes a source of which the truth is known.
+"""
 
 from __future__ import annotations
 
@@ -178,3 +181,77 @@ def _print(results: list[Result], as_json: bool) -> None:
             stream.write(dump_json(summary(results)))
     else:
         show("\n\n".join(shown(table) for table in tables(results)) + "\n")
+
+
+@click.command("generate")
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.option(
+    "--entities", metavar="N", type=click.IntRange(min=10), default=1500, show_default=True, help="How many entities."
+)
+@click.option(
+    "--properties",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=160,
+    show_default=True,
+    help="How many properties, relations and noise among them.",
+)
+@click.option(
+    "--classes",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=160,
+    show_default=True,
+    help="How many classes, in a hierarchy; an entity has several.",
+)
+@click.option(
+    "--relations",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=40,
+    show_default=True,
+    help="How many properties follow from others.",
+)
+@click.option(
+    "--noise",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="How many properties depend on nothing.",
+)
+@click.option(
+    "--exceptions",
+    metavar="P",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="The share of a relation's values that break it.",
+)
+@click.option(
+    "--missing", metavar="P", type=float, default=0.3, show_default=True, help="The share of values that are left out."
+)
+@click.option("--one-unit", is_flag=True, help="Each quantity in one unit, money in one currency.")
+@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Another seed is another source.")
+@click.option("--force", is_flag=True, help="Replace OUT.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+def bench_generate(out: Path, **options: Any) -> None:
+    """Make a source of which the truth is known.
+
+    Writes Turtle (OUT ends in .ttl) or JSON Lines (.jsonl), and beside it OUT.truth.json: the planted relations with
+    their exceptions, the columns of noise, and all values, those that were left out among them.
+
+    \b
+    kbdisk bench generate made.ttl --seed 1
+    kbdisk bench generate made.jsonl --entities 500 --properties 60 --relations 14
+    """  # fmt: skip
+    from kbdisk.bench.generator import GeneratorOptions, generate, refuse_name, write_generated
+    from kbdisk.errors import WriteError
+
+    refuse_name(out)
+    names = ("entities", "properties", "classes", "relations", "noise", "exceptions", "missing", "seed")
+    chosen = GeneratorOptions(**{name: options[name] for name in names}, mixed=not options["one_unit"])
+    if out.exists() and not options["force"]:
+        raise WriteError(str(out), "exists already. Say --force to replace it.")
+    truth = write_generated(generate(chosen), out)
+    teller_of(options["quiet"], verbose=False).say(f"wrote {out}, and the truth to {truth}")
