@@ -62,14 +62,23 @@ __all__ = [
 ]
 
 
-def infer(kb: Any, **options: Any) -> Inference:
-    """The schema that a knowledge base, or any entities, seem to have, with the reason for each property."""
+def infer(kb: Any, *, rules: bool = False, **options: Any) -> Inference:
+    """The schema that a knowledge base, or any entities, seem to have, with the reason for each property.
+
+    With `rules` the schema has the rules that hold in it, too: values that follow exactly from others.
+    """
     from kbdisk.schemas.inference import infer
 
-    entities = isinstance(kb, KB | Iterator) or (
-        isinstance(kb, list | tuple) and all(type(one) is Entity for one in kb)
-    )
-    return infer(kb if entities else load(kb), **options)
+    is_read = isinstance(kb, KB | Iterator) or (isinstance(kb, list | tuple) and all(type(one) is Entity for one in kb))
+    source = kb if is_read else load(kb)
+    if rules and isinstance(source, Iterator) and not isinstance(source, KB):
+        source = list(source)
+    inference = infer(source, **options)
+    if rules:
+        from kbdisk.experts.rule_columns import with_rules
+
+        return with_rules(inference, source)
+    return inference
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -26,6 +26,7 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Category, Link, Set
+from kbdisk.schemas.rules import Rule
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
 Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
@@ -119,13 +120,14 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Schema:
-    """Classes and their properties, spellings of gaps, prefixes."""
+    """Classes and their properties, spellings of gaps, prefixes, rules (None: those that a source shows)."""
 
     classes: Mapping[str, Class]
     label: str = ""
     description: str = ""
     missing: tuple[str, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[Rule, ...] | None = None
 
     @classmethod
     def read(cls, source: str | os.PathLike[str]) -> Schema:
@@ -140,11 +142,11 @@ class Schema:
 
         yamlfile.write(self, path, comments, head)
 
-    def to_yaml(self, comments: Comments | None = None, head: str = "") -> str:
-        """Itself as YAML, with comments beside properties (or, by the path (), at a class)."""
+    def to_yaml(self, comments: Comments | None = None, head: str = "", rule_notes: Sequence[str] = ()) -> str:
+        """Itself as YAML, with comments beside properties (or, by the path (), at a class) and notes on rules, in order."""
         from kbdisk.schemas import yamlfile
 
-        return yamlfile.to_yaml(self, comments, head)
+        return yamlfile.to_yaml(self, comments, head, rule_notes)
 
     def class_of(self, entity: Entity) -> Class | None:
         """The class that an entity is of: by name or IRI, the schema's first of several; a class without IRI and name for the rest."""

@@ -39,6 +39,11 @@ def schema() -> None:
 @click.argument("source")
 @click.option("--explain", is_flag=True, help="A table of what was decided and why, instead of the schema.")
 @click.option("--json", "as_json", is_flag=True, help="The schema and the reasons as one JSON object.")
+@click.option(
+    "--rules",
+    is_flag=True,
+    help="Search for rules, too: values that follow exactly from others, with their exceptions.",
+)
 @click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
@@ -49,17 +54,20 @@ def infer(
     source: str,
     explain: bool,
     as_json: bool,
+    rules: bool,
     format: str | None,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Find out the schema of SOURCE, in one reading.
+    """Find out the schema of SOURCE, in one reading; with --rules in two.
 
     The schema is YAML on standard output, made to be edited: a comment above each property says why it is what
-    it is. Exits with status 1 where --skip-errors skipped something.
+    it is. Rules stand below the classes, with the known values that agree and the exceptions counted. Exits with
+    status 1 where --skip-errors skipped something.
 
     \b
     kbdisk schema infer phones.jsonl > phone.yaml
+    kbdisk schema infer houses.csv --rules > house.yaml
     kbdisk schema infer kb.ttl --explain
     kbdisk schema infer dump.nt.gz --class City > city.yaml
     """
@@ -70,7 +78,7 @@ def infer(
     with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
         warnings.simplefilter("ignore", KBDiskWarning)  # what is odd in a source is for inspect to tell
         kb = open_source(source, format, options, progress)
-        found = kbdisk.infer(kb, classes=options["classes"])
+        found = kbdisk.infer(kb, classes=options["classes"], rules=rules)
     if as_json:
         reasons, left_out = _reasons(found.reasons), _reasons(found.left_out)
         _print_json({"source": kb.name, "schema": _as_data(found.schema), "reasons": reasons, "left_out": left_out})

@@ -17,6 +17,7 @@ import numpy as np
 from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
 from kbdisk.entity import Known as Marked
 from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Found, Links, Table, search
+from kbdisk.schemas.inference import Inference
 from kbdisk.schemas.leaf import Link as LinkKind
 from kbdisk.schemas.leaf import Set
 from kbdisk.schemas.rules import (
@@ -50,6 +51,11 @@ class Offered:
     rule: Rule
     examples: tuple[str, ...] = ()
 
+    @property
+    def note(self) -> str:
+        """The exceptions that are named."""
+        return f"not of {', '.join(self.examples)}" if self.examples else ""
+
 
 def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECONDS) -> list[Offered]:
     """The rules that hold in a source, and beside them those that hold in a class alone."""
@@ -69,6 +75,13 @@ def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECO
                 offered.append(_offered(replace(one, rule=replace(one.rule, class_name=name)), ids))
     order = {path: place for place, path in enumerate(rows.paths)}
     return sorted(offered, key=lambda one: order.get(one.rule.target, len(order)))
+
+
+def with_rules(inference: Inference, entities: Iterable[Entity], seconds: float = SECONDS) -> Inference:
+    """An inferred schema with the rules that hold in its source, and some exceptions of each."""
+    offered = find_rules(inference.schema, entities, seconds)
+    schema = replace(inference.schema, rules=tuple(one.rule for one in offered))
+    return replace(inference, schema=schema, rule_notes=tuple(one.note for one in offered))
 
 
 def _is_covered(one: Found, whole: Sequence[Found], at: Array) -> bool:

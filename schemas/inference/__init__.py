@@ -26,10 +26,11 @@ class Inference:
     schema: Schema
     reasons: Mapping[Place, str] = field(default_factory=dict)
     left_out: Mapping[Place, str] = field(default_factory=dict)
+    rule_notes: tuple[str, ...] = ()  # beside each rule of the schema: some of its exceptions
 
     def to_yaml(self) -> str:
         """The schema as YAML, the reasons as comments."""
-        return self.schema.to_yaml(comments=self.reasons)
+        return self.schema.to_yaml(comments=self.reasons, rule_notes=self.rule_notes)
 
 
 def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "") -> Inference:

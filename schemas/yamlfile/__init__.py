@@ -6,6 +6,7 @@ pydantic and PyYAML are loaded with this package, so it is imported where it is 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
@@ -47,11 +48,17 @@ def loads(text: str | bytes, name: str = "schema") -> Schema:
     return _read(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, name)
 
 
-def to_yaml(schema: Schema, comments: Comments | None = None, head: str = "") -> str:
-    """A schema as YAML. `comments` stand beside the property of a class (or, by the path (), the class itself)."""
+def to_yaml(schema: Schema, comments: Comments | None = None, head: str = "", rule_notes: Sequence[str] = ()) -> str:
+    """A schema as YAML. `comments` stand beside the property of a class (or, by the path (), the class itself).
+
+    Each rule has its formula as a comment, with its note of `rule_notes`.
+    """
     tree = written(schema)
     _built(tree, "schema", None)
     places = {_place(name, path): comment for (name, path), comment in (comments or {}).items()}
+    for place, rule in enumerate(schema.rules or ()):
+        note = rule_notes[place] if place < len(rule_notes) else ""
+        places["rules", str(place)] = f"{rule.text}; {note}" if note else rule.text
     return writing.text(tree, places, head)
 
 

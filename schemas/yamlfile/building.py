@@ -6,23 +6,25 @@ Whatever can be written can be read: `written` is checked by `built` before it i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kbdisk.entity import Path, read_path, show
 from kbdisk.schemas.composites.base import EACH, Composite, leaves_of
 from kbdisk.schemas.formula import Formula
+from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.schemas.yamlfile.keys import Written, kind_called, write_kind
-from kbdisk.schemas.yamlfile.model import VERSION, ClassKeys, FileKeys, PropertyKeys, Told
+from kbdisk.schemas.yamlfile.model import VERSION, ClassKeys, FileKeys, PropertyKeys, RuleKeys, Told
 from kbdisk.schemas.yamlfile.text import Place
 
 T = TypeVar("T")
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 KNOWN_SCHEMES = ("urn:", "tag:", "mailto:", "info:", "data:", "doi:", "did:")
+RULE_SETTINGS = ("factor", "offset", "template", "decimals", "class_name", "support", "exceptions")
 NO_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 
@@ -39,7 +41,33 @@ class Builder:
             self.read(("prefixes", name), _absolute, iri)
         self.prefixes = told.prefixes
         classes = {name: self.class_(name, keys) for name, keys in told.classes.items()}
-        return Schema(classes, told.label, told.description, told.missing, told.prefixes)
+        rules = None if told.rules is None else self.rules(told.rules, classes)
+        return Schema(classes, told.label, told.description, told.missing, told.prefixes, rules)
+
+    def rules(self, told: Sequence[RuleKeys], classes: Mapping[str, Class]) -> tuple[Rule, ...]:
+        """The rules of a file, in their order."""
+        made = (self.rule(("rules", n), keys, classes) for n, keys in enumerate(told))
+        return tuple(rule for rule in made if rule is not None)
+
+    def rule(self, place: Place, told: RuleKeys, classes: Mapping[str, Class]) -> Rule | None:
+        """A rule; its paths are those of classes, and its target is a property."""
+        name = told.class_name
+        if name is not None and name not in classes:
+            self.problems[*place, "class"] = f"no class is called {name!r}.{did_you_mean(name, list(classes))}"
+            return None
+        target = self.read((*place, "target"), _names, told.target)
+        of = [self.read((*place, "of", n), _names, text) for n, text in enumerate(told.of)]
+        if target is None or None in of:
+            return None
+        targets = {path for one in classes.values() if name in (None, one.name) for path in one.properties}
+        if target not in targets:
+            hint = did_you_mean(show(target), [show(path) for path in targets])
+            self.problems[*place, "target"] = f"no property has the path {show(target)}.{hint}"
+            return None
+        for n, path in enumerate(of):
+            self.read((*place, "of", n), lambda path: _of_any_class(path, classes), path)
+        settings = {key: getattr(told, key) for key in RULE_SETTINGS}
+        return self.read(place, lambda paths: Rule(target, told.rule, tuple(paths), **settings), of)
 
     def class_(self, name: str, told: ClassKeys) -> Class:
         """A class, with all its properties."""
@@ -141,6 +169,15 @@ def _leaves(properties: Mapping[Path, Property]) -> Iterator[tuple[Path, Any]]:
         yield from leaves_of(path, one.kind)
 
 
+def _of_any_class(path: Path, classes: Mapping[str, Class]) -> None:
+    """Refuse a path that no class has a property for."""
+    if not any(one.knows(path) and path != one.id for one in classes.values()) and not any(
+        path in one.properties for one in classes.values()
+    ):
+        known = [show(other) for one in classes.values() for other in one.properties]
+        raise ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")
+
+
 # ---------------------------------------------------------------- back
 
 
@@ -154,7 +191,17 @@ def written(schema: Schema) -> Written:
         "prefixes": dict(schema.prefixes),
     }
     classes = {name: _written_class(one, schema.prefixes) for name, one in schema.classes.items()}
-    return {key: value for key, value in said.items() if value} | {"classes": classes}
+    rules = {} if schema.rules is None else {"rules": [_written_rule(one) for one in schema.rules]}
+    return {key: value for key, value in said.items() if value} | {"classes": classes} | rules
+
+
+def _written_rule(one: Rule) -> Written:
+    plain = RuleKeys.model_fields
+    said: Written = {"target": show(one.target), "rule": one.kind, "of": [show(path) for path in one.of]}
+    rest = {
+        plain[key].alias or key: getattr(one, key) for key in RULE_SETTINGS if getattr(one, key) != plain[key].default
+    }
+    return said | rest
 
 
 def _written_class(one: Class, prefixes: Mapping[str, str]) -> Written:

@@ -10,9 +10,23 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from pydantic import Field, ValidationError
 
 from kbdisk.schemas.composites.base import Kind
+from kbdisk.schemas.rules import KINDS as RULES
 from kbdisk.schemas.yamlfile.keys import Keys, keys_of, named, problems_of, refuse, unknown_key
 from kbdisk.schemas.yamlfile.text import Place
-from kbdisk.schemas.yamlfile.told import As, MaybeWords, Spelling, Title, Truth, Words, choice, got, whole
+from kbdisk.schemas.yamlfile.told import (
+    COUNT,
+    As,
+    MaybeCount,
+    MaybeWords,
+    Real,
+    Spelling,
+    Title,
+    Truth,
+    Words,
+    choice,
+    got,
+    whole,
+)
 
 VERSION = 1
 
@@ -90,6 +104,23 @@ class ClassKeys(Keys):
     properties: dict[str, Property] = Field({}, description="What stands at each path: a kind, or a mapping with one.")
 
 
+class RuleKeys(Keys):
+    """A value that follows exactly from others. Completion fills it in before it asks the model."""
+
+    target: Words = Field(description="The path of the property that the rule gives.")
+    rule: Annotated[str, choice(*RULES)] = Field(
+        description="; ".join(f"{name}: {row.description.rstrip('.')}" for name, row in RULES.items())
+    )
+    of: tuple[Words, ...] = Field(description="The paths that the value follows from, in order.")
+    factor: Real = Field(1.0, description="Of linear, product and ratio: what the result is multiplied by.")
+    offset: Real = Field(0.0, description="Of linear: what is added.")
+    template: Words = Field("", description="Of template: the string, with {} for each path.")
+    decimals: MaybeCount = Field(None, description="How many decimals a computed number is rounded to.")
+    class_name: MaybeWords = Field(None, alias="class", description="The class it is for; without one all classes.")
+    support: Annotated[int, COUNT] = Field(0, description="Known values that agree with the rule.")
+    exceptions: Annotated[int, COUNT] = Field(0, description="Known values that do not.")
+
+
 class FileKeys(Keys):
     """A schema of kbdisk: what kind of value stands where, for the entities of each class."""
 
@@ -101,3 +132,7 @@ class FileKeys(Keys):
     classes: dict[str, ClassKeys] = Field(
         description="The classes by their names; the one with the name '' is for entities of no other."
     )
+    rules: tuple[RuleKeys, ...] = Field(
+        None,
+        description="Values that follow from others. Without this key completion looks for rules; [] stands for none.",
+    )  # type: ignore[assignment]

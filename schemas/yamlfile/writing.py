@@ -40,12 +40,22 @@ def _entry(key: str, value: Any, comments: Comments, here: tuple[str, ...], inde
     frame = len(here) == 1 or (here[0] == "classes" and len(here) <= 3)
     inline = _flow(value)
     short = len(start) + 1 + len(inline) <= WIDTH and "\n" not in start
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        yield start
+        yield from _items(value, comments, here, indent + INDENT)
+        return
     if not (isinstance(value, dict) and value and (frame or not short)):
         body = [f"{start} {inline}"] if short or not isinstance(value, list) else list(_wrapped(start, value, indent))
         yield from _with_comment(body, comment, indent)
         return
     yield from _with_comment([start], comment, indent)
     yield from _block(value, comments, here, indent + INDENT)
+
+
+def _items(values: list[Any], comments: Comments, here: tuple[str, ...], indent: str) -> Iterator[str]:
+    """Mappings of a list, one a line."""
+    for place, value in enumerate(values):
+        yield from _with_comment([f"{indent}- {_flow(value)}"], comments.get((*here, str(place)), ""), indent)
 
 
 def _with_comment(lines: list[str], comment: str, indent: str) -> Iterator[str]:
