@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +23,8 @@ from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
 from kbdisk.evaluation.exam import Scope
+from kbdisk.experts.rule_columns import find_rules
+from kbdisk.experts.rules import SECONDS
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.numerals import of_any_length
@@ -42,6 +44,7 @@ from kbdisk.training.trained import Record, Trained
 
 Folder = str | os.PathLike[str]
 
+RULES_SHARE = 0.1  # of the time for training, that the search for rules may take
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 FEWEST_TEXTS = 60  # that tell how well a model says texts
@@ -79,6 +82,7 @@ def train(
     known = schema_of(schema, reading)
     refuse_strangers(known, reading.name, reading.entities)
     _refuse_one(reading)
+    ruled = with_rules(known, reading.entities, chosen)
     keep = None
     if out is not None:
         refuse_place(out, force)
@@ -98,6 +102,7 @@ def train(
             )
         except ValueError as error:
             raise LoadError(reading.name, f"{error}.") from None
+        made.codec = replace(made.codec, schema=ruled)
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out = set(made.record.validation)
         asked = [one for one in reading.entities if known.id_of(one) in held_out]
@@ -106,6 +111,14 @@ def train(
             save(made, out, force=force)
             checkpoint.remove(keep)
     return Model(made, reading)
+
+
+def with_rules(schema: Schema, entities: Sequence[Entity], run: Run) -> Schema:
+    """The schema with the rules that hold among the entities, where it states none itself."""
+    if schema.rules is not None:
+        return schema
+    budget = SECONDS if run.train.seconds is None else min(SECONDS, RULES_SHARE * run.train.seconds)
+    return replace(schema, rules=tuple(one.rule for one in find_rules(schema, entities, budget)))
 
 
 def scope_of(run: Run) -> Scope:
@@ -125,6 +138,7 @@ def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "aut
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(where)
+    codec = replace(codec, schema=with_rules(schema, reading.entities, run))
     return Model(Trained(codec, network, small, Record(reading.facts())), reading)
 
 

@@ -25,6 +25,7 @@ WIDE = 100  # columns of a terminal, below which what is held back stands in a t
 NAMED = 3  # properties, of those that nothing is said of
 NOT_LEARNT, LEFT_OUT = "what is learnt only where --only names it", "what the schema leaves out"
 LARGE = 1e9  # errors from here on are told in powers of ten
+RULES_SHOWN = 10
 LEAST = 12  # columns for the names of properties
 
 
@@ -71,6 +72,8 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary, drift: Dr
             console.print(_held_back(console, own))
     if rows:
         console.print()
+    for line in _rules_used(rows):
+        console.print(Text(line), soft_wrap=True)
     if drift:
         show_drift(console, drift)
         console.print()
@@ -126,7 +129,9 @@ def _held(row: Row) -> str:
 
 
 def _error(row: Row) -> str:
-    """What to expect of a value, as it was on what was held out; of a part, which one."""
+    """What to expect of a value, as it was on what was held out; of a part, which one; or that rules gave all."""
+    if row.by_rule.total() == row.filled:
+        return "by rule"
     if not row.told or row.told["ours"] is None:
         return "not measured"
     part = row.told["path"].removeprefix(show_pattern(row.path)).removeprefix(".")
@@ -147,6 +152,17 @@ def _number(row: Row, key: str) -> str:
         return f"{100 * error:.0f} %"
     unit = f" {_unit(row.unit)}" if row.unit and row.told["path"].endswith("value") else ""
     return f"{error:.3g}{unit}" if error < 1000 or error >= LARGE else f"{error:,.0f}{unit}"
+
+
+def _rules_used(rows: Sequence[Row]) -> Iterator[str]:
+    """How many values the rules gave, each with its formula; the most used first."""
+    used: Counter[str] = Counter()
+    for row in rows:
+        used.update(row.by_rule)
+    for rule, count in used.most_common(RULES_SHOWN):
+        yield f"{counted(count, 'value', 'values')} by the rule {rule}"
+    if len(used) > RULES_SHOWN:
+        yield f"and by {counted(len(used) - RULES_SHOWN, 'rule', 'rules')} more: --json has them all"
 
 
 def _besides(gaps: Counter[Path], what: str) -> str:

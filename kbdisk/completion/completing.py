@@ -16,18 +16,21 @@ from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.evidence import Evidence
 from kbdisk.codec.reading import Reading, read
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.fields import Field, fields_of, refuse_unknown_classes
+from kbdisk.completion.fields import Field, fields_of, meets, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, passed_over
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
+from kbdisk.completion.rules import RuleFiller, by_rule
 from kbdisk.completion.siblings import Siblings
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Entity, Filled, Path, with_values
 from kbdisk.evaluation.drift import Drift
 from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
+from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.derived import computed
+from kbdisk.schemas.schema import Property
 from kbdisk.shapes import Shapes
 from kbdisk.tokens import CHUNK, batches
 from kbdisk.training.trained import Trained
@@ -49,6 +52,7 @@ class Asked:
     filled: dict[Path, Filled] = field(default_factory=dict)
     leaves: dict[Path, Any] = field(default_factory=dict)  # what was filled in, leaf by leaf
     sure: dict[Path, float] = field(default_factory=dict)  # of each of these leaves
+    ruled: set[Path] = field(default_factory=set)  # the properties that rules filled
 
 
 class Completing(Iterator[Completion]):
@@ -84,6 +88,7 @@ class Completing(Iterator[Completion]):
         evidence = self._evidence()
         filler = Filler(self.trained, self.choices, most, Keys(self.codec, self._labels()))
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
+        self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()
         rest, number = iter(self.entities), 0
         while chunk := list(islice(rest, ENTITIES)):
@@ -107,7 +112,10 @@ class Completing(Iterator[Completion]):
             if self._is_chosen(entity, reading):
                 self.drift.take(entity, reading)
             if reading is not None and self._is_chosen(entity, reading):
-                asked.append(Asked(entity, reading, self._gaps(entity, reading)))
+                one = Asked(entity, reading, [])
+                self._apply_rules(one, placing)
+                one.gaps = self._gaps(one)
+                asked.append(one)
                 encoding.add(reading)
             else:
                 self.summary.strangers += 1
@@ -147,11 +155,14 @@ class Completing(Iterator[Completion]):
                 labels = {path: leaf for path, leaf in self.schema.leaves(entity).items() if path in wanted[of.name]}
                 yield Known(self.schema.id_of(entity), of.name, labels, entity.made or {})
 
-    def _gaps(self, entity: Entity, reading: Reading) -> list[Gap]:
+    def _gaps(self, one: Asked) -> list[Gap]:
+        """What the model is asked for: what no rule has filled."""
+        entity, reading = one.entity, one.reading
         fields = self.fields[reading.of]
         self._met[reading.of] += 1
-        self._known[reading.of].update(known_properties(fields, reading, entity.made))
+        self._known[reading.of].update({*known_properties(fields, reading, entity.made), *one.ruled})
         gaps = gaps_of(fields, reading, self.codec.index.tables[reading.of], entity.made)
+        gaps = [gap for gap in gaps if gap.of.top not in one.ruled]
         for gap in gaps:
             self.summary.row(gap.of).missing += 1
         if not self.choices.only:
@@ -160,6 +171,38 @@ class Completing(Iterator[Completion]):
         return gaps
 
     # ------------------------------------------------------------ what is taken
+
+    def _apply_rules(self, one: Asked, placing: Placing) -> None:
+        """Fill in what follows exactly from other values; where that has no place the model is asked."""
+        of = self.schema.classes[one.reading.of]
+        made = {path[:length] for path in one.entity.made or () for length in range(1, len(path) + 1)}
+        closed = {*one.reading.said, *one.reading.none, *made}
+        for ruled in self.rules.filled(one.entity, of.name, one.reading.gaps, closed):
+            path, sure, least = ruled.path, ruled.confidence, self.choices.min_confidence
+            if self.choices.only and not any(meets(each, path) for each in self.choices.only):
+                continue
+            row = self.summary.row(self._field(of.name, path, ruled.known))
+            if least is not None and sure < least:
+                continue
+            try:
+                raws = placing.put(one.entity, path, ruled.value)
+            except ValueError:
+                continue
+            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule))
+            one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+            leaves = {(*path, *within): leaf for within, leaf in split_kind(ruled.known.kind, ruled.value).items()}
+            one.leaves |= leaves
+            one.sure |= dict.fromkeys(leaves, sure)
+            one.ruled.add(path)
+            row.missing += 1
+            row.filled += 1
+            row.sure += sure
+            row.by_rule[by_rule(ruled.rule)] += 1
+
+    def _field(self, of: str, path: Path, known: Property) -> Field:
+        """The field of a whole property."""
+        found = self.fields[of].fields.get(path)
+        return found if found is not None else Field(of, path, path, known, known.kind)
 
     def _take(self, one: Asked, several: Sequence[Filling], placing: Placing) -> None:
         """Take what was said for the gaps of an entity, or count why not."""

@@ -37,8 +37,9 @@ class Told:
     interval: Bounds | Mapping[str, Bounds] | None = None  # of a number; of several, each by its name
     within: float | Mapping[str, float] | None = None  # how far off a number may be and still count as right
     draws: tuple[Any, ...] = ()
-    estimate: str = ""  # or `formula`, or `shared`
+    estimate: str = ""  # or `formula`, `rule`, or `shared`
     formula: str = ""
+    rule: str = ""
     calibrated: bool = False
 
 

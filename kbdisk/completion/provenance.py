@@ -8,7 +8,8 @@ property    what of the schema that is, or is a part of; `gap` is what was fille
 confidence  how likely it is right; of a number, that the truth is no further off than `within`
 interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
 draws       values drawn besides, where they were asked for: each with those of the entity's other gaps
-estimate    which value was taken: median, mean, mode, sample, by a formula, or one shared by all that it stands beside
+estimate    which value was taken: median, mean, mode, sample, by a formula, by a rule, or one shared by all that it
+            stands beside; `formula` or `rule` says which, a rule with how many of the known values agree with it
 presence    how likely such an entity has the property recorded at all
 calibrated  whether confidence and interval were corrected on held-out entities
 model, time by which model, and when
@@ -79,6 +80,8 @@ def rows(completion: Completion, model: Mapping[str, Any], time: str) -> Iterato
         row["estimate"] = told.estimate
         if told.formula:
             row["formula"] = told.formula
+        if told.rule:
+            row["rule"] = told.rule
         yield row | {"presence": _short(told.presence), "calibrated": told.calibrated, "model": model, "time": time}
 
 

@@ -26,6 +26,7 @@ class Row:
     leaves: Counter[Path] = field(default_factory=Counter)  # of what was filled, by their patterns
     unit: str = ""
     sure: float = 0.0  # the sum of all confidences
+    by_rule: Counter[str] = field(default_factory=Counter)  # rule -> how many it filled
     quality: Quality = field(default_factory=dict)
 
     @property
@@ -52,6 +53,7 @@ class Row:
             "constant_error": self.told.get("constant"),
             "error_of": self.told.get("path"),
             "confidence": self.confidence,
+            "rules": dict(self.by_rule.most_common()),
         }
 
 

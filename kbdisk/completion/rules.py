@@ -1,0 +1,240 @@
+"""Gaps that a rule of the schema fills: exact values, before the model is asked.
+
+Most rules need one entity's own values. Those of the kinds `determined`, `linked` and `inverse` read what is given of the
+other entities that are completed with it, once, before the first is filled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kbdisk.entity import Date, Entity, Link, Path, Quantity, Text
+from kbdisk.experts.rule_columns import values_of
+from kbdisk.schemas import rules as schema_rules
+from kbdisk.schemas.composites.base import apply_kind
+from kbdisk.schemas.composites.date import Date as DateKind
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
+from kbdisk.schemas.leaf import Category, Number, Set
+from kbdisk.schemas.leaf import Link as LinkKind
+from kbdisk.schemas.leaf import Text as TextKind
+from kbdisk.schemas.rules import Rule, Values, number_of, plain, text_of, value_at
+from kbdisk.schemas.schema import Property, Schema
+
+MAJORITY = 2 / 3  # of the entities with a label, that have to agree on the value that it determines
+USUAL = 0.25  # share of the entities where such a rule applies that have the property, where nothing asks for it
+ROUNDS = 4  # of rules that need what other rules fill
+PRESUMING = ("determined", "linked")  # kinds that give a value even where an entity has no such property
+
+
+class Ruled(NamedTuple):
+    """A value that a rule gives."""
+
+    path: Path
+    known: Property
+    rule: Rule
+    value: Any
+    confidence: float
+
+
+class RuleFiller:
+    """Applies the rules of a schema to the entities of a source."""
+
+    def __init__(self, schema: Schema, entities: Iterable[Entity], fill: str) -> None:
+        self.schema, self.fill = schema, fill
+        self.rules = [rule for rule in schema.rules or () if rule.kind != "transitive"]
+        self._tables: dict[Rule, dict[Any, Counter[Any]]] = {rule: defaultdict(Counter) for rule in self.rules if rule.kind == "determined"}  # fmt: skip
+        self._shown: dict[Any, Any] = {}  # a value as it is given, by what it is compared by
+        self._values: dict[str, dict[Path, Any]] = defaultdict(dict)  # of linked entities, by id
+        self._back: dict[Path, dict[str, list[Link]]] = {rule.of[0]: defaultdict(list) for rule in self.rules if rule.kind == "inverse"}  # fmt: skip
+        self._applies: Counter[tuple[Rule, str]] = Counter()
+        self._present: Counter[tuple[Rule, str]] = Counter()
+        self._taken: dict[Path, set[Any]] = {
+            path: set() for one in schema.classes.values() for path, known in one.properties.items() if known.unique
+        }
+        if self.rules:
+            for entity in entities:
+                self._read(entity)
+
+    def filled(self, entity: Entity, of: str, gaps: Collection[Path], closed: Collection[Path]) -> Iterator[Ruled]:
+        """What the rules give for an entity of a class that lacks it. `gaps` are places without a value."""
+        if not self.rules:
+            return
+        values = values_of(self.schema, entity)
+        id, sure = self.schema.id_of(entity), dict[Path, float]()
+        properties = self.schema.classes[of].properties
+        waiting = [rule for rule in self.rules if self._may_fill(rule, of, properties, values, gaps, closed)]
+        for _ in range(ROUNDS):
+            found = False
+            for rule in waiting:
+                if rule.target in values and not _is_blank(values[rule.target]):
+                    continue
+                value = self._value(rule, id, values)
+                if value is None:
+                    continue
+                known = properties[rule.target]
+                confidence = confidence_of(rule) * min(
+                    (sure.get(_top(path, values), 1.0) for path in rule.of), default=1.0
+                )
+                fitting = self._fitting(known, rule, value)
+                if fitting is None:
+                    continue
+                values[rule.target], sure[rule.target], found = fitting, confidence, True
+                yield Ruled(rule.target, known, rule, fitting, confidence)
+            if not found:
+                return
+
+    def _fitting(self, known: Property, rule: Rule, value: Any) -> Any:
+        """A value in the form of its property; None where it does not fit, or another entity has what is unique."""
+        try:
+            fitting = in_kind(known, value)
+        except ValueError:
+            return None
+        taken = self._taken.get(rule.target)
+        if taken is not None:
+            if plain(fitting) in taken:
+                return None
+            taken.add(plain(fitting))
+        return fitting
+
+    def _may_fill(
+        self,
+        rule: Rule,
+        of: str,
+        properties: Mapping[Path, Property],
+        values: Values,
+        gaps: Collection[Path],
+        closed: Collection[Path],
+    ) -> bool:
+        """Whether a rule is for this class and its property may be filled."""
+        known = properties.get(rule.target)
+        if known is None or known.role != "value" or known.formula is not None or rule.class_name not in (None, of):
+            return False
+        if rule.target in closed or (rule.target in values and not _is_blank(values[rule.target])):
+            return False
+        if rule.target in gaps or known.required:
+            return True
+        if self.fill == "asked":
+            return False
+        key = (rule, of)
+        return self.fill == "all" or rule.kind not in PRESUMING or self._present[key] >= USUAL * self._applies[key]
+
+    def _value(self, rule: Rule, id: str, values: Values) -> Any:
+        if rule.kind == "determined":
+            key = _key_of(rule, values)
+            counts = self._tables[rule].get(key) if key is not None else None
+            if not counts:
+                return None
+            best, count = counts.most_common(1)[0]
+            return self._shown[best] if count >= MAJORITY * counts.total() else None
+        if rule.kind == "linked":
+            target = _only_link(value_at(values, rule.of[0]))
+            return None if target is None else self._values.get(target, {}).get(rule.of[1])
+        if rule.kind == "inverse":
+            return self._back[rule.of[0]].get(id) or None
+        return schema_rules.evaluate(rule, values)
+
+    # ------------------------------------------------------------ what is given of all
+
+    def _read(self, entity: Entity) -> None:
+        of = self.schema.class_of(entity)
+        if of is None:
+            return
+        values = values_of(self.schema, entity)
+        id = self.schema.id_of(entity)
+        for path, taken in self._taken.items():
+            if path in values:
+                taken.add(plain(values[path]))
+        for rule in self.rules:
+            if rule.kind == "determined":
+                self._read_determined(rule, of.name, values)
+            elif rule.kind == "linked":
+                value = value_at(values, rule.of[1])
+                if value is not None:
+                    self._values[id][rule.of[1]] = value
+                self._count(rule, of.name, values, _only_link(value_at(values, rule.of[0])) is not None)
+        for path, back in self._back.items():
+            links = value_at(values, path)
+            for link in links if isinstance(links, list) else (links,):
+                if isinstance(link, Link) and all(one.id != id for one in back[link.id]):
+                    back[link.id].append(Link(id))
+
+    def _read_determined(self, rule: Rule, of: str, values: Values) -> None:
+        key = _key_of(rule, values)
+        value = value_at(values, rule.target)
+        if key is not None and value is not None and rule.class_name in (None, of):
+            same = plain(value)
+            self._shown.setdefault(same, value)
+            self._tables[rule][key][same] += 1
+        self._count(rule, of, values, key is not None)
+
+    def _count(self, rule: Rule, of: str, values: Values, applies: bool) -> None:
+        if applies:
+            self._applies[rule, of] += 1
+            self._present[rule, of] += rule.target in values
+
+
+def confidence_of(rule: Rule) -> float:
+    """How sure a value by a rule is: by its support and exceptions; a rule that states neither is taken to hold."""
+    return rule.confidence if rule.support or rule.exceptions else 1.0
+
+
+def in_kind(known: Property, value: Any) -> Any:
+    """A value in the form of a property's kind; ValueError where it does not fit."""
+    kind = known.kind
+    if isinstance(kind, Set | Listed):
+        return apply_kind(kind, value if isinstance(value, list) else [value])
+    if isinstance(value, list):
+        if len(value) != 1:
+            raise ValueError(f"expected one value, got {len(value)}")
+        value = value[0]
+    if isinstance(kind, QuantityKind):
+        number = number_of(value)
+        value = value if isinstance(value, Quantity) and value.unit in (None, *kind.units()) else Quantity(_whole(number), kind.unit)  # fmt: skip
+    elif isinstance(kind, Number):
+        value = _whole(number_of(value)) if kind.integer else number_of(value)
+    elif isinstance(kind, DateKind) and not isinstance(value, Date):
+        number = number_of(value)
+        value = int(number) if number is not None and number == int(number) else value
+    elif isinstance(kind, Category | TextKind) and isinstance(value, Quantity | Date):
+        value = text_of(value)
+    elif isinstance(kind, Category) and isinstance(value, Text):
+        value = value.text
+    elif isinstance(kind, LinkKind) and isinstance(value, str):
+        value = Link(value)
+    return apply_kind(kind, value)
+
+
+def _whole(number: Any) -> Any:
+    """A number as an int where it is whole."""
+    return int(number) if number is not None and number == int(number) else number
+
+
+def _is_blank(value: Any) -> bool:
+    """Whether a value is a quantity whose number lacks, or a list of nothing."""
+    return (isinstance(value, Quantity) and value.value is None) or value == []
+
+
+def _key_of(rule: Rule, values: Values) -> Any:
+    """What determines: the values at a rule's paths, as they are compared; None where one is missing."""
+    keys = tuple(plain(value_at(values, path)) for path in rule.of)
+    return None if None in keys else keys
+
+
+def _only_link(value: Any) -> str | None:
+    """The id of the one entity that is linked to."""
+    links: Sequence[Any] = value if isinstance(value, list) else [value]
+    return links[0].id if len(links) == 1 and isinstance(links[0], Link) else None
+
+
+def _top(path: Path, values: Values) -> Path:
+    """The property that a path is of, or within."""
+    return next((path[:length] for length in range(len(path), 0, -1) if path[:length] in values), path)
+
+
+def by_rule(rule: Rule) -> str:
+    """A rule as the reason for a value: its formula, with what agrees with it."""
+    known = rule.support + rule.exceptions
+    return f"{rule.text} ({rule.support:,} of {known:,})" if known else rule.text
