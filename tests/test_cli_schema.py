@@ -137,6 +137,20 @@ def _of_yaml(text: str) -> dict:
     return json.loads(json.dumps(yaml.safe_load(text)))
 
 
+def test_rules_are_offered_with_their_support_and_exceptions_and_the_file_is_a_schema(run, tmp_path):
+    file = tmp_path / "houses.csv"
+    rows = [(50 + n * n % 97, n * 7 % 31, "abc"[n % 3]) for n in range(60)]
+    file.write_text("above,below,living,kind\n" + "".join(f"{a},{b},{a + b + (a == 50)},{k}\n" for a, b, k in rows))
+    _, out, _ = run("infer", str(file), "--rules")
+    wrong = sum(above == 50 for above, _, _ in rows)
+    line = f"{{target: living, rule: sum, of: [above, below], decimals: 0, support: {60 - wrong}, exceptions: {wrong}}}"
+    assert f"# living = above + below; not of 1\n  - {line}" in out
+    (tmp_path / "house.yaml").write_text(out)
+    assert run("check", str(tmp_path / "house.yaml"), str(file))[0] == 0
+    assert _of_yaml(out)["rules"] == json.loads(run("infer", str(file), "--rules", "--json")[1])["schema"]["rules"]
+    assert "rules" not in _of_yaml(run("infer", str(file))[1])
+
+
 def test_only_the_classes_that_are_named_are_inferred(run):
     tree = _of_yaml(run("infer", ELEMENTS, "--class", "Chemist", "--class", "Country")[1])
     assert set(tree["classes"]) == {"Chemist", "Country"}

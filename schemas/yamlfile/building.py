@@ -19,6 +19,7 @@ from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.schemas.yamlfile.keys import Written, kind_called, write_kind
 from kbdisk.schemas.yamlfile.model import VERSION, ClassKeys, FileKeys, PropertyKeys, RuleKeys, Told
 from kbdisk.schemas.yamlfile.text import Place
+from kbdisk.schemas.yamlfile.told import MAX_WHOLE
 
 T = TypeVar("T")
 
@@ -198,10 +199,13 @@ def written(schema: Schema) -> Written:
 def _written_rule(one: Rule) -> Written:
     plain = RuleKeys.model_fields
     said: Written = {"target": show(one.target), "rule": one.kind, "of": [show(path) for path in one.of]}
-    rest = {
-        plain[key].alias or key: getattr(one, key) for key in RULE_SETTINGS if getattr(one, key) != plain[key].default
-    }
-    return said | rest
+    rest = {key: getattr(one, key) for key in RULE_SETTINGS if getattr(one, key) != plain[key].default}
+    return said | {plain[key].alias or key: _whole(value) for key, value in rest.items()}
+
+
+def _whole(value: Any) -> Any:
+    """A factor such as 1000.0 without its point."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MAX_WHOLE else value
 
 
 def _written_class(one: Class, prefixes: Mapping[str, str]) -> Written:

@@ -5,7 +5,7 @@ file -> classes -> properties -> a kind with its own keys, and those of every pr
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, cast
 
 from pydantic import Field, ValidationError
 
@@ -132,7 +132,10 @@ class FileKeys(Keys):
     classes: dict[str, ClassKeys] = Field(
         description="The classes by their names; the one with the name '' is for entities of no other."
     )
-    rules: tuple[RuleKeys, ...] = Field(
-        None,
-        description="Values that follow from others. Without this key completion looks for rules; [] stands for none.",
-    )  # type: ignore[assignment]
+    rules: tuple[RuleKeys, ...] = cast(
+        "tuple[RuleKeys, ...]",
+        Field(
+            None,
+            description="Values that follow from others. Without this key completion searches for rules; [] stands for none.",
+        ),
+    )

@@ -22,7 +22,7 @@ from kbdisk.schemas.leaf import KINDS, Kind
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.yamlfile import format_schema, loads
 from kbdisk.schemas.yamlfile.keys import keys_of, kinds
-from kbdisk.schemas.yamlfile.model import ClassKeys, FileKeys, PropertyKeys
+from kbdisk.schemas.yamlfile.model import ClassKeys, FileKeys, PropertyKeys, RuleKeys
 
 COMMON = {
     "role": "given",
@@ -69,12 +69,24 @@ def file_of(**properties):
 
 LINKS = {"kind": "set", "of": "link", "to": "City", "values": ["Paris"], "most": 3}
 FILES = {name: file_of(**{f"a {name}": {"kind": name, **own, **COMMON}}) for name, own in FULL.items()}
-FILES |= {"set of links": file_of(links=LINKS), "file": file_of()}
+RULES = [
+    {"target": "base", "rule": "linear", "of": ["other"], "factor": 2.5, "offset": -3, "class": "Thing"},
+    {"target": "other", "rule": "copy", "of": ["base"], "decimals": 2, "support": 5, "exceptions": 1},
+    {"target": "name", "rule": "template", "of": ["base", "other"], "template": "{} of {}"},
+    {"target": "name", "rule": "determined", "of": ["base"]},
+]
+FILES |= {"set of links": file_of(links=LINKS), "file": file_of(other="number", name="text") | {"rules": RULES}}
 REQUIRED = {"kbdisk", "classes", "kind", "of"}
 FREE = {"prefixes", "classes", "properties", "units"}  # mappings whose keys are names of the user's
 TEXTS = {"label", "description", "to", "language", "unit", "iri", "id", "formula"}
 NULLABLE = {*TEXTS, "min", "max", "above", "below", "decimals", "max_length", "most"}
-NEEDED_BY = {"values": "closed", "unit": "normal", "prefixes": "Thing.iri", ("set of links", "of"): "to"}  # or refused
+NEEDED_BY = {
+    "values": "closed",
+    "unit": "normal",
+    "prefixes": "Thing.iri",
+    "properties": "target",
+    ("set of links", "of"): "to",
+}  # or refused
 WRONG = [["x"], {"x": ["y"]}, "soon", 2.25, [[]], [{}], None]
 VALIDATOR = Draft202012Validator(format_schema())
 
@@ -134,6 +146,7 @@ def test_the_examples_have_every_key_of_every_kind():
         assert {*own, *(["to"] if name == "set" else [])} == set(keys_of(name).names()), name
     assert set(COMMON) == set(PropertyKeys.names())
     assert set(FILES["file"]) == set(FileKeys.names())
+    assert {key for rule in RULES for key in rule} == set(RuleKeys.names())
     assert set(FILES["file"]["classes"]["Thing"]) == set(ClassKeys.names())
     assert sum(len(places(name)) for name in FILES) > 200
 
@@ -246,7 +259,7 @@ def test_a_missing_key_is_named_where_it_is_required(name):
         if key in REQUIRED and name not in ("set", "set of links"):
             assert named_by(complaint(tree), key), place
             assert not VALIDATOR.is_valid(tree), place
-        elif needed in at(FILES[name], place[:-1]) or needed == "Thing.iri":
+        elif needed in at(FILES[name], place[:-1]) or needed in ("Thing.iri", "target"):
             assert named_by(complaint(tree), needed), place
         elif key != "kind":
             loads(json.dumps(tree))

@@ -1,0 +1,139 @@
+"""Rules fill gaps before the model is asked: exactly, in the source's form, within the schema."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+from tables import for_each
+
+from kbdisk.completion.rules import RuleFiller
+from kbdisk.entity import NOVALUE, Date, Entity, Link, Quantity
+from kbdisk.schemas.yamlfile import loads
+
+SCHEMA = """
+kbdisk: 1
+classes:
+  Thing:
+    properties:
+      above: {kind: number, integer: true}
+      below: {kind: number, integer: true}
+      living: {kind: number, integer: true, max: 500}
+      weight: {kind: quantity, unit: g, units: {kg: 1000}}
+      grams: number
+      code: {kind: category, unique: true}
+      capital: {kind: link, to: Thing}
+      country: category
+      neighbours: {kind: set, of: link, to: Thing}
+      born: date
+      year: {kind: number, integer: true}
+      copy: {kind: category, values: [a, b], closed: true}
+rules:
+"""
+
+
+def filled(rules, *trees, fill="all", gaps=()):
+    """What rules give for the first of some entities, by property."""
+    schema = loads(SCHEMA + "".join(f"  - {{{rule}}}\n" for rule in rules))
+    entities = [Entity(f"e{n}", tree, ("Thing",)) for n, tree in enumerate(trees)]
+    closed = {(key,) for key, value in trees[0].items() if value is NOVALUE}
+    found = RuleFiller(schema, entities, fill).filled(entities[0], "Thing", gaps, closed)
+    return {one.path[0]: (one.value, round(one.confidence, 3)) for one in found}
+
+
+LIVING = "target: living, rule: sum, of: [above, below], support: 97, exceptions: 1"
+COUNTRY = "target: country, rule: determined, of: [capital]"
+FILLS = [  # a rule, entities, and what it gives for the first
+    (LIVING, [{"above": 100, "below": 20}], {"living": (120, 0.98)}),
+    (LIVING, [{"above": 100}], {}),
+    (LIVING, [{"above": 100, "below": 20, "living": 7}], {}),
+    (LIVING, [{"above": 100, "below": 20, "living": NOVALUE}], {}),
+    (LIVING, [{"above": 400, "below": 200}], {}),  # above the maximum of the schema
+    (LIVING + ", class: Thing", [{"above": 1, "below": 2}], {"living": (3, 0.98)}),
+    ("target: weight, rule: linear, of: [grams], factor: 2", [{"grams": 8}], {"weight": (Quantity(16, "g"), 1)}),
+    ("target: grams, rule: copy, of: [weight]", [{"weight": Quantity(8, "g")}], {"grams": (8, 1)}),
+    ("target: year, rule: copy, of: [born.year]", [{"born": Date(1950, 1, 2)}], {"year": (1950, 1)}),
+    ("target: born, rule: copy, of: [year]", [{"year": 1950}], {"born": (Date(1950), 1)}),
+    ("target: copy, rule: copy, of: [country]", [{"country": "c"}], {}),  # no label of the closed ones
+    ("target: code, rule: copy, of: [country]", [{"country": "c"}, {"code": "c"}], {}),  # unique
+    (COUNTRY, [{"capital": Link("e9")}, *[{"capital": Link("e9"), "country": "A"}] * 3], {"country": ("A", 1)}),
+    (COUNTRY, [{"capital": Link("e9")}, *({"capital": Link("e9"), "country": label} for label in "ABAB")], {}),
+    ("target: country, rule: linked, of: [capital, code]", [{"capital": Link("e1")}, {"code": "x"}], {"country": ("x", 1)}),
+    ("target: capital, rule: inverse, of: [capital]", [{}, {"capital": Link("e0")}], {"capital": (Link("e1"), 1)}),
+    ("target: capital, rule: inverse, of: [capital]", [{}, *[{"capital": Link("e0")}] * 2], {}),  # two for one place
+    (
+        "target: neighbours, rule: inverse, of: [neighbours]",
+        [{}, *[{"neighbours": [Link("e0")]}] * 2],
+        {"neighbours": ([Link("e1"), Link("e2")], 1)},
+    ),
+    ("target: neighbours, rule: inverse, of: [neighbours]", [{"neighbours": [Link("e2")]}, {"neighbours": [Link("e0")]}], {}),
+]  # fmt: skip
+
+
+@for_each("case", range(len(FILLS)))
+def test_a_rule_fills_what_follows_and_no_more(case):
+    rule, trees, expected = FILLS[case]
+    assert filled([rule], *trees) == expected
+
+
+def test_a_value_by_a_rule_counts_in_others_with_the_confidence_of_both():
+    grams = "target: grams, rule: copy, of: [living], support: 8"
+    assert filled([grams, LIVING], {"above": 1, "below": 2}) == {
+        "living": (3, 0.98),
+        "grams": (3, round(0.9 * 0.98, 3)),
+    }
+
+
+@for_each("fill", ["asked", "likely", "all"])
+def test_a_label_that_few_have_is_not_presumed_where_nothing_asks_for_it(fill):
+    others = [{"capital": Link("e9")}] * 9 + [{"capital": Link("e9"), "country": "A"}]
+    assert bool(filled([COUNTRY], *others, fill=fill)) == (fill == "all")
+    assert filled([COUNTRY], *others, fill=fill, gaps=[("country",)])
+
+
+def houses(tmp_path):
+    """A table with a sum and a label that another determines; too few rows for a model to learn from."""
+    rows = [[f"h{n}", 50 + n * n % 97, n * 7 % 31, f"city {n % 5}", f"land {n % 5}"] for n in range(28)]
+    rows = [[*row[:3], row[1] + row[2], *row[3:]] for row in rows]
+    rows[4][3], rows[6][5], rows[8][1] = "", "", ""
+    file = tmp_path / "houses.csv"
+    lines = ["id,above,below,living,city,country", *(",".join(map(str, row)) for row in rows)]
+    file.write_text("\n".join(lines) + "\n")
+    return file, lines
+
+
+@pytest.fixture
+def complete(run):
+    return partial(run, "complete")
+
+
+def test_the_rules_of_a_source_are_found_and_fill_its_gaps_exactly(complete, tmp_path):
+    file, lines = houses(tmp_path)
+    out = tmp_path / "out.csv"
+    status, told, _ = complete(str(file), "--out", str(out), "--json")
+    assert status == 0
+    new = out.read_text().splitlines()
+    assert new[5] == "h4,66,28,94,city 4,land 1"
+    assert new[7] == "h6,86,11,97,city 1,land 1"
+    assert new[9].startswith("h8,114,25,139,")
+    assert [line for n, line in enumerate(new) if n not in (5, 7, 9)] == [
+        line for n, line in enumerate(lines) if n not in (5, 7, 9)
+    ]
+    rows = {row["path"]: row for row in json.loads(told)["properties"]}
+    assert rows["living"]["rules"] == {"living = above + below (26 of 26)": 1}
+    sidecar = [json.loads(line) for line in (tmp_path / "out.csv.provenance.jsonl").read_text().splitlines()]
+    assert {(row["path"], row["estimate"], row["rule"], row["confidence"]) for row in sidecar if row["id"] == "h4"} == {
+        ("living", "rule", "living = above + below (26 of 26)", round(27 / 28, 6))
+    }
+
+
+def test_the_rules_of_a_schema_file_are_used_as_given_and_none_where_it_says_none(complete, tmp_path):
+    file, _ = houses(tmp_path)
+    kinds = "".join(f"      {name}: number\n" for name in ("above", "below", "living"))
+    for rules, expected in (("[]", ""), ("[{target: living, rule: difference, of: [above, below]}]", "38")):
+        schema = tmp_path / "house.yaml"
+        schema.write_text(f"kbdisk: 1\nrules: {rules}\nclasses:\n  '':\n    id: id\n    properties:\n{kinds}")
+        out = tmp_path / f"out {len(rules)}.csv"
+        assert complete(str(file), "--out", str(out), "--schema", str(schema))[0] == 0
+        assert out.read_text().splitlines()[5] == f"h4,66,28,{expected},city 4,land 1"
