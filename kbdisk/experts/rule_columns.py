@@ -133,16 +133,18 @@ class Rows:
         derived: list[Derived] = []
         links: dict[Path, Links] = {}
         row_of = {int(code): row for row, code in enumerate(ids)}
+        size = len(self.ids)
         for path, fills in self.paths.items():
-            cells = [row.get(path) for row in self.values]
-            if sum(cell is not None for cell in cells) < MIN_SUPPORT:
+            places = np.array([row for row, values in enumerate(self.values) if path in values])
+            if len(places) < MIN_SUPPORT:
                 continue
-            columns += coder.columns(path, cells, fills)
-            if (edges := _edges(cells, coder, row_of)) is not None:
+            cells = [self.values[row][path] for row in places]
+            columns += [_scattered(column, places, size) for column in coder.columns(path, cells, fills)]
+            if (edges := _edges(cells, places, coder, row_of)) is not None:
                 links[path] = edges
-            if any(isinstance(cell, list) for cell in cells):
-                derived += coder.series(path, cells)
-        return Table(len(self.ids), columns, derived, links, ids)
+            for one in coder.series(path, cells):
+                derived.append(replace(one, column=_scattered(one.column, places, size)))
+        return Table(size, columns, derived, links, ids)
 
 
 def values_of(schema: Schema, entity: Entity) -> dict[Path, Any]:
@@ -167,9 +169,9 @@ def _linked(kind: Any, value: Any) -> Any:
     return Link(value) if isinstance(value, str) else value
 
 
-def _edges(cells: Sequence[Any], coder: _Coder, row_of: Mapping[int, int]) -> Links | None:
+def _edges(cells: Sequence[Any], places: Array, coder: _Coder, row_of: Mapping[int, int]) -> Links | None:
     sources, codes = [], []
-    for row, cell in enumerate(cells):
+    for row, cell in zip(places, cells, strict=True):
         for one in cell if isinstance(cell, list) else (cell,):
             if isinstance(one, Link):
                 sources.append(row)
@@ -233,34 +235,43 @@ class _Coder:
 
     def series(self, path: Path, cells: Sequence[Any]) -> list[Derived]:
         """What the lists at a path give: by each field, and by each field in the order of each that tells a time."""
-        rows = [{path: cell} if isinstance(cell, list) else {} for cell in cells]
+        places = np.array([row for row, cell in enumerate(cells) if isinstance(cell, list)])
+        rows = [{path: cells[row]} for row in places]
+        if len(rows) < MIN_SUPPORT:
+            return []
         names: Counter[str] = Counter(
-            key for cell in cells if isinstance(cell, list) for item in cell if isinstance(item, dict) for key in item
+            key for row in rows for item in row[path] if isinstance(item, dict) for key in item
         )
         fields = [(*path, name) for name, _ in names.most_common(MAX_FIELDS) if name[:1] != "@"] or [path]
         shown = {one: [series_at(row, one) for row in rows] for one in fields}
-        found = [Derived("count", (path,), self.column(path, [len(next(iter(row.values()))) if row else None for row in rows], False))]  # fmt: skip
+        found = self._derived("count", (path,), [len(row[path]) for row in rows])
         for one in fields:
-            for kind in SERIES:
+            items = [[item for item in several if item is not None] for several in shown[one]]
+            for kind, choose in SERIES.items():
                 if kind != "count":
-                    found += self._derived(kind, (one,), [_chosen(kind, items) for items in shown[one]])
+                    found += self._derived(kind, (one,), [choose(some) if some else None for some in items])
             for date in fields:
                 if date != one and _tells_time(shown[date]):
                     for kind, choose in DATED.items():
                         inner = [by_date(a, b, choose) for a, b in zip(shown[one], shown[date], strict=True)]
                         found += self._derived(kind, (one, date), inner)
-        return found
+        return [replace(one, column=_scattered(one.column, places, len(cells))) for one in found]
 
     def _derived(self, kind: str, of: tuple[Path, ...], cells: Sequence[Any]) -> list[Derived]:
         if sum(cell is not None for cell in cells) < MIN_SUPPORT:
             return []
-        columns = self.columns(of[0], cells, False)
-        return [Derived(kind, of, columns[0])]
+        return [Derived(kind, of, self.columns(of[0], cells, False)[0])]
 
 
-def _chosen(kind: str, items: Sequence[Any]) -> Any:
-    items = [item for item in items if item is not None]
-    return SERIES[kind](items) if items else None
+def _scattered(column: Column, places: Array, size: int) -> Column:
+    """A column of some rows as one of all."""
+    parts: dict[str, Array] = {}
+    for name, missing in (("codes", -1), ("numbers", np.nan), ("tolerance", 0.0), ("texts", None)):
+        part = getattr(column, name)
+        if part is not None:
+            parts[name] = np.full(size, missing, dtype=part.dtype)
+            parts[name][places] = part
+    return replace(column, **parts)
 
 
 def _tells_time(column: Sequence[Sequence[Any]]) -> bool:

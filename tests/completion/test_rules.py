@@ -114,7 +114,7 @@ def test_the_rules_of_a_source_are_found_and_fill_its_gaps_exactly(complete, tmp
     status, told, _ = complete(str(file), "--out", str(out), "--json")
     assert status == 0
     new = out.read_text().splitlines()
-    assert new[5] == "h4,66,28,94,city 4,land 1"
+    assert new[5] == "h4,66,28,94,city 4,land 4"
     assert new[7] == "h6,86,11,97,city 1,land 1"
     assert new[9].startswith("h8,114,25,139,")
     assert [line for n, line in enumerate(new) if n not in (5, 7, 9)] == [
@@ -136,4 +136,4 @@ def test_the_rules_of_a_schema_file_are_used_as_given_and_none_where_it_says_non
         schema.write_text(f"kbdisk: 1\nrules: {rules}\nclasses:\n  '':\n    id: id\n    properties:\n{kinds}")
         out = tmp_path / f"out {len(rules)}.csv"
         assert complete(str(file), "--out", str(out), "--schema", str(schema))[0] == 0
-        assert out.read_text().splitlines()[5] == f"h4,66,28,{expected},city 4,land 1"
+        assert out.read_text().splitlines()[5] == f"h4,66,28,{expected},city 4,land 4"
