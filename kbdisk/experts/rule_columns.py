@@ -265,7 +265,7 @@ class _Coder:
 
 def _scattered(column: Column, places: Array, size: int) -> Column:
     """A column of some rows as one of all."""
-    parts: dict[str, Array] = {}
+    parts: dict[str, Any] = {}
     for name, missing in (("codes", -1), ("numbers", np.nan), ("tolerance", 0.0), ("texts", None)):
         part = getattr(column, name)
         if part is not None:
