@@ -21,6 +21,7 @@ MAX_CLASSES = 100  # flags of classes
 MAX_MEMBERS = 20  # flags of each list
 MIN_KNOWN = 5  # rows of a column that have a value, or whose flag is set
 MAX_COLUMNS = 400  # that one property is learnt from: the fullest
+MAX_LENGTH = 40  # characters of a property's strings on average; longer ones are text
 MIN_LABEL = 2  # of a label, from which on it is told from others
 
 Row = dict[str, Any]
@@ -41,36 +42,66 @@ class Features:
         self.columns: dict[str, Column] = {}
         self.counts = self._count_labels()
         self.flags = self._flags()
+        self.texts = self._find_texts()
         self.rows = [self._row(entity) for entity in entities]
         self._parts: dict[tuple[int, Path], Row] = {}
+        self._lay_out()
 
     def table(self, places: Sequence[tuple[int, Path]], path: Path, known: int) -> pandas.DataFrame:
         """A row for each (entity, path) whose value is asked for; columns with some values in the first `known` rows."""
+        import numpy as np
         import pandas
 
-        rows = [self._row_for(place, at) for place, at in places]
-        counts = Counter(name for row in rows[:known] for name in row)
-        names = [
-            name
-            for name, count in counts.most_common()
-            if count >= min(MIN_KNOWN, known) and self.columns[name].path != path
-        ][:MAX_COLUMNS]
-        data: dict[str, Any] = {}
-        for name in names:
-            if self.columns[name].is_number:
-                data[name] = pandas.Series([row.get(name) for row in rows], dtype="float64")
-                if name[:1] in "=#":  # a flag or a length that is not there is 0
-                    data[name] = data[name].fillna(0.0)
+        rows = np.array([place for place, _ in places])
+        counts = dict(zip(self._names, self._present[rows[:known]].sum(0).tolist(), strict=True))
+        parts = [self._part_of(place, at) for place, at in places] if any(key == ANY for key in path) else []
+        for part in parts[:known]:
+            for name in part:
+                counts[name] = counts.get(name, 0) + 1
+        least = max(1, min(MIN_KNOWN, known))
+        names = [name for name, count in counts.items() if count >= least and self.columns[name].path != path]
+        names.sort(key=lambda name: -counts[name])
+        data = {}
+        for name in names[:MAX_COLUMNS]:
+            if name in self._places:
+                values = self._array(name)[rows]
             else:
-                data[name] = pandas.Series([row.get(name, "") for row in rows], dtype=object)
+                values = self._filled(name, [part.get(name) for part in parts])
+            data[name] = pandas.Series(values, dtype=values.dtype)  # which keeps objects: strings are of another type
         table = pandas.DataFrame(data, index=range(len(rows)))
         return table.loc[:, table.iloc[:known].nunique(dropna=False) > 1]
 
+    def _lay_out(self) -> None:
+        """Which columns each entity has a value of."""
+        import numpy as np
+
+        self._names = list(self.columns)
+        self._places = {name: place for place, name in enumerate(self._names)}
+        self._present = np.zeros((len(self.rows), len(self._names)), dtype=bool)
+        for place, row in enumerate(self.rows):
+            self._present[place, [self._places[name] for name in row]] = True
+        self._arrays: dict[str, Any] = {}
+
+    def _array(self, name: str) -> Any:
+        """A column of all entities."""
+        if name not in self._arrays:
+            self._arrays[name] = self._filled(name, [row.get(name) for row in self.rows])
+        return self._arrays[name]
+
+    def _filled(self, name: str, values: Sequence[Any]) -> Any:
+        """Values as a column: a flag or a length that is not there is 0, a label that is not there is empty."""
+        import numpy as np
+
+        if not self.columns[name].is_number:
+            return np.array(["" if value is None else value for value in values], dtype=object)
+        missing = 0.0 if name[:1] in "=#" else np.nan
+        return np.array([missing if value is None else value for value in values], dtype=np.float64)
+
     # ------------------------------------------------------------ rows
 
-    def _row_for(self, place: int, path: Path) -> Row:
-        at = max((i + 1 for i, key in enumerate(path) if isinstance(key, int)), default=0)
-        return self.rows[place] if not at else self.rows[place] | self._part(place, path[:at])
+    def _part_of(self, place: int, path: Path) -> Row:
+        """The other fields of the part of a list that a path leads into."""
+        return self._part(place, path[: max((i + 1 for i, key in enumerate(path) if isinstance(key, int)), default=0)])
 
     def _part(self, place: int, at: Path) -> Row:
         """The fields of one part of a list."""
@@ -110,6 +141,8 @@ class Features:
 
     def _add(self, row: Row, path: Path, value: Any, prefix: str) -> None:
         of = pattern(path)
+        if of in self.texts:
+            return
         for half, kind, scalar in self.values.scalars(of, value):
             if kind == "label" and self.counts.get((of, scalar), 0) < MIN_LABEL:
                 continue
@@ -126,6 +159,15 @@ class Features:
         row[name] = value
 
     # ------------------------------------------------------------ what is common
+
+    def _find_texts(self) -> set[Path]:
+        """The properties of long strings."""
+        lengths: dict[Path, list[int]] = {}
+        for entity in self.entities:
+            for path, value in walk(entity.tree):
+                if isinstance(value, str | Text):
+                    lengths.setdefault(pattern(path), []).append(len(value if isinstance(value, str) else value.text))
+        return {path for path, several in lengths.items() if sum(several) > MAX_LENGTH * len(several)}
 
     def _count_labels(self) -> Counter[tuple[Path, Any]]:
         counts: Counter[tuple[Path, Any]] = Counter()
@@ -162,6 +204,3 @@ def _label(value: Any) -> str | None:
     if isinstance(value, bool | str):
         return str(value)
     return value.text if isinstance(value, Text) else None
-
-
-__all__ = ["ANY", "Column", "Features"]

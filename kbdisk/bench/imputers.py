@@ -128,11 +128,13 @@ Answers = dict[int, Scalar]  # place of a cell -> value; what is not there is an
 def catboost(
     masked: Masked, values: Values, tasks: Sequence[Task], seconds: float | None, seed: int, report: Report
 ) -> Answers:
-    """A CatBoost for each property."""
+    """A CatBoost for each property; those that the time does not suffice for are left to the constant."""
     budget, features = Budget(seconds), Features(masked.entities, values)
     answers: Answers = {}
     for done, task in enumerate(tasks):
         report(done, len(tasks))
+        if budget.share(1) <= 0:
+            break
         if len(task.values) >= MIN_ROWS and len(set(task.values)) > 1:
             places = [(masked.cells[cell].entity, masked.cells[cell].path) for cell in task.cells]
             table = features.table([*task.known, *places], task.of[0], len(task.known))

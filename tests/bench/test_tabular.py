@@ -199,7 +199,7 @@ def test_rows_of_one_class_are_judged_as_a_constant(folder):
 
 
 def test_the_help_tells_how_many_rows_are_drawn():
-    told = next(one for one in bench.params if one.name == "samples").help
+    told = next(one for one in bench.commands["tabular"].params if one.name == "samples").help
     assert f"{tabular.TIMES} times those of train, {tabular.LEAST:,} to {tabular.MOST:,}" in told
 
 
