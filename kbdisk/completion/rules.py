@@ -123,18 +123,22 @@ class RuleFiller:
 
     def _value(self, rule: Rule, id: str, values: Values) -> Any:
         if rule.kind == "determined":
-            key = _key_of(rule, values)
-            counts = self._tables[rule].get(key) if key is not None else None
-            if not counts:
-                return None
-            best, count = counts.most_common(1)[0]
-            return self._shown[best] if count >= MAJORITY * counts.total() else None
+            found = {self._most(rule, key) for key in _keys_of(rule, values)} - {None}
+            return self._shown[found.pop()] if len(found) == 1 else None
         if rule.kind == "linked":
             target = _only_link(value_at(values, rule.of[0]))
             return None if target is None else self._values.get(target, {}).get(rule.of[1])
         if rule.kind == "inverse":
             return self._back[rule.of[0]].get(id) or None
         return schema_rules.evaluate(rule, values)
+
+    def _most(self, rule: Rule, key: Any) -> Any:
+        """What most entities with a label have, as it is compared."""
+        counts = self._tables[rule].get(key)
+        if not counts:
+            return None
+        best, count = counts.most_common(1)[0]
+        return best if count >= MAJORITY * counts.total() else None
 
     # ------------------------------------------------------------ what is given of all
 
@@ -162,13 +166,14 @@ class RuleFiller:
                     back[link.id].append(Link(id))
 
     def _read_determined(self, rule: Rule, of: str, values: Values) -> None:
-        key = _key_of(rule, values)
+        keys = _keys_of(rule, values)
         value = value_at(values, rule.target)
-        if key is not None and value is not None and rule.class_name in (None, of):
+        if value is not None and rule.class_name in (None, of):
             same = plain(value)
             self._shown.setdefault(same, value)
-            self._tables[rule][key][same] += 1
-        self._count(rule, of, values, key is not None)
+            for key in keys:
+                self._tables[rule][key][same] += 1
+        self._count(rule, of, values, bool(keys))
 
     def _count(self, rule: Rule, of: str, values: Values, applies: bool) -> None:
         if applies:
@@ -217,10 +222,13 @@ def _is_blank(value: Any) -> bool:
     return (isinstance(value, Quantity) and value.value is None) or value == []
 
 
-def _key_of(rule: Rule, values: Values) -> Any:
-    """What determines: the values at a rule's paths, as they are compared; None where one is missing."""
-    keys = tuple(plain(value_at(values, path)) for path in rule.of)
-    return None if None in keys else keys
+def _keys_of(rule: Rule, values: Values) -> list[Any]:
+    """What determines: the values at a rule's paths, as they are compared; of several links each."""
+    found = [value_at(values, path) for path in rule.of]
+    if len(found) == 1 and isinstance(found[0], list) and all(isinstance(one, Link) for one in found[0]):
+        return [(plain(one),) for one in found[0]]
+    keys = tuple(plain(value) for value in found)
+    return [] if None in keys else [keys]
 
 
 def _only_link(value: Any) -> str | None:

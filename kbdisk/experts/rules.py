@@ -44,6 +44,8 @@ SCREEN_SHARE = 0.65
 MIN_INFORMATIVE = 6
 MAX_RULES = 6  # of one property
 MAX_DISTINCT = 0.9  # of a determinant's labels, as a share of its rows
+LOW = (1 << 32) - 1
+MAX_PAIRS = 4000  # of rows with one label, by which a dependency is screened
 MAX_PATHS = 200_000  # of two links, looked at for each property
 MAX_ADDEND_COLUMNS = 200  # of which a sum of three is looked for
 MAX_FOUR = 40  # columns of which a sum of four is looked for
@@ -100,6 +102,15 @@ class Links:
     sources: Array
     codes: Array
     targets: Array  # -1 for what is no entity of the table
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """Labels that may determine other values: codes, each with its row; a row may have several."""
+
+    path: Path
+    rows: Array
+    codes: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,22 +394,20 @@ class _Search:
         Y = _stack([column.codes for column in targets], self.table.size, dtype=np.int64)
         distinct = np.array([len(np.unique(column.codes[column.codes >= 0])) for column in targets])
         squares = np.array([_agreement(column.codes) for column in targets])
-        rows = self._once()
-        for cause in self.labelled:
+        once = np.zeros(self.table.size, dtype=bool)
+        once[self._once()] = True
+        for cause in self._causes():
             if self.is_late:
                 return
-            if not cause.determines:
-                continue
-            own = rows[cause.codes[rows] >= 0]
+            own = np.flatnonzero(once[cause.rows])
             order = own[np.argsort(cause.codes[own], kind="stable")]
-            first, second = order[:-1], order[1:]
-            same = cause.codes[first] == cause.codes[second]
+            same = cause.codes[order[:-1]] == cause.codes[order[1:]]
+            first, second = cause.rows[order[:-1][same]], cause.rows[order[1:][same]]
             labels = len(np.unique(cause.codes[order]))
-            if same.sum() < MIN_SUPPORT // 2 or labels < 3 or labels > MAX_DISTINCT * len(order):
+            if len(first) < MIN_SUPPORT // 2 or labels < 3 or labels > MAX_DISTINCT * len(order):
                 continue
-            first, second = first[same], second[same]
-            if len(first) > 4000:
-                some = self.rng.permutation(len(first))[:4000]
+            if len(first) > MAX_PAIRS:
+                some = self.rng.permutation(len(first))[:MAX_PAIRS]
                 first, second = first[some], second[some]
             A, B = Y[first], Y[second]
             both = (A >= 0) & (B >= 0)
@@ -410,30 +419,47 @@ class _Search:
                 column = targets[at]
                 if column.path == cause.path or self._is_given_by(column.path, cause.path):
                     continue
-                found = self._dependency(column, cause, own)
+                found = self._dependency(column, cause, once)
                 if found:
                     yield found
 
-    def _dependency(self, column: Column, cause: Column, rows: Array) -> Found | None:
-        known = rows[column.codes[rows] >= 0]
-        fit, test = known[self.half[known]], known[~self.half[known]]
-        if len(fit) < MIN_SUPPORT // 2 or len(test) < MIN_SUPPORT // 2:
+    def _causes(self) -> Iterator[Cause]:
+        """What may determine other values: labels, and links, each of several."""
+        for column in self.labelled:
+            edges = self.table.links.get(column.path)
+            if edges is not None:
+                yield Cause(column.path, edges.sources, edges.codes)
+            elif column.determines:
+                rows = np.flatnonzero(column.codes >= 0)
+                yield Cause(column.path, rows, column.codes[rows])
+
+    def _dependency(self, column: Column, cause: Cause, once: Array) -> Found | None:
+        size, known = self.table.size, column.codes >= 0
+        fit, test = known & once & self.half, known & once & ~self.half
+        learnt = fit[cause.rows]
+        predicted = _looked_up(cause.codes[learnt], column.codes[cause.rows[learnt]], cause.codes)
+        unanimous = _unanimous(cause.rows, predicted, size)
+        tested = np.flatnonzero(test & (unanimous >= 0))
+        truth = column.codes[tested]
+        hits = unanimous[tested] == truth
+        used = np.unique(cause.codes[np.isin(cause.rows, tested[hits])])
+        if not _is_plausible(hits) or len(used) < 3 or len(np.unique(truth[hits])) < 2:
             return None
-        predicted = _looked_up(cause.codes[fit], column.codes[fit], cause.codes[test])
-        seen = predicted >= 0
-        hits = predicted[seen] == column.codes[test[seen]]
-        truth = column.codes[test[seen]]
-        if not _is_plausible(hits) or len(np.unique(cause.codes[test[seen]][hits])) < 3 or len(np.unique(truth[hits])) < 2:  # fmt: skip
+        chance = most_frequent_code_share(truth)
+        if not holds(hits, chance, self.tried["determined"], MIN_SUPPORT // 2, self.significance):
             return None
-        if not holds(
-            hits, most_frequent_code_share(truth), self.tried["determined"], MIN_SUPPORT // 2, self.significance
-        ):
+        learnt = known[cause.rows]
+        codes, values = cause.codes[learnt], column.codes[cause.rows[learnt]]
+        everywhere = _unanimous(cause.rows, _looked_up(codes, values, cause.codes), size)
+        others = np.full(len(cause.codes), -1)
+        others[learnt] = _by_others(codes, values)
+        judged = _unanimous(cause.rows, others, size)
+        rows = np.flatnonzero(known & (judged >= 0))
+        hits = judged[rows] == column.codes[rows]
+        rule = Rule(column.path, "determined", (cause.path,))
+        if not _is_plausible(hits):
             return None
-        everywhere = np.flatnonzero((column.codes >= 0) & (cause.codes >= 0))
-        _labels, place, counts = np.unique(cause.codes[everywhere], return_inverse=True, return_counts=True)
-        everywhere = everywhere[counts[place] > 1]
-        predicted = _looked_up(cause.codes[everywhere], column.codes[everywhere], cause.codes)
-        return self._by_code(self._rule(column, "determined", cause), column, predicted, known=everywhere)
+        return self._judged(rule, everywhere >= 0, rows, hits, most_frequent_code_share(column.codes[rows]), False)
 
     def _once(self) -> Array:
         """The rows without those that are the same as an earlier one: a repeated row is no evidence of its own."""
@@ -1095,12 +1121,41 @@ def _looked_up(causes: Array, values: Array, wanted: Array) -> Array:
     """The most frequent value of each wanted label; -1 where a label is new."""
     if not len(causes):
         return np.full(len(wanted), -1)
-    pairs, counts = np.unique(np.stack([causes, values]), axis=1, return_counts=True)
+    keys, counts = np.unique(_pair(causes, values), return_counts=True)
+    pairs = keys >> 32, keys & LOW
     order = np.lexsort((-counts, pairs[0]))
     labels, first = np.unique(pairs[0][order], return_index=True)
     best = pairs[1][order][first]
     at = np.minimum(np.searchsorted(labels, wanted), len(labels) - 1)
     return np.where((labels[at] == wanted) & (wanted >= 0), best[at], -1)
+
+
+def _by_others(causes: Array, values: Array) -> Array:
+    """For each row the most frequent value of the other rows with its label; -1 where there is no other."""
+    keys, counts = np.unique(_pair(causes, values), return_counts=True)
+    pairs = keys >> 32, keys & LOW
+    order = np.lexsort((-counts, pairs[0]))
+    _, first, each = np.unique(pairs[0][order], return_index=True, return_counts=True)
+    best, second = pairs[1][order][first], np.zeros(len(first), dtype=int)
+    several = each > 1
+    second[several] = counts[order][first[several] + 1]
+    other = np.full(len(first), -1)
+    other[several] = pairs[1][order][first[several] + 1]
+    label = np.searchsorted(pairs[0][order][first], causes)
+    top = counts[order][first][label]
+    own = values == best[label]
+    loses = own & (top - 1 < second[label])
+    alone = own & (top == 1) & ~several[label]
+    return np.where(alone, -1, np.where(loses, other[label], best[label]))
+
+
+def _unanimous(rows: Array, predicted: Array, size: int) -> Array:
+    """What all labels of a row predict; -1 where they differ, or where none does."""
+    fine = predicted >= 0
+    low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
+    np.minimum.at(low, rows[fine], predicted[fine])
+    np.maximum.at(high, rows[fine], predicted[fine])
+    return np.where(low == high, high, -1)
 
 
 def _pair(first: Array, second: Array) -> Array:
