@@ -80,7 +80,10 @@ class Rule:
         factor = "" if self.factor == 1 else f"{self.factor:.15g} * "
         offset = "" if not self.offset else f" {'+' if self.offset > 0 else '-'} {abs(self.offset):.15g}"
         shown = KINDS[self.kind].shown
-        right = f" {shown} ".join(names) if len(shown) == 1 else shown.format(*names)
+        if self.kind == "determined":
+            right = f"{shown} {' and '.join(names)}"
+        else:
+            right = f" {shown} ".join(names) if len(shown) == 1 else shown.format(*names)
         return f"{show(self.target)} = {factor}{right}{offset}"
 
 
@@ -376,7 +379,7 @@ KINDS: dict[str, RuleKind] = {
         2, 2, "{0} of the latest {1}", _by_date(max), "The value of a list's part with the latest date."
     ),
     "earliest": RuleKind(2, 2, "{0} of the earliest {1}", _by_date(min), "The one with the earliest date."),
-    "determined": RuleKind(1, 2, "as by {}", None, "What other entities with the same value have."),
+    "determined": RuleKind(1, 2, "as by", None, "What other entities with the same value have."),
     "linked": RuleKind(2, 2, "{1} of the entity at {0}", None, "The value that the linked entity has."),
     "inverse": RuleKind(1, 1, "inverse of {}", None, "The entities that link here by a path."),
     "transitive": RuleKind(1, 1, "{0} of the entity at {0}", None, "What is linked from a linked entity, too."),

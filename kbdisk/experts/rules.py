@@ -781,17 +781,20 @@ class _Search:
             within = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
             second = order[starts[edges.targets[first]] + within]
             ends = edges.codes[second]
-            other = ends != self.table.ids[edges.sources[first]]
+            other = (ends != self.table.ids[edges.sources[first]]) & (ends != edges.codes[first])
             first, ends = first[other], ends[other]
             hits = np.isin(_pair(edges.sources[first], ends), _pair(edges.sources, edges.codes))
             if not len(hits) or not _is_plausible(hits) or len(np.unique(edges.sources[first])) < MIN_SUPPORT:
                 continue
             heads = np.unique(edges.sources[first])
-            common = np.unique(edges.codes[np.isin(edges.sources, heads)], return_counts=True)[1].max() / len(heads)
+            met, counts = np.unique(edges.codes[np.isin(edges.sources, heads)], return_counts=True)
+            place = np.minimum(np.searchsorted(met, ends), len(met) - 1)
+            share = np.where(met[place] == ends, counts[place] / len(heads), 0.0)
+            chance = min(float(share.mean()), 1.0)  # of a link to where the second one leads, whatever the first is
             sources = edges.sources[first]
             applies = np.zeros(self.table.size, dtype=bool)
             applies[sources] = True
-            found = self._judged(Rule(path, "transitive", (path,)), applies, sources, hits, min(common, 1.0), False)
+            found = self._judged(Rule(path, "transitive", (path,)), applies, sources, hits, chance, False)
             if found:
                 yield found
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import Planter, add_noise, planted_table
 
-from kbdisk.experts.rules import civil, fit_line, holds, log_tail, search, years_between
+from kbdisk.experts.rules import Column, Links, civil, fit_line, holds, log_tail, search, years_between
 from kbdisk.schemas.rules import date_of, days_of, whole_years
 
 LONG = 1000.0  # seconds: no test ends by the clock
@@ -52,6 +52,30 @@ def test_repeated_rows_are_no_evidence_of_a_dependency():
     made = add_noise(Planter(60, 0), 30)
     table = made.table().at(np.repeat(np.arange(60), 8))
     assert [one.rule.text for one in search(table, LONG) if one.rule.kind == "determined"] == []
+
+
+def test_links_to_hubs_that_link_to_themselves_are_not_transitive():
+    made = Planter(400, 0)
+    to = made.rng.integers(0, 4, 400)
+    to[:4] = range(4)
+    made.link("hub", to)
+    assert search(made.table(), LONG) == []
+
+
+def ancestors(parents, row):
+    while (row := parents[row]) >= 0:
+        yield row
+
+
+def test_a_part_of_a_part_is_a_part():
+    made = Planter(400, 0)
+    parents = (np.arange(400) - 1) // 3
+    pairs = [(row, above) for row in range(400) for above in ancestors(parents, row)]
+    sources, targets = np.array(pairs).T
+    codes = made.ids[targets]
+    made.columns.append(Column(("part of",), np.where(parents >= 0, made.ids[parents], -1)))
+    made.links[("part of",)] = Links(sources, codes, targets)
+    assert ("part of", "transitive", ("part of",)) in {named(one.rule) for one in search(made.table(), LONG)}
 
 
 def test_a_rule_counts_its_support_and_names_its_exceptions():
