@@ -2,7 +2,7 @@
 
 An entity's single values: numbers as numbers, dates as decimal years, labels and links as categories, units as
 categories. Its classes, and the commonest members of its lists, as flags; how long its lists are. For a value within a
-list, such as the year of a prize, the other fields of that part, too. Text is left out.
+list, such as the year of a prize, the other fields of that part, too. Text and ids are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Features:
         self.columns: dict[str, Column] = {}
         self.counts = self._count_labels()
         self.flags = self._flags()
-        self.texts = self._find_texts()
+        self.unused = self._find_unused()
         self.rows = [self._row(entity) for entity in entities]
         self._parts: dict[tuple[int, Path], Row] = {}
         self._lay_out()
@@ -141,7 +141,7 @@ class Features:
 
     def _add(self, row: Row, path: Path, value: Any, prefix: str) -> None:
         of = pattern(path)
-        if of in self.texts:
+        if of in self.unused:
             return
         for half, kind, scalar in self.values.scalars(of, value):
             if kind == "label" and self.counts.get((of, scalar), 0) < MIN_LABEL:
@@ -160,14 +160,18 @@ class Features:
 
     # ------------------------------------------------------------ what is common
 
-    def _find_texts(self) -> set[Path]:
-        """The properties of long strings."""
+    def _find_unused(self) -> set[Path]:
+        """The properties of long strings, and of ids."""
         lengths: dict[Path, list[int]] = {}
+        ids: Counter[Path] = Counter()
         for entity in self.entities:
             for path, value in walk(entity.tree):
                 if isinstance(value, str | Text):
                     lengths.setdefault(pattern(path), []).append(len(value if isinstance(value, str) else value.text))
-        return {path for path, several in lengths.items() if sum(several) > MAX_LENGTH * len(several)}
+                if value is not None and str(value) == entity.id:
+                    ids[pattern(path)] += 1
+        texts = {path for path, several in lengths.items() if sum(several) > MAX_LENGTH * len(several)}
+        return texts | {path for path, count in ids.items() if 2 * count > len(self.entities)}
 
     def _count_labels(self) -> Counter[tuple[Path, Any]]:
         counts: Counter[tuple[Path, Any]] = Counter()

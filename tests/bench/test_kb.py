@@ -12,6 +12,7 @@ import rich_click as click
 
 import kbdisk
 from kbdisk.bench.base import Teller
+from kbdisk.bench.features import Features
 from kbdisk.bench.hidden_file import read_hidden
 from kbdisk.bench.imputers import IMPUTERS, Scale, Task, tasks_of
 from kbdisk.bench.kb import KBOptions, identity, interval, masked_entities, run, score, tables
@@ -288,3 +289,20 @@ def test_results_that_are_done_are_not_measured_again(source):
     assert list(run(kb, options, lambda entities, seed: None, [result], Teller())) == []
     again = list(run(kb, replace(options, masks=(0, 1)), lambda entities, seed: None, [result], Teller()))
     assert [one.seed for one in again] == [1]
+
+
+def test_features_are_values_classes_members_and_the_rest_of_a_part_but_no_id_or_text():
+    entities = []
+    for n, town in enumerate(towns(40)):
+        tree = {**town.tree, "key": str(n), "story": f"{n} " + "long " * 20}
+        entities.append(replace(town, id=str(n), tree=tree, classes=("Town", f"C{n % 2}")))
+    features = Features(entities, Values(entities))
+    table = features.table([(n, ("people",)) for n in range(40)], ("people",), 40)
+    assert {"founded", "at (latitude)", "country, label", "= C0", "mayors[].since"} <= set(table)
+    assert {"people", "key", "story, label"}.isdisjoint(table)
+    part = [{**one.tree, "mayors": [{"since": n, "party": "ab"[n % 2]} for n in range(3)]} for one in entities]
+    entities = [replace(one, tree=tree) for one, tree in zip(entities, part, strict=True)]
+    places = [(n, ("mayors", k, "since")) for n in range(40) for k in range(3)]
+    table = Features(entities, Values(entities)).table(places, ("mayors", "[]", "since"), 120)
+    assert list(table["here: mayors[].party, label"][:3]) == ["='a'", "='b'", "='a'"]
+    assert not [name for name in table if "since" in name]
