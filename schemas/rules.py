@@ -84,7 +84,8 @@ class Rule:
             right = f"{shown} {' and '.join(names)}"
         else:
             right = f" {shown} ".join(names) if len(shown) == 1 else shown.format(*names)
-        return f"{show(self.target)} = {factor}{right}{offset}"
+        days = " days" if self.kind == "shifted" else ""
+        return f"{show(self.target)} = {factor}{right}{offset}{days}"
 
 
 def slots_of(template: str) -> int:
@@ -231,25 +232,30 @@ def as_decimal(number: float | Decimal) -> Decimal:
     return number if isinstance(number, Decimal) else Decimal(repr(number))
 
 
-def _arithmetic(result: Callable[[Rule, list[Decimal]], Decimal]) -> Callable[[Rule, Values], Any]:
+def _arithmetic(
+    result: Callable[[Rule, list[Decimal]], Decimal], is_exact: bool = True
+) -> Callable[[Rule, Values], Any]:
     def compute(rule: Rule, values: Values) -> Any:
         numbers = _numbers(rule, values)
         if numbers is None:
             return None
         with localcontext() as context:
             context.prec = 60
-            return rounded(result(rule, numbers), rule.decimals)
+            return rounded(result(rule, numbers), rule.decimals, is_exact)
 
     return compute
 
 
-def rounded(result: Decimal, decimals: int | None) -> int | float | Decimal | None:
-    """A result with so many decimals, as an int where it is whole, else a float where that loses no digit."""
+def rounded(result: Decimal, decimals: int | None, is_exact: bool = True) -> int | float | Decimal | None:
+    """A result with so many decimals, as an int where it is whole, else a float where that loses no digit.
+
+    A quotient, which may have no end, has SIGNIFICANT digits where its property has no fixed number of decimals.
+    """
     if not result.is_finite():
         return None
     if decimals is not None:
         result = result.quantize(Decimal(1).scaleb(-decimals))
-    elif result:
+    elif result and not is_exact:
         last = result.adjusted() - SIGNIFICANT + 1
         exponent = result.as_tuple().exponent
         if isinstance(exponent, int) and exponent < last:
@@ -298,6 +304,11 @@ def _shifted(sign: int) -> Callable[[Rule, Values], Date | None]:
     return compute
 
 
+def _later_by_offset(rule: Rule, values: Values) -> Date | None:
+    start = days_of(value_at(values, rule.of[0]))
+    return None if start is None or rule.offset != int(rule.offset) else date_of(start + int(rule.offset))
+
+
 def _template(rule: Rule, values: Values) -> str | None:
     texts = [text_of(value_at(values, path)) for path in rule.of]
     return None if any(not text for text in texts) else rule.template.format(*texts)
@@ -312,23 +323,25 @@ def _by_date(choose: Callable[..., Any]) -> Callable[[Rule, Values], Any]:
 
 
 def by_date(shown: Sequence[Any], dates: Sequence[Any], choose: Callable[..., Any]) -> Any:
-    """The value with the latest or earliest date; None where two values share that date."""
-    dated = [
-        (at, value) for value, date in zip(shown, dates, strict=False) if value is not None and (at := order_of(date)) is not None
-    ]  # fmt: skip
-    if not dated:
+    """The value with the latest or earliest date; None where two values share that date, or a part has none."""
+    times = [order_of(date) for date in dates]
+    if not times or None in times or len(times) != len(shown):
         return None
-    best = choose(at for at, _ in dated)
-    values = [value for at, value in dated if at == best]
+    best = choose(times)
+    values = [value for at, value in zip(times, shown, strict=True) if at == best]
     return values[0] if all(value == values[0] for value in values) else None
 
 
 def _of_series(choose: Callable[[list[Any]], Any]) -> Callable[[Rule, Values], Any]:
     def compute(rule: Rule, values: Values) -> Any:
-        items = [item for item in series_at(values, rule.of[0]) if item is not None]
-        return choose(items) if items else None
+        return of_series(series_at(values, rule.of[0]), choose)
 
     return compute
+
+
+def of_series(items: Sequence[Any], choose: Callable[[list[Any]], Any]) -> Any:
+    """What is chosen of a list's values; None where a part has none, which might be the one."""
+    return None if not items or any(item is None for item in items) else choose(list(items))
 
 
 def of_numbers(choose: Callable[[list[Decimal]], Decimal]) -> Callable[[list[Any]], Any]:
@@ -365,15 +378,16 @@ class RuleKind(NamedTuple):
 
 KINDS: dict[str, RuleKind] = {
     "copy": RuleKind(1, 1, "{}", _copy, "The same value as another property."),
-    "linear": RuleKind(1, 1, "{}", _arithmetic(_linear), "factor * x + offset.", ("factor", "offset")),
+    "linear": RuleKind(1, 1, "{}", _arithmetic(_linear, is_exact=False), "factor * x + offset.", ("factor", "offset")),
     "sum": RuleKind(2, MAX_ADDENDS, "+", _arithmetic(_sum), "The sum of numbers."),
     "difference": RuleKind(2, 2, "-", _arithmetic(_difference), "The first number less the second."),
     "product": RuleKind(2, 2, "*", _arithmetic(_product), "factor * x * y.", ("factor",)),
-    "ratio": RuleKind(2, 2, "/", _arithmetic(_ratio), "factor * x / y.", ("factor",)),
+    "ratio": RuleKind(2, 2, "/", _arithmetic(_ratio, is_exact=False), "factor * x / y.", ("factor",)),
     "years": RuleKind(2, 2, "years from {1} to {0}", _years, "The whole years to the first date from the second."),
     "days": RuleKind(2, 2, "days from {1} to {0}", _days, "The days to the first date from the second."),
     "later": RuleKind(2, 2, "{0} + {1} days", _shifted(1), "A date so many days later."),
     "earlier": RuleKind(2, 2, "{0} - {1} days", _shifted(-1), "A date so many days earlier."),
+    "shifted": RuleKind(1, 1, "{}", _later_by_offset, "A date offset days later.", ("offset",)),
     "template": RuleKind(1, MAX_SLOTS, "", _template, "A string put together, {} for each path.", ("template",)),
     "latest": RuleKind(
         2, 2, "{0} of the latest {1}", _by_date(max), "The value of a list's part with the latest date."

@@ -28,6 +28,7 @@ from kbdisk.schemas.rules import (
     by_date,
     days_of,
     number_of,
+    of_series,
     order_of,
     plain,
     series_at,
@@ -37,7 +38,7 @@ from kbdisk.schemas.schema import Schema
 
 MAX_ROWS = 20_000  # entities that are searched; of more a sample
 MAX_DECIMALS = 8  # of numbers with a fixed last digit; others are floating-point numbers
-MAX_CLASSES = 20  # searched by themselves, the largest
+MAX_CLASSES = 10  # searched by themselves, the largest
 MIN_CLASS = 3 * MIN_SUPPORT  # entities
 MAX_FIELDS = 12  # of the parts of a list
 MAX_EXAMPLES = 3
@@ -69,8 +70,9 @@ def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECO
     known = {_key(one.rule) for one in offered}
     for name in several:
         at = np.array([row for row, of in enumerate(rows.classes) if of == name])
-        for one in search(table.at(at), seconds / 2 / len(several), significance=significance):
-            if _key(one.rule) not in known and not _is_covered(one, whole, at):
+        own = _without_ruled(table.at(at), whole, at)
+        for one in search(own, seconds / 2 / len(several), significance=significance, thorough=False):
+            if _key(one.rule) not in known:
                 ids = [rows.ids[row] for row in at]
                 offered.append(_offered(replace(one, rule=replace(one.rule, class_name=name)), ids))
     order = {path: place for place, path in enumerate(rows.paths)}
@@ -84,10 +86,11 @@ def with_rules(inference: Inference, entities: Iterable[Entity], seconds: float 
     return replace(inference, schema=schema, rule_notes=tuple(one.note for one in offered))
 
 
-def _is_covered(one: Found, whole: Sequence[Found], at: Array) -> bool:
-    """Whether the rules of all classes give what a class's own rule would."""
-    covered = [other.applies for other in whole if other.rule.target == one.rule.target]
-    return bool(covered) and bool(np.isin(at[one.applies], np.concatenate(covered)).all())
+def _without_ruled(table: Table, whole: Sequence[Found], at: Array) -> Table:
+    """A class's rows, where a property is no target that rules of all classes give for one of its entities."""
+    ruled = {one.rule.target for one in whole if np.isin(one.applies, at).any()}
+    columns = [replace(column, is_target=column.is_target and column.path not in ruled) for column in table.columns]
+    return replace(table, columns=columns)
 
 
 def _offered(found: Found, ids: Sequence[str]) -> Offered:
@@ -246,10 +249,9 @@ class _Coder:
         shown = {one: [series_at(row, one) for row in rows] for one in fields}
         found = self._derived("count", (path,), [len(row[path]) for row in rows])
         for one in fields:
-            items = [[item for item in several if item is not None] for several in shown[one]]
             for kind, choose in SERIES.items():
                 if kind != "count":
-                    found += self._derived(kind, (one,), [choose(some) if some else None for some in items])
+                    found += self._derived(kind, (one,), [of_series(items, choose) for items in shown[one]])
             for date in fields:
                 if date != one and _tells_time(shown[date]):
                     for kind, choose in DATED.items():

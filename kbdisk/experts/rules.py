@@ -38,7 +38,7 @@ MAX_EXCEPTIONS = 0.12  # share of the rows where a rule applies
 MAX_REST = 1 / 3  # exceptions, as a share of those of the best predictor that uses less
 MIN_SUPPORT = 10
 SCREEN_ROWS = 48  # informative rows by which the candidates for a target are screened
-TRIPLE_ROWS = 32
+TRIPLE_ROWS = 24
 MIN_SCREENED = 3
 SCREEN_SHARE = 0.65
 MIN_INFORMATIVE = 6
@@ -59,7 +59,7 @@ KNOWN_FACTORS = (
 # What a rule costs a reader: the lower ranks are kept where two rules give the same.
 RANKS = {
     "copy": 0, "linear": 1, "latest": 2, "earliest": 2, "greatest": 2, "least": 2, "total": 2, "count": 2, "first": 3,
-    "last": 3, "inverse": 3, "years": 3, "days": 3, "later": 3, "earlier": 3, "sum": 4, "difference": 4, "product": 5,
+    "last": 3, "inverse": 3, "years": 3, "days": 3, "shifted": 1, "later": 3, "earlier": 3, "sum": 4, "difference": 4, "product": 5,
     "ratio": 5, "template": 5, "linked": 6, "determined": 7, "transitive": 8,
 }  # fmt: skip
 
@@ -156,9 +156,19 @@ class Found:
         return self.known[~self.hits]
 
 
-def search(table: Table, seconds: float = SECONDS, seed: int = 0, significance: float = SIGNIFICANCE) -> list[Found]:
-    """The rules that hold among the columns of a table, the simplest of each property first."""
-    return _Search(table, seconds, seed, significance).run()
+def search(
+    table: Table,
+    seconds: float = SECONDS,
+    seed: int = 0,
+    significance: float = SIGNIFICANCE,
+    *,
+    thorough: bool = True,
+) -> list[Found]:
+    """The rules that hold among the columns of a table, the simplest of each property first.
+
+    Only a thorough search looks for factors of products and for sums of three and more, which take longest.
+    """
+    return _Search(table, seconds, seed, significance).run(thorough)
 
 
 # ---------------------------------------------------------------- what chance would give
@@ -220,12 +230,14 @@ class _Search:
         self.C = _stack([column.codes for column in self.labelled], table.size, dtype=np.int64)
         self.units = np.array([column.unit for column in self.numeric])
 
-    def run(self) -> list[Found]:
+    def run(self, thorough: bool) -> list[Found]:
         """All families, the cheapest first, until the time is up."""
         families: list[Callable[[], Iterator[Found]]] = [
-            self._copies, self._series, self._scales, self._inverses, self._ages, self._pairs, self._linked,
-            self._determined, self._templates, self._scaled_pairs, self._longer_sums, self._transitive,
+            self._copies, self._series, self._scales, self._inverses, self._ages, self._shifted, self._pairs, self._linked,
+            self._determined, self._templates, self._transitive,
         ]  # fmt: skip
+        if thorough:
+            families += [self._scaled_pairs, self._longer_sums]
         for family in families:
             for one in family():
                 self.found.setdefault(one.rule.target, []).append(one)
@@ -335,18 +347,27 @@ class _Search:
 
     def _series(self) -> Iterator[Found]:
         """What a list of parts gives: its latest, greatest, first value, their count or total."""
-        for column in self.targets:
+        derived = self.table.derived
+        N = _stack([_numbers_of(one.column, self.table.size) for one in derived], self.table.size)
+        C = _stack([one.column.codes for one in derived], self.table.size, dtype=np.int64)
+        for column in self.targets if derived else ():
             rows = self._informative(column, SCREEN_ROWS)
-            for one in self.table.derived if len(rows) else ():
-                self.tried[one.kind] += 1
+            if not len(rows):
+                continue
+            same, present = column.codes[rows, None] == C[rows], C[rows] >= 0
+            if column.numbers is not None and column.tolerance is not None:
+                same |= agrees(N[rows], column.numbers[rows, None], column.tolerance[rows, None])
+            self.tried["series"] += len(derived)
+            for at in self._survivors(same.sum(0), present.sum(0)):
+                one = derived[at]
                 if any(path[: len(column.path)] == column.path for path in one.of):
                     continue
-                other = one.column
                 rule = Rule(column.path, one.kind, one.of)
-                if column.numbers is not None and other.numbers is not None:
-                    found = self._by_number(rule, column, other.numbers)
+                self.tried[one.kind] = self.tried["series"]
+                if column.numbers is not None and one.column.numbers is not None:
+                    found = self._by_number(rule, column, one.column.numbers)
                 else:
-                    found = self._by_code(rule, column, other.codes)
+                    found = self._by_code(rule, column, one.column.codes)
                 if found:
                     yield found
 
@@ -498,6 +519,26 @@ class _Search:
                 if found:
                     yield found
 
+    def _shifted(self) -> Iterator[Found]:
+        """Dates that are always so many days after others."""
+        days = [column for column in self.numeric if column.unit == "day"]
+        for column in self._numeric_targets("day"):
+            rows = self._informative(column, SCREEN_ROWS, self.half)
+            for other in days if len(rows) else ():
+                self.tried["shifted"] += 1
+                if other.path == column.path or self._is_given_by(column.path, other.path):
+                    continue
+                assert column.numbers is not None
+                assert other.numbers is not None
+                spans = column.numbers[rows] - other.numbers[rows]
+                offset = _middle(spans)
+                if not offset or (spans == offset).sum() < max(MIN_SCREENED, SCREEN_SHARE * np.isfinite(spans).sum()):
+                    continue
+                rule = self._rule(column, "shifted", other, offset=offset)
+                found = self._by_number(rule, column, other.numbers + offset, held_out=True)
+                if found:
+                    yield found
+
     def _pairs(self) -> Iterator[Found]:
         """Sums, differences, products and ratios of two columns."""
         for column in self._numeric_targets("number", "day", "year"):
@@ -582,11 +623,12 @@ class _Search:
             logs = np.where(A != 0, np.log(np.abs(A)), np.nan).astype(np.float32)
             target = np.where(y != 0, np.log(np.abs(y)), np.nan).astype(np.float32)
             slack = np.minimum(2 * tolerance / np.abs(y), 0.2).astype(np.float32) + 4e-6
+        wide = slack[:, None] + np.nanmedian(slack)
         for name, sign in (("product", 1), ("ratio", -1)):
             for at in range(len(usable)):  # the first factor, with all others at once
                 left = target[:, None] - logs[:, at, None] - sign * logs
                 middle = _median(left)
-                near = np.abs(left - middle) <= slack[:, None] + np.nanmedian(slack)
+                near = np.abs(left - middle) <= wide
                 self.tried[name] += len(usable)
                 for other in self._survivors(near.sum(0), np.isfinite(left).sum(0)):
                     if other == at or (name == "product" and other < at):
@@ -1096,6 +1138,10 @@ def _middle(values: Array) -> float:
 
 def _copies(source: Unit, target: Unit) -> bool:
     return source == target or {source, target} == {"number", "year"}
+
+
+def _numbers_of(column: Column, size: int) -> Array:
+    return np.full(size, np.nan) if column.numbers is None else column.numbers
 
 
 def _distinct(numbers: Array | None) -> int:

@@ -116,6 +116,7 @@ def test_dates_give_ages_and_days_and_days_give_dates():
     assert evaluate(Rule(("a",), "years", (("died",), ("born",))), values) == 75
     assert evaluate(Rule(("a",), "days", (("died",), ("born",))), values) == 27_757
     assert evaluate(Rule(("a",), "later", (("born",), ("days",))), values) == died
+    assert evaluate(Rule(("a",), "shifted", (("born",),), offset=-13.0), values) == Date(1879, 3, 1)
     assert evaluate(Rule(("a",), "earlier", (("died",), ("days",))), values) == born
     assert evaluate(Rule(("a",), "years", (("died",), ("born",))), {**values, ("born",): Date(1879)}) is None
 
@@ -136,6 +137,15 @@ def test_a_series_gives_its_latest_greatest_and_first_value_but_none_of_two_on_o
     for (kind, of), value in given.items():
         assert evaluate(Rule(("a",), kind, of), {("p",): parts}) == value, kind
     assert evaluate(Rule(("a",), "latest", (n, year)), {("p",): [*parts, {"year": 2011, "n": 1}]}) is None
+
+
+def test_a_series_with_a_part_that_lacks_its_value_or_date_gives_nothing():
+    n, year = ("p", "n"), ("p", "year")
+    for parts in ([{"year": 2001, "n": 9}, {"n": 7}], [{"year": 2001, "n": 9}, {"year": 2011}]):
+        for kind, of in (("latest", (n, year)), ("total", (n,)), ("greatest", (year,)), ("last", (n,))):
+            found = evaluate(Rule(("a",), kind, of), {("p",): parts})
+            assert found is None or all(of[0][1] in part for part in parts), (kind, parts)
+    assert evaluate(Rule(("a",), "count", (("p",),)), {("p",): parts}) == 2
 
 
 def test_a_template_takes_numbers_and_strings_but_no_links():
