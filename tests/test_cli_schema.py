@@ -149,6 +149,8 @@ def test_rules_are_offered_with_their_support_and_exceptions_and_the_file_is_a_s
     assert run("check", str(tmp_path / "house.yaml"), str(file))[0] == 0
     assert _of_yaml(out)["rules"] == json.loads(run("infer", str(file), "--rules", "--json")[1])["schema"]["rules"]
     assert "rules" not in _of_yaml(run("infer", str(file))[1])
+    for table in (run("infer", str(file), "--rules", "--explain")[1], run("show", str(tmp_path / "house.yaml"))[1]):
+        assert re.search(rf"living = above \+ below +{60 - wrong} +{wrong}", table)
 
 
 def test_only_the_classes_that_are_named_are_inferred(run):

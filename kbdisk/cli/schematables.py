@@ -11,7 +11,7 @@ from kbdisk.cli.tables import UNNAMED, counted, printed, short_names, table_of
 from kbdisk.entity import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
@@ -35,8 +35,22 @@ def shown_schema(schema: Schema, name: str) -> str:
             console.print(Text(schema.description, "dim"))
         for one in schema.classes.values():
             _class(console, one, len(schema.classes) > 1)
+        _rules(console, schema)
 
     return printed(show_it)
+
+
+def _rules(console: Console, schema: Schema, notes: Sequence[str] = ()) -> None:
+    """The rules of a schema, with the known values that agree with each and those that do not."""
+    if not schema.rules:
+        return
+    table = table_of("rule", ">agree", ">not", *["exceptions"] * bool(notes))
+    for place, rule in enumerate(schema.rules):
+        of = f" (of {rule.class_name or UNNAMED})" if rule.class_name is not None else ""
+        note = [Text(notes[place].removeprefix("not of "))] if notes else []
+        table.add_row(Text(rule.text + of, "green"), f"{rule.support:,}", f"{rule.exceptions:,}", *note)
+    console.print()
+    console.print(table)
 
 
 def shown_reasons(found: Inference) -> str:
@@ -57,6 +71,7 @@ def shown_reasons(found: Inference) -> str:
                     table.add_row(Text(show(path), "dim"), Text("left out", "dim"), Text(why))
             console.print(table)
             console.print()
+        _rules(console, found.schema, found.rule_notes)
 
     return printed(show_it).rstrip("\n") + "\n"
 
