@@ -90,7 +90,7 @@ def train(
     with nullcontext() if out is None else alone(FilePath(out)):
         try:
             made = trained(
-                known,
+                replace(known, rules=None),  # which nothing is learnt of
                 reading.entities,
                 chosen,
                 where,

@@ -93,7 +93,8 @@ def own_model(
     from kbdisk.api import training
     from kbdisk.completion.fields import refuse_unknown, refuse_unknown_classes
 
-    schema = told_apart(training.schema_of(wanted.schema, reading), wanted.only)
+    whole = training.schema_of(wanted.schema, reading)
+    schema = told_apart(whole, wanted.only)
     refuse_left_out(schema, wanted.only, reading.entities, reading.name, wanted.way)
     refuse_unknown(schema, wanted.only)
     refuse_unknown_classes(schema, wanted.classes)
@@ -104,6 +105,7 @@ def own_model(
             _remove_run(folder)
             say(f"using the model in {folder}")
             return Own(kept, folder)
+    schema = replace(schema, rules=training.with_rules(whole, reading.entities, run).rules)  # which may give text
     if len(reading.entities) <= ENTITIES:  # of more there is nearly always something to learn
         untrained = training.untrained(reading, schema, run, wanted.device)
         if not _fills(untrained, wanted.only):

@@ -110,7 +110,7 @@ class RuleFiller:
     ) -> bool:
         """Whether a rule is for this class and its property may be filled."""
         known = properties.get(rule.target)
-        if known is None or known.role != "value" or known.formula is not None or rule.class_name not in (None, of):
+        if known is None or known.formula is not None or rule.class_name not in (None, of):
             return False
         if rule.target in closed or (rule.target in values and not _is_blank(values[rule.target])):
             return False

@@ -128,6 +128,18 @@ def test_the_rules_of_a_source_are_found_and_fill_its_gaps_exactly(complete, tmp
     }
 
 
+def test_text_that_no_model_writes_is_put_together_by_a_template(complete, tmp_path):
+    rows = [[f"{'ABCDEFG'[n % 7]}{n}a", f"{'KLMNO'[n % 5]}b{n}"] for n in range(60)]
+    lines = [
+        "given,family,full name",
+        *(f"{a},{b},{a} {b}" if n != 7 else f"{a},{b}," for n, (a, b) in enumerate(rows)),
+    ]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "out.csv"
+    assert complete(str(tmp_path / "people.csv"), "--out", str(out), "--preset", "fast", "--budget", "0.3s")[0] == 0
+    assert out.read_text().splitlines()[8] == "{0},{1},{0} {1}".format(*rows[7])
+
+
 def test_the_rules_of_a_schema_file_are_used_as_given_and_none_where_it_says_none(complete, tmp_path):
     file, _ = houses(tmp_path)
     kinds = "".join(f"      {name}: number\n" for name in ("above", "below", "living"))
