@@ -57,7 +57,7 @@ def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns:
     needs = flat.needs[~lost[flat.needs].any(1)]
     owner, needs = flat.entity[needs[:, 0]], place[needs]
     order_of_needs = np.lexsort((needs[:, 1], needs[:, 0], owner))
-    held, held_offsets = _held(index, flat, len(ids))
+    held, held_offsets = _held(index, of, flat)
     return Tokens(
         layout=index.layout,
         ids=ids,
@@ -100,14 +100,14 @@ def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
     return first[which]
 
 
-def _held(index: Index, flat: Flat, count: int) -> tuple[Ints, Ints]:
+def _held(index: Index, of: Ints, flat: Flat) -> tuple[Ints, Ints]:
     """For each slot that an entity does not lack, how many before it it lacks, on its own stretch of numbers."""
     entity = np.concatenate([flat.entity, flat.kept[:, 0]])
-    number = index.number[np.concatenate([flat.slot, flat.kept[:, 1]])]  # among those of the class
+    number = index.numbers(of[entity], np.concatenate([flat.slot, flat.kept[:, 1]]))
     stride = len(index.layout.own) + 1
     key = np.unique((entity * stride + number)[number >= 0])
     entity, number = key // stride, key % stride
-    offsets = _offsets(entity, count)
+    offsets = _offsets(entity, len(of))
     lacking = number - (np.arange(len(key)) - offsets[entity])
     return entity * stride + lacking, offsets
 

@@ -21,12 +21,14 @@ from kbdisk.codec.evidence import Evidence
 from kbdisk.codec.fitting import fit
 from kbdisk.codec.index import Index
 from kbdisk.codec.reading import Reading, read
-from kbdisk.codec.slots import BY_NAME, Slot, places_of
+from kbdisk.codec.pooling import Pools, fitted_to
+from kbdisk.codec.slots import BY_NAME, Slot, Source
 from kbdisk.codec.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
 from kbdisk.graph import Graph, pattern
 from kbdisk.leaves.words import Words
+from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Schema
 from kbdisk.tokens import Tokens
 
@@ -47,6 +49,7 @@ class Codec:
         default_factory=dict
     )  # what is known beside: how many entities that were held out have each
     unlearnt: frozenset[tuple[str, Path]] = frozenset()  # paths that entities had, and no property is for
+    entities: Mapping[str, int] = field(default_factory=dict)  # how many training entities each class has
 
     @classmethod
     def fit(
@@ -55,7 +58,7 @@ class Codec:
         """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
         config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
         fitted = fit(schema, entities, config, graph)
-        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns, {}, fitted.unlearnt)
+        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns, {}, fitted.unlearnt, fitted.entities)
 
     def beside(self, held_out: Iterable[Entity]) -> Codec:
         """Itself, knowing how many values there are beside those that it was fitted to. It learns nothing of them."""
@@ -70,7 +73,12 @@ class Codec:
     @cached_property
     def index(self) -> Index:
         """The slots by all that is known of them."""
-        return Index(self.schema, self.slots)
+        return Index(self.schema, self.slots, self.pools, self.entities)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Which properties of classes are learnt as one."""
+        return Pools.of(self.schema, self.config.pooling)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -80,6 +88,15 @@ class Codec:
     def slot(self, of: str, path: Path) -> int | None:
         """The number of a class's own slot at a path; None where there is none."""
         return self.index.tables[of].slot.get(path)
+
+    def learnt_as(self, of: str, path: Path) -> tuple[str, str]:
+        """The class and the path under which a property of a class is scored."""
+        source = self.pools.source(of, pattern(path))
+        return source.of, show_pattern(source.path)
+
+    def together(self, slot: int) -> str:
+        """What slots that one entity may have in common have: their class, or nothing where classes share properties."""
+        return "" if self.config.pooling else self.slots[slot].of
 
     def encode(
         self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
@@ -123,6 +140,7 @@ class Codec:
 
     def _decoded(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
         leaves: list[dict[Path, Any]] = [{} for _ in range(batch.size)]
+        classes = batch.classes.tolist()
         column = torch.from_numpy(self.index.column).to(batch.slot.device)[batch.slot]  # (T,)
         for kind, (start, end) in batch.spans.items():
             tokens = of[start:end].nonzero()[:, 0] + start
@@ -132,8 +150,17 @@ class Codec:
                 of_entity, of_slot = batch.entity[own].tolist(), batch.slot[own].tolist()
                 for entity, slot, value in zip(of_entity, of_slot, values, strict=True):
                     if value is not None:  # a label that has no name
-                        leaves[entity][self.slots[slot].path] = value
+                        of = self.classes[classes[entity]]
+                        leaves[entity][self.slots[slot].path] = self.fitted_to_class(of, slot, value)
         return leaves
+
+    def fitted_to_class(self, of: str, slot: int, value: Any) -> Any:
+        """A value of a slot as a class has it, whose bounds and decimals may be narrower than those of all that share it."""
+        source = Source(of, pattern(self.slots[slot].path))
+        place = self.pools.places.get(source)
+        if place is None or len(self.pools.members[self.pools.shared[source]]) == 1:
+            return value
+        return fitted_to(place.leaf, value)
 
     def trees(self, batch: Batch, of: Tensor, entities: Sequence[Entity] = ()) -> list[Tree]:
         """The same put together: a tree of these values for each entity, and of no others.
@@ -164,6 +191,7 @@ class Codec:
             "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
             "patterns": together.to_json(self.patterns),
             "held_out": [[of, list(path), count] for (of, path), count in self.held_out.items()],
+            "entities": dict(self.entities),
             "unlearnt": [[of, list(path)] for of, path in sorted(self.unlearnt)],
         }
 
@@ -171,14 +199,14 @@ class Codec:
     def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Words | None = None) -> Codec:
         """Itself again; ValueError where the schema does not have what it needs."""
         codecs = [BY_NAME[one["kind"]].codec.from_json(one["data"], words) for one in data["codecs"]]
-        places = places_of(schema)
-        slots = tuple(plain.from_json(slot, codecs, places) for slot in data["slots"])
+        config = CodecConfig.from_json(data["config"])
+        pools = Pools.of(schema, config.pooling)
+        slots = tuple(plain.from_json(slot, codecs, pools) for slot in data["slots"])
         left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
         patterns = together.from_json(data["patterns"], len(slots))
         held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
         unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
-        config = CodecConfig.from_json(data["config"])
-        return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt)
+        return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, dict(data["entities"]))
 
     def _read(self, entity: Entity) -> Reading:
         reading = read(self.schema, entity)

@@ -29,6 +29,7 @@ class EvidenceConfig:
 class CodecConfig:
     """How entities become tensors."""
 
+    pooling: bool = False  # whether a property that several classes have is learnt once for all of them
     sharing: str = "auto"  # a row of SHARING
     own: int = 64  # most properties of a kind that have weights of their own, where sharing is auto
     enough: int = 1000  # values that a property must have for that
@@ -46,7 +47,7 @@ class CodecConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
-        plain = {name: getattr(self, name) for name in ("sharing", "own", "enough")}
+        plain = {name: getattr(self, name) for name in ("pooling", "sharing", "own", "enough")}
         kinds = {name: asdict(one) for name, one in self.kinds.items()}
         return {**plain, "evidence": asdict(self.evidence), "kinds": kinds}
 

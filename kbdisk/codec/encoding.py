@@ -13,7 +13,7 @@ import numpy as np
 
 from kbdisk.codec.asking import Ask, Table
 from kbdisk.codec.assembling import UNKNOWN, Flat, assembled
-from kbdisk.codec.evidence import Evidence
+from kbdisk.codec.evidence import Evidence, pooled_over
 from kbdisk.codec.index import Index, Ints
 from kbdisk.codec.reading import Reading
 from kbdisk.entity import Path
@@ -60,6 +60,9 @@ class Encoding:
             self._append(number, slot, UNKNOWN)
         for slot in self._said(reading, table):
             self.kept.extend((number, slot))
+        if self.index.classes_slot is not None:
+            for name in dict.fromkeys(reading.classes):
+                self._put(number, self.index.classes_slot, name)
         if self.evidence is not None:
             self._bring(number, reading, links, tokens)
 
@@ -67,7 +70,7 @@ class Encoding:
         """What comes over the entity's links, and the links that lead to it, each with what it needs to be seen."""
         assert self.evidence is not None
         for one in self.evidence.brought(reading.id, reading.of, reading.leaves):
-            slot = self.index.over.get((reading.of, one.over))
+            slot = self.index.over.get(pooled_over(self.index.pools, reading.of, one.over))
             if slot is None:
                 continue
             if one.over.incoming or one.over.link not in tokens:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from kbdisk.codec.config import EvidenceConfig
 from kbdisk.codec.several import SAMPLE, Several, Telling, Told
-from kbdisk.codec.slots import INCOMING, TOGETHER, Over, Source, hashed, path_key
+from kbdisk.codec.pooling import Pools
+from kbdisk.codec.slots import ANY, INCOMING, TOGETHER, Over, Source, hashed, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.graph import Graph, pattern, targets
 from kbdisk.schemas.leaf import Link as LinkLeaf
@@ -91,7 +92,20 @@ class Seen(NamedTuple):
     telling: Collection[tuple[str, Over]]  # of what several tell together, what is worth a slot
 
 
-def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> Seen:
+def pooled_over(pools: Pools, of: str, over: Over) -> tuple[str, Over]:
+    """The evidence of a class as it is learnt: what comes over one property, or is read of one, is the same for all.
+
+    What several tell together stays with its class.
+    """
+    if over.told or not pools.pooled:
+        return of, over
+    if over.incoming:
+        return ANY, over._replace(of=pools.source(over.of, pattern(over.link)).of)
+    source, read = pools.source(of, pattern(over.link)), pools.source(over.of, pattern(over.read))
+    return source.of, over._replace(of=read.of)
+
+
+def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]], pools: Pools) -> Seen:
     """Look at what comes to entities, given as id, class and leaves."""
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
@@ -102,9 +116,10 @@ def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, An
         is_drawn = hashed(id) < shares[of] * 2**32
         met = set()
         for one in evidence.brought(id, of, leaves):
-            met.add((of, one.over))
-            if one.over.incoming and not one.over.told:
-                sources.setdefault(incoming(of, one.over), []).append(one.value)
+            learnt_of, over = pooled_over(pools, of, one.over)
+            met.add((learnt_of, over))
+            if over.incoming and not over.told:
+                sources.setdefault(incoming(learnt_of, over), []).append(one.value)
             elif telling is not None and one.told is not None and is_drawn:
                 telling.add(of, one.told, leaves)
         counts.update(met)

@@ -15,17 +15,20 @@ from kbdisk.codec.config import CodecConfig
 from kbdisk.codec.evidence import Evidence, Seen, chosen, incoming, path_over, seen
 from kbdisk.codec.patterns import Met, Patterns
 from kbdisk.codec.reading import read
+from kbdisk.codec.pooling import Pools
 from kbdisk.codec.slots import (
+    ANY,
     BY_NAME,
+    CLASSES,
     SHARING,
     Over,
-    Place,
+    Role,
     Slot,
     Source,
+    class_leaf,
     groups_of,
     incoming_leaf,
     path_key,
-    places_of,
     slot_order,
 )
 from kbdisk.codec.unlearnt import Unlearnt
@@ -39,6 +42,7 @@ from kbdisk.schemas.schema import Schema
 
 SAMPLE = 2000  # texts whose tokens are counted, for their entropy
 NOTHING = "no training entity has a value"
+CLASS_SOURCE = Source(ANY, CLASSES)
 Names: TypeAlias = Mapping[str, str]  # what entities are called, by their ids
 
 
@@ -46,9 +50,10 @@ Names: TypeAlias = Mapping[str, str]  # what entities are called, by their ids
 class Gathered:
     """What training entities have."""
 
-    places: Mapping[Source, Place]
-    values: dict[Source, list[Any]] = field(default_factory=dict)
-    counts: Counter[tuple[str, Path]] = field(default_factory=Counter)
+    pools: Pools
+    values: dict[Source, list[Any]] = field(default_factory=dict)  # by what they are learnt as
+    counts: dict[tuple[str, Path], Counter[str]] = field(default_factory=dict)  # likewise: how many of each class
+    classes: list[str] = field(default_factory=list)  # of which all entities are said to be
     entities: Counter[str] = field(default_factory=Counter)  # of each class
     names: dict[str, str] = field(default_factory=dict)  # what entities are called, where links lead to any
     evidence: Seen = field(default_factory=lambda: Seen({}, {}, frozenset()))
@@ -65,14 +70,18 @@ class Fitted:
     words: Words | None
     patterns: Patterns
     unlearnt: frozenset[tuple[str, Path]]
+    entities: Mapping[str, int]
 
 
 def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Fitted:
     """Learn all that a codec has to know."""
     gathered = gather(schema, entities, config, graph)
-    leaves = {source: gathered.places[source].leaf for source in gathered.values}
+    pools = gathered.pools
+    leaves = {source: pools.leaves[source] for source in gathered.values}
     leaves |= {source: incoming_leaf(str(source.path[0])[1:]) for source in gathered.evidence.sources}
     values: dict[Source, list[Any]] = {**gathered.values, **gathered.evidence.sources}
+    if gathered.classes:
+        leaves[CLASS_SOURCE], values[CLASS_SOURCE] = class_leaf(), gathered.classes
     kinds = {source: KINDS[type(leaf)].name for source, leaf in leaves.items()}
     order = sorted(leaves, key=lambda source: (source.of, path_key(source.path)))
     words = _words([(leaves[one], kinds[one], values[one]) for one in order], config, gathered.names)
@@ -89,14 +98,25 @@ def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: 
     groups = groups_of(kinds, counts, lambda each: SHARING[config.sharing](each, config.own, config.enough))
     make = Making(gathered, leaves, kinds, codecs, groups, entropies)
     slots = tuple(_numbered([*make.own(), *make.over_links(config.evidence.values)]))
-    lacking = sorted(gathered.places.keys() - gathered.values.keys(), key=lambda one: (one.of, path_key(one.path)))
+    lacking = sorted(
+        (source for source, own in pools.shared.items() if own not in gathered.values),
+        key=lambda one: (one.of, path_key(one.path)),
+    )
     left_out: dict[tuple[str, Path], str] = {(one.of, one.path): NOTHING for one in lacking}
-    return Fitted(slots, left_out, words, gathered.met.patterns(slots), frozenset(gathered.unlearnt))
+    number = {
+        (of, slot.path): place
+        for place, slot in enumerate(slots)
+        if slot.role == "value"
+        for of in pools.members[Source(slot.of, pattern(slot.path))]
+    }
+    return Fitted(
+        slots, left_out, words, gathered.met.patterns(number), frozenset(gathered.unlearnt), dict(gathered.entities)
+    )
 
 
 def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Gathered:
     """Read every entity once; where links may bring something, what they bring comes from the graph or from these."""
-    gathered = Gathered(places_of(schema))
+    gathered = Gathered(Pools.of(schema, config.pooling))
     whole = Graph(schema) if graph is None else graph
     linked = any(whole.linking.values())
     told = linked and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
@@ -112,16 +132,18 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
         if linked and entity.label:
             gathered.names[reading.id] = entity.label
         for path, value in reading.leaves.items():
-            source = Source(reading.of, pattern(path))
-            if source in gathered.places:
+            source = gathered.pools.shared.get(Source(reading.of, pattern(path)))
+            if source is not None:
                 gathered.values.setdefault(source, []).append(value)
-                gathered.counts[reading.of, path] += 1
+                gathered.counts.setdefault((source.of, path), Counter())[reading.of] += 1
+        if config.pooling:
+            gathered.classes.extend(dict.fromkeys(reading.classes))
         if told:
             receivers.append((reading.id, reading.of, reading.leaves))
             if graph is None:
                 whole.add(*receivers[-1])
     if told:
-        gathered.evidence = seen(Evidence(schema, whole, config.evidence), receivers)
+        gathered.evidence = seen(Evidence(schema, whole, config.evidence), receivers, gathered.pools)
     return gathered
 
 
@@ -138,10 +160,16 @@ class Making:
 
     def own(self) -> Iterable[tuple[Slot, Path]]:
         """A slot for each path that a training entity has, with the property that it is a part of."""
-        for (of, path), count in self.gathered.counts.items():
+        pools = self.gathered.pools
+        for (of, path), counts in self.gathered.counts.items():
             source = Source(of, pattern(path))
-            place = self.gathered.places[source]
-            yield self._slot(source, of, path, "given" if place.given else "value", None, count), place.property
+            place = pools.places[source]
+            whole = sum(self.gathered.entities[name] for name in pools.members[source])
+            role: Role = "given" if place.given else "value"
+            yield self._slot(source, of, path, role, None, counts.total(), whole, counts), place.property
+        if self.gathered.classes:
+            whole = self.gathered.entities.total()
+            yield self._slot(CLASS_SOURCE, *CLASS_SOURCE, "evidence", None, whole, whole), CLASSES
 
     def over_links(self, most: int) -> Iterable[tuple[Slot, Path]]:
         """A slot for each path of evidence, each a part of nothing; what is read must have a codec."""
@@ -154,12 +182,25 @@ class Making:
         }
         for of, over in chosen(known, most):
             path = path_over(of, over)
-            yield self._slot(self._source(of, over), of, path, "evidence", over, counts[of, over]), (over.of, *path)
+            whole = self.gathered.entities[of] if of in self.gathered.entities else self.gathered.entities.total()
+            yield self._slot(self._source(of, over), of, path, "evidence", over, counts[of, over], whole), (over.of, *path)
 
     def _source(self, of: str, over: Over) -> Source:
-        return incoming(of, over) if over.incoming and not over.told else Source(over.of, pattern(over.read))
+        if over.incoming and not over.told:
+            return incoming(of, over)
+        return self.gathered.pools.source(over.of, pattern(over.read))
 
-    def _slot(self, source: Source, of: str, path: Path, role: Any, over: Over | None, count: int) -> Slot:
+    def _slot(
+        self,
+        source: Source,
+        of: str,
+        path: Path,
+        role: Role,
+        over: Over | None,
+        count: int,
+        entities: int,
+        counts: Mapping[str, int] | None = None,
+    ) -> Slot:
         return Slot(
             of=of,
             path=path,
@@ -171,8 +212,9 @@ class Making:
             group=self.groups[source],
             unit=0,
             count=count,
-            fill=count / self.gathered.entities[of],
+            fill=min(count / entities, 1.0),
             entropy=self.entropies.get(source, 0.0),
+            counts=dict(counts or {}),
         )
 
 

@@ -17,7 +17,8 @@ from torch import Tensor
 from kbdisk.codec.asking import Table
 from kbdisk.codec.lists import Lists
 from kbdisk.codec.mending import Mending
-from kbdisk.codec.slots import Over, Slot, counts_of, places_of
+from kbdisk.codec.pooling import Pools
+from kbdisk.codec.slots import CLASSES, Over, Slot, Source, counts_of
 from kbdisk.entity import Path
 from kbdisk.graph import linking, pattern
 from kbdisk.schemas.schema import Schema
@@ -40,6 +41,8 @@ class Index:
 
     schema: Schema
     slots: Sequence[Slot]
+    pools: Pools
+    entities: Mapping[str, int]  # how many training entities each class has
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -59,13 +62,27 @@ class Index:
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
-        """The own slots of each class by their paths."""
-        places = places_of(self.schema)
+        """The own slots of each class by their paths; several classes may share some."""
         own: dict[str, list[tuple[int, Slot]]] = {name: [] for name in self.schema.classes}
         for number, slot in enumerate(self.slots):
             if slot.role != "evidence":
-                own[slot.of].append((number, slot))
-        return {name: Table(self.schema.classes[name], several, places) for name, several in own.items()}
+                for name in self.members(slot):
+                    own[name].append((number, slot))
+        return {name: Table(self.schema.classes[name], several, self.pools.places) for name, several in own.items()}
+
+    def members(self, slot: Slot) -> tuple[str, ...]:
+        """The classes that share a slot of their own."""
+        return self.pools.members.get(Source(slot.of, pattern(slot.path)), ())
+
+    def fill(self, of: str, number: int) -> float:
+        """The share of a class's training entities that have a slot."""
+        slot, entities = self.slots[number], self.entities.get(of, 0)
+        return slot.counts.get(of, 0) / entities if entities else slot.fill
+
+    @cached_property
+    def classes_slot(self) -> int | None:
+        """The slot that tells of which classes an entity is."""
+        return next((n for n, slot in enumerate(self.slots) if slot.role == "evidence" and slot.path == CLASSES), None)
 
     @cached_property
     def over(self) -> Mapping[tuple[str, Over], int]:
@@ -102,13 +119,18 @@ class Index:
         return np.array([slot.role == "evidence" for slot in self.slots], bool)
 
     @cached_property
-    def number(self) -> Ints:
-        """(S,) the place of each slot among those of its class that an entity may lack."""
-        number = np.full(len(self.slots), NOT_OWN)
-        offsets, own = self.layout.offsets.numpy(), self.layout.own.numpy()
-        for start, end in pairwise(offsets.tolist()):
-            number[own[start:end]] = np.arange(end - start)
-        return number
+    def _own_keys(self) -> Ints:
+        """The slots that entities of each class may lack, as one ascending number for each class and slot."""
+        own, offsets = self.layout.own.numpy(), self.layout.offsets.numpy()
+        return np.repeat(np.arange(len(self.classes)), np.diff(offsets)) * len(self.slots) + own
+
+    def numbers(self, classes: Ints, slots: Ints) -> Ints:
+        """(n,) the place of each slot among those that an entity of its class may lack; NOT_OWN where it may not."""
+        keys = classes * len(self.slots) + slots
+        place = np.searchsorted(self._own_keys, keys).clip(max=max(len(self._own_keys) - 1, 0))
+        if not len(self._own_keys):
+            return np.full(len(keys), NOT_OWN)
+        return np.where(self._own_keys[place] == keys, place - self.layout.offsets.numpy()[classes], NOT_OWN)
 
     @cached_property
     def layout(self) -> Layout:
@@ -116,7 +138,7 @@ class Index:
         kinds = Counter(slot.kind for slot in self.slots)  # in the slots' own order
         ends = accumulate(kinds.values(), initial=0)
         own = {
-            name: [n for n, slot in enumerate(self.slots) if slot.of == name and not slot.fixed]
+            name: sorted(n for n in self.tables[name].slot.values() if not self.slots[n].fixed)
             for name in self.classes
         }
         return Layout(
@@ -151,7 +173,7 @@ class Index:
         Evidence is in no order.
         """
         first: dict[tuple[str, Path], int] = {}
-        for place, (of, path) in enumerate(places_of(self.schema)):
+        for place, (of, path) in enumerate(self.pools.places):
             for end in range(len(path)):
                 first.setdefault((of, path[: end + 1]), place)
 

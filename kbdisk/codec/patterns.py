@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kbdisk.codec.slots import Slot
 from kbdisk.entity import Path, without_places
 
 MOST = 4096  # entities whose patterns are kept
@@ -38,9 +37,8 @@ class Met:
         if len(self.kept) == 2 * MOST:
             self.kept, self.stride = self.kept[::2], 2 * self.stride
 
-    def patterns(self, slots: Sequence[Slot]) -> Patterns:
-        """By slots, the more frequent first."""
-        number = {(slot.of, slot.path): place for place, slot in enumerate(slots) if slot.role == "value"}
+    def patterns(self, number: Mapping[tuple[str, Path], int]) -> Patterns:
+        """By slots, which have the numbers of classes and paths; the more frequent first."""
         counts: dict[str, Counter[tuple[int, ...]]] = {}
         met = {of for of, _ in self.kept}
         for of, paths in (*self.kept, *(one for one in self.first.items() if one[0] not in met)):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kbdisk.codec.slots import Over, Place, Slot, Source, incoming_leaf
+from kbdisk.codec.pooling import Pools
+from kbdisk.codec.slots import CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.entity import Path
 from kbdisk.graph import pattern
 from kbdisk.schemas.composites import show_pattern
 
-FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy")
+FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy", "counts")
 
 
 def to_json(slot: Slot, column: int) -> dict[str, Any]:
@@ -24,19 +25,21 @@ def to_json(slot: Slot, column: int) -> dict[str, Any]:
     return {**told, "path": list(slot.path), "codec": column, "over": over, "incoming": incoming}
 
 
-def from_json(data: Mapping[str, Any], codecs: Sequence[Any], places: Mapping[Source, Place]) -> Slot:
+def from_json(data: Mapping[str, Any], codecs: Sequence[Any], pools: Pools) -> Slot:
     """The slot again; ValueError where the schema does not have its leaf."""
     told, over = data["over"], None
     if told is not None:
         over = Over(told["of"], _path(told["link"]), _path(told["read"]), data["incoming"], told["told"], told["whole"])
     path = _path(data["path"])
     if over is not None and over.incoming and not over.told:
-        leaf = incoming_leaf(over.of)
+        leaf: Any = incoming_leaf(over.of)
+    elif data["role"] == "evidence" and path == CLASSES:
+        leaf = class_leaf()
     else:
-        source = Source(over.of, pattern(over.read)) if over else Source(data["of"], pattern(path))
-        if source not in places:
+        source = pools.source(over.of, pattern(over.read)) if over else Source(data["of"], pattern(path))
+        if source not in pools.leaves:
             raise ValueError(f"expected a schema with {show_pattern(source.path)} of {source.of!r}, got none there")
-        leaf = places[source].leaf
+        leaf = pools.leaves[source]
     fields = {name: data[name] for name in FIELDS}
     return Slot(**fields, path=path, leaf=leaf, codec=codecs[data["codec"]], over=over)
 

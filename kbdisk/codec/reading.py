@@ -18,6 +18,7 @@ class Reading(NamedTuple):
 
     id: str  # that links find it by
     of: str
+    classes: tuple[str, ...]  # all that the entity is said to be of
     leaves: dict[Path, Any]  # what is known
     gaps: list[Path]  # where there is a place without a value
     said: list[Path]  # properties that are neither known nor gaps nor lacking: they exist, or do not fit
@@ -29,7 +30,7 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
     found = schema.class_of(entity)
     if found is None:
         return None
-    reading = Reading(schema.id_of(entity), found.name, {}, [], [], [])
+    reading = Reading(schema.id_of(entity), found.name, entity.classes, {}, [], [], [])
     misfits: list[Misfit] = []
     for path, one, value in schema.applied(found, entity, misfits):
         if one.role == "ignore":

@@ -17,10 +17,12 @@ from kbdisk.leaves.base import LeafKind
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Link
+from kbdisk.schemas.leaf import Category, Link
 from kbdisk.schemas.schema import Schema
 
 Role: TypeAlias = Literal["value", "given", "evidence"]
+CLASSES: Path = ("@class",)  # where an entity's classes stand, as evidence
+ANY = ""  # in the place of the class that evidence comes to, where it does not matter
 INCOMING = "^"  # begins the first key of a path that stands for links from a class
 TOGETHER = "~"  # begins the key of a path behind which stands what several entities tell together
 
@@ -57,9 +59,9 @@ class Over(NamedTuple):
 
 @dataclass(frozen=True)
 class Slot:
-    """A class's path: what stands there, and which weights and tables it has."""
+    """A property of a class, or of several that share it: what stands there, and which weights and tables it has."""
 
-    of: str  # the class
+    of: str  # the class; of several that share it the first
     path: Path
     leaf: Any
     kind: str  # a name in KINDS
@@ -71,6 +73,7 @@ class Slot:
     count: int  # how many training entities have it
     fill: float  # the share of its class's that have it
     entropy: float  # of its values in training, in nats, by their frequencies
+    counts: Mapping[str, int]  # how many training entities of each class have it; nothing of evidence
 
     @property
     def keys(self) -> Path:
@@ -88,6 +91,11 @@ class Source(NamedTuple):
 
     of: str
     path: Path
+
+
+def class_leaf() -> Category:
+    """What an entity's classes are: labels."""
+    return Category()
 
 
 def incoming_leaf(of: str) -> Link:

@@ -67,7 +67,7 @@ class Completing(Iterator[Completion]):
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, choices)
         refuse_unknown_classes(self.schema, choices.classes)
-        self.summary = Summary.of(trained.record.quality)
+        self.summary = Summary.of(trained.record.quality, self.codec.learnt_as)
         self.drift = Drift(self.schema, self.codec)
         self.siblings = Siblings(self.schema, choices.only, choices.min_confidence)
         self._lay_rows()

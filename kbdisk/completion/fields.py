@@ -110,7 +110,8 @@ class _Making:
         self.known: dict[Path, int] = {}  # values by pattern: those trained on, and those held out of them
 
     def fields(self) -> Fields:
-        own = [(n, one) for n, one in enumerate(self.codec.slots) if one.of == self.of.name and one.role == "value"]
+        numbers = sorted(self.codec.index.tables[self.of.name].slot.values())
+        own = [(n, slot) for n in numbers if (slot := self.codec.slots[n]).role == "value"]
         for _, slot in own:
             at = pattern(slot.path)
             self.known.setdefault(at, self.codec.held_out.get((self.of.name, at), 0))

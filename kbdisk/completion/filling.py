@@ -102,7 +102,7 @@ class Filler:
         gap, slots = one.gap, self.codec.slots
         places = {spot.path: (spot.slot, place) for spot in gap.spots if (place := token(spot.slot)) is not None}
         likely = {
-            path: present[place] >= LIKELY * slots[slot].fill
+            path: present[place] >= LIKELY * self.codec.index.fill(gap.of.of, slot)
             for path, (slot, place) in places.items()
             if place in present
         }
@@ -116,7 +116,7 @@ class Filler:
                 one.why_not = "not asked for"
             elif not likely.get(lead, True):
                 one.why_not = UNLIKELY
-            elif (gap.of.of, show_pattern(pattern(lead))) in self.hopeless:
+            elif self.codec.learnt_as(gap.of.of, lead) in self.hopeless:
                 one.why_not = HOPELESS
         wanted = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.of.kind, DateKind) and not gap.parts:

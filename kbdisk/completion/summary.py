@@ -37,7 +37,7 @@ class Row:
     @property
     def told(self) -> Mapping[str, Any]:
         """How well it was told on what was held out: as a row of an evaluation, of the leaf that was filled most."""
-        rows = (self.quality.get((self.of, show_pattern(leaf))) for leaf, _ in self.leaves.most_common())
+        rows = (self.quality.get(self.learnt_as(self.of, leaf)) for leaf, _ in self.leaves.most_common())
         return next((row for row in rows if row), {})
 
     def to_json(self) -> dict[str, Any]:
@@ -67,18 +67,19 @@ class Summary:
     ignored: Counter[Path] = field(default_factory=Counter)  # what it has, and the model has not learnt -> its gaps
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
     quality: Quality = field(default_factory=dict)
+    learnt_as: LearntAs = as_itself
 
     @classmethod
-    def of(cls, quality: Sequence[Mapping[str, Any]]) -> Summary:
+    def of(cls, quality: Sequence[Mapping[str, Any]], learnt_as: LearntAs = as_itself) -> Summary:
         """A blank one that knows how well each property is told, as rows of an evaluation have it."""
-        return cls(quality={(row["class"], row["path"]): row for row in quality})
+        return cls(quality={(row["class"], row["path"]): row for row in quality}, learnt_as=learnt_as)
 
     def row(self, one: Field) -> Row:
         """The row of a field."""
         key = (one.of, one.path)
         if key not in self.rows:
             unit = getattr(one.kind, "unit", None) or ""
-            self.rows[key] = Row(one.of, one.path, unit=unit, quality=self.quality)
+            self.rows[key] = Row(one.of, one.path, unit=unit, quality=self.quality, learnt_as=self.learnt_as)
         return self.rows[key]
 
     def unwritten(self, of: str, path: str, why: str) -> None:

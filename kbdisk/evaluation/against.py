@@ -122,10 +122,10 @@ def beside(name: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def answers(exam: Exam, rival: Baseline, given: float | None = None) -> Iterator[Case]:
     """What a rival says of every value, given what the model is given."""
-    waiting: dict[int, list[tuple[int, Reading]]] = {}
+    waiting: dict[tuple[str, int], list[tuple[int, Reading]]] = {}  # by class and slot
     for one, visible in exam.turns(given):
         for slot, entity, reading in _put(exam, one, visible.tolist()):
-            waiting.setdefault(slot, []).append((entity, reading))
+            waiting.setdefault((reading.of, slot), []).append((entity, reading))
         if sum(map(len, waiting.values())) >= WAITING:
             yield from _told(exam, rival, waiting)
             waiting = {}
@@ -145,9 +145,10 @@ def _leaves(trained: Trained, asked: Collection[Entity], scope: Scope) -> dict[L
     hidden = hidden_with(codec, scope.whole)
     wanted = ((slot, codec.slots[slot]) for slot in sorted(askable(codec, scope.only, scope.classes)))
     return {
-        (slot.of, slot.path): frozenset(codec.slots[other].path for other in hidden[number])
+        (of, slot.path): frozenset(codec.slots[other].path for other in hidden[number])
         for number, slot in wanted
-        if (slot.of, slot.path) in there
+        for of in codec.index.members(slot)
+        if (of, slot.path) in there
     }
 
 
@@ -168,10 +169,10 @@ def _put(exam: Exam, one: Posed, visible: Sequence[bool]) -> Iterator[tuple[int,
         yield slot, entity, whole._replace(leaves={path: whole.leaves[path] for path in shown[place]})
 
 
-def _told(exam: Exam, rival: Baseline, waiting: Mapping[int, list[tuple[int, Reading]]]) -> Iterator[Case]:
-    for slot, several in waiting.items():
+def _told(exam: Exam, rival: Baseline, waiting: Mapping[tuple[str, int], list[tuple[int, Reading]]]) -> Iterator[Case]:
+    for (of, slot), several in waiting.items():
         own = exam.trained.codec.slots[slot]
-        found: Iterable[Answer] = rival.tell((own.of, own.path), [reading for _, reading in several])
+        found: Iterable[Answer] = rival.tell((of, own.path), [reading for _, reading in several])
         for (entity, _), answer in zip(several, found, strict=True):
             mean = answer.value if own.kind == "number" and answer.mean is None else answer.mean
             yield Case(entity, slot, exam.value(entity, slot), answer.value, mean)

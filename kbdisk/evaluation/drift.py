@@ -86,12 +86,12 @@ class Drift:
         self._learnt: set[Source] = set()  # properties of which something was learnt
         self._slots: dict[str, set[Path]] = {}
         for slot in codec.slots if codec is not None else ():
-            if slot.role != "evidence":
-                source = Source(slot.of, pattern(slot.path))
-                is_unique = schema.classes[slot.of].properties[self._places[source].property].unique
+            for of in codec.index.members(slot) if codec is not None and slot.role != "evidence" else ():
+                source = Source(of, pattern(slot.path))
+                is_unique = schema.classes[of].properties[self._places[source].property].unique
                 self._codecs[source] = slot.codec if isinstance(slot.codec, Comparing) and not is_unique else None
-                self._learnt.add(Source(slot.of, self._places[source].property))
-                self._slots.setdefault(slot.of, set()).add(slot.path)
+                self._learnt.add(Source(of, self._places[source].property))
+                self._slots.setdefault(of, set()).add(slot.path)
         self._names = {source: show_pattern(source.path) for source in self._places}
 
     @classmethod

@@ -81,7 +81,7 @@ class Posed:
 def askable(codec: Codec, only: Collection[Path] = (), classes: Collection[str] = ()) -> set[int]:
     """The slots that may be asked for: those at some paths or below, of some classes. SchemaError where there is none."""
     own = {number: slot for number, slot in enumerate(codec.slots) if slot.role == "value"}
-    chosen = {_class_named(codec, name) for name in classes}
+    chosen = {number for name in classes for number in codec.index.tables[_class_named(codec, name)].slot.values()}
     for path in only:
         if not any(_meets(path, slot.path) for slot in own.values()):
             names = {show_pattern(pattern(slot.path)) for slot in own.values()}
@@ -90,7 +90,7 @@ def askable(codec: Codec, only: Collection[Path] = (), classes: Collection[str] 
     return {
         number
         for number, slot in own.items()
-        if (not chosen or slot.of in chosen) and (not only or any(_meets(path, slot.path) for path in only))
+        if (not chosen or number in chosen) and (not only or any(_meets(path, slot.path) for path in only))
     }
 
 

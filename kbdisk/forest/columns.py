@@ -28,9 +28,9 @@ class Columns:
     def __len__(self) -> int:
         return len(self.slot)
 
-    def of(self, slots: Tensor, *, but: int) -> Tensor:
-        """(f,) which columns are of these slots (s,), and not of that one."""
-        return (torch.isin(self.slot, slots) & (self.slot != but)).nonzero()[:, 0]
+    def but(self, slot: int) -> Tensor:
+        """(f,) which columns are not of this slot."""
+        return (self.slot != slot).nonzero()[:, 0]
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column has 1 where it is that, else 0.

@@ -107,8 +107,7 @@ def _grown(
     truth, labels, units = _truth(codec, slot, codes)
     if len(truth.unique()) < 2 or len(labels) > config.labels:
         return None
-    same = torch.tensor([n for n, one in enumerate(codec.slots) if one.of == codec.slots[slot].of])
-    seen = columns.of(same.to(codes.device), but=slot)
+    seen = columns.but(slot)
     x = torch.cat([rows[:, seen] for rows in known.rows])
     if len(labels):
         there = codes >= 0

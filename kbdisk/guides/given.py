@@ -57,12 +57,10 @@ class Given:
     def of(cls, codec: Codec) -> Given:
         """As the schema has it, and as training entities had it."""
         needed = [slot.role == "given" and slot.fill > MOST for slot in codec.slots]
-        counts = [
-            sum(own and slot.of == name for own, slot in zip(needed, codec.slots, strict=True))
-            for name in codec.classes
-        ]
-        have = {name for name, count in zip(codec.classes, counts, strict=True) if count}
-        told = (n for n, slot in enumerate(codec.slots) if slot.kind == "number" and not slot.fixed and slot.of in have)
+        tables = [codec.index.tables[name].slot.values() for name in codec.classes]
+        counts = [sum(needed[number] for number in own) for own in tables]
+        have = {number for own, count in zip(tables, counts, strict=True) if count for number in own}
+        told = (n for n, slot in enumerate(codec.slots) if slot.kind == "number" and not slot.fixed and n in have)
         slots = torch.tensor([slot.role == "given" for slot in codec.slots], dtype=torch.bool)
         return cls(slots, torch.tensor(needed, dtype=torch.bool), torch.tensor(counts), tuple(told))
 

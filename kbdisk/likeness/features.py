@@ -51,10 +51,10 @@ class Features:
         wide: dict[str, int] = {}
         many: dict[str, int] = {}
         for number in slots.tolist():
-            slot = codec.slots[number]
-            start[number], blocks[number] = wide.get(slot.of, 0), many.get(slot.of, 0)
-            wide[slot.of] = int(start[number]) + sum(BLOCKS[slot.kind])
-            many[slot.of] = int(blocks[number]) + len(BLOCKS[slot.kind])
+            slot, of = codec.slots[number], codec.together(number)
+            start[number], blocks[number] = wide.get(of, 0), many.get(of, 0)
+            wide[of] = int(start[number]) + sum(BLOCKS[slot.kind])
+            many[of] = int(blocks[number]) + len(BLOCKS[slot.kind])
         numbers = [slot.codec for slot in codec.slots if slot.kind == "number"]
         kinds: dict[str, Any] = {"number": _Numbers(numbers), "category": _signed_labels, "link": _signed_labels}
         if codec.words:
@@ -69,11 +69,11 @@ class Features:
                 one.to(device)
         return replace(self, start=self.start.to(device), blocks=self.blocks.to(device))
 
-    def block(self, codec: Codec, of: str) -> Tensor:
-        """(F,) which block each column is of, for entities of a class; -1: of none."""
+    def block(self, codec: Codec, beside: int) -> Tensor:
+        """(F,) which block each column is of, for entities that have a slot; -1: of none."""
         found = torch.full((self.width,), -1)
         for number, slot in enumerate(codec.slots):
-            if slot.of == of and self.start[number] >= 0:
+            if codec.together(number) == codec.together(beside) and self.start[number] >= 0:
                 sizes = torch.tensor(BLOCKS[slot.kind])
                 own = torch.arange(len(sizes)).repeat_interleave(sizes)
                 start = int(self.start[number])
@@ -99,7 +99,7 @@ def fullest(codec: Codec, most: int) -> Tensor:
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, slot in enumerate(codec.slots):
         if slot.kind in BLOCKS and slot.count:
-            found[slot.of].append((-slot.count, number))
+            found[codec.together(number)].append((-slot.count, number))
     return torch.tensor(sorted(number for own in found.values() for _, number in sorted(own)[:most]), dtype=torch.long)
 
 

@@ -79,7 +79,7 @@ def learn(
     for done, (slot, level) in enumerate(order):
         left = None if seconds is None else _left((1 - JUDGING) * seconds, begun) / (len(order) - done)
         if left is None or left > 0:  # else there is no time for those that are left
-            block = features.block(codec, codec.slots[slot].of).to(known.who.device)
+            block = features.block(codec, slot).to(known.who.device)
             kin = _kin(known, values[slot], queries[slot, level], block, config.nearest, generator, left)
             if kin is not None:
                 found[slot, level] = Guiding.unweighed(kin)

@@ -123,8 +123,7 @@ def _meets(path: Path, other: Path) -> bool:
 
 def _size(codec: Codec, of: str) -> float:
     """How many entities of a class training had."""
-    sizes = (slot.count / slot.fill for slot in codec.slots if slot.of == of and slot.role != "evidence")
-    return next(sizes, float(sum(codec.patterns[of].values())))
+    return float(codec.entities[of])
 
 
 def path_of(path: Path | str) -> Path:

@@ -123,11 +123,11 @@ class Teacher:
 
     def block(self, slot: int, values: Values) -> Tensor:
         """(F,) which block each column is of; -1: of none, as it is always hidden, or only says which number is the same."""
-        of = self.codec.slots[slot].of
-        found = self.features.block(self.codec, of)
+        of = self.codec.together(slot)
+        found = self.features.block(self.codec, slot)
         for number, one in enumerate(self.codec.slots):
             start = int(self.features.start[number])
-            if one.of == of and one.kind == NUMBER and start >= 0:
+            if self.codec.together(number) == of and one.kind == NUMBER and start >= 0:
                 begin = start + sum(BLOCKS[NUMBER]) - SIGN
                 found[begin : begin + SIGN] = -1
         return torch.where((~values.columns.isnan()).any(0), found.to(values.columns.device), -1)

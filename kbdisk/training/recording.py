@@ -99,15 +99,16 @@ def _lacking(most: int, entities: int) -> int:
 def lacking_together(tokens: Tokens) -> Tensor:
     """(S,) of the entities that lack a property, the share that lacks all beneath its first key, too; 0 of evidence."""
     layout, count = tokens.layout, len(tokens.layout.fixed)
-    sizes, known = tokens.classes.bincount(minlength=len(layout.offsets) - 1), tokens.known  # (C,)
+    known, own = tokens.known, tokens.known & ~layout.fixed[tokens.slot]
+    sizes = tokens.classes.bincount(minlength=len(layout.offsets) - 1)  # (C,)
     entity = torch.arange(len(tokens), device=known.device).repeat_interleave(tokens.sizes)
     having = tokens.slot[known].bincount(minlength=count)
-    own = known & ~layout.fixed[tokens.slot]
     blocks = (entity[own] * count + layout.blocks[tokens.slot[own]]).unique() % count
     any_of = blocks.bincount(minlength=count)[layout.blocks]
     members = sizes.repeat_interleave(layout.offsets.diff())  # of the class of each own slot
+    of_all = torch.zeros(count, dtype=torch.long, device=known.device).index_add_(0, layout.own, members)  # (S,)
     share = torch.zeros(count, device=known.device)
-    share[layout.own] = (members - any_of[layout.own]) / (members - having[layout.own]).clamp(min=1)
+    share[layout.own] = ((of_all - any_of) / (of_all - having).clamp(min=1))[layout.own]
     return share
 
 
