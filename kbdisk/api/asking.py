@@ -92,7 +92,8 @@ def beliefs_of(
         found[slot.path] = KINDS[slot.kind](
             entity.id, slot.path, slot, row, given, recorded, _unit(trained, slot, known), within
         )
-    order = {path: place for place, path in enumerate(trained.schema.classes[slots[0].of].properties)} if slots else {}
+    of = trained.codec.classes[int(batch.classes[0])]
+    order = {path: place for place, path in enumerate(trained.schema.classes[of].properties)}
     return dict(sorted(found.items(), key=lambda pair: _place(order, pair[0])))
 
 

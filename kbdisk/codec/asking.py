@@ -39,7 +39,7 @@ class Table:
         for number, slot in slots:
             if slot.role == "evidence":
                 continue
-            path, place = slot.path, places[Source(slot.of, pattern(slot.path))]
+            path, place = slot.path, places[Source(of.name, pattern(slot.path))]
             self.slot[path], self.property[path] = number, place.property
             if len(place.whole) < len(path):
                 self.partly[path] = path[: len(place.whole)]

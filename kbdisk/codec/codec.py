@@ -20,8 +20,8 @@ from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.evidence import Evidence
 from kbdisk.codec.fitting import fit
 from kbdisk.codec.index import Index
-from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.pooling import Pools, fitted_to
+from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import BY_NAME, Slot, Source
 from kbdisk.codec.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
@@ -58,7 +58,17 @@ class Codec:
         """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
         config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
         fitted = fit(schema, entities, config, graph)
-        return cls(schema, config, fitted.slots, fitted.left_out, fitted.words, fitted.patterns, {}, fitted.unlearnt, fitted.entities)
+        return cls(
+            schema,
+            config,
+            fitted.slots,
+            fitted.left_out,
+            fitted.words,
+            fitted.patterns,
+            {},
+            fitted.unlearnt,
+            fitted.entities,
+        )
 
     def beside(self, held_out: Iterable[Entity]) -> Codec:
         """Itself, knowing how many values there are beside those that it was fitted to. It learns nothing of them."""
@@ -150,8 +160,8 @@ class Codec:
                 of_entity, of_slot = batch.entity[own].tolist(), batch.slot[own].tolist()
                 for entity, slot, value in zip(of_entity, of_slot, values, strict=True):
                     if value is not None:  # a label that has no name
-                        of = self.classes[classes[entity]]
-                        leaves[entity][self.slots[slot].path] = self.fitted_to_class(of, slot, value)
+                        name = self.classes[classes[entity]]
+                        leaves[entity][self.slots[slot].path] = self.fitted_to_class(name, slot, value)
         return leaves
 
     def fitted_to_class(self, of: str, slot: int, value: Any) -> Any:

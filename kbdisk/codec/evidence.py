@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kbdisk.codec.config import EvidenceConfig
-from kbdisk.codec.several import SAMPLE, Several, Telling, Told
 from kbdisk.codec.pooling import Pools
+from kbdisk.codec.several import SAMPLE, Several, Telling, Told
 from kbdisk.codec.slots import ANY, INCOMING, TOGETHER, Over, Source, hashed, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.graph import Graph, pattern, targets

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from kbdisk.codec.config import CodecConfig
 from kbdisk.codec.evidence import Evidence, Seen, chosen, incoming, path_over, seen
 from kbdisk.codec.patterns import Met, Patterns
-from kbdisk.codec.reading import read
 from kbdisk.codec.pooling import Pools
+from kbdisk.codec.reading import read
 from kbdisk.codec.slots import (
     ANY,
     BY_NAME,
@@ -183,7 +183,10 @@ class Making:
         for of, over in chosen(known, most):
             path = path_over(of, over)
             whole = self.gathered.entities[of] if of in self.gathered.entities else self.gathered.entities.total()
-            yield self._slot(self._source(of, over), of, path, "evidence", over, counts[of, over], whole), (over.of, *path)
+            yield (
+                self._slot(self._source(of, over), of, path, "evidence", over, counts[of, over], whole),
+                (over.of, *path),
+            )
 
     def _source(self, of: str, over: Over) -> Source:
         if over.incoming and not over.told:

@@ -122,7 +122,8 @@ class Index:
     def _own_keys(self) -> Ints:
         """The slots that entities of each class may lack, as one ascending number for each class and slot."""
         own, offsets = self.layout.own.numpy(), self.layout.offsets.numpy()
-        return np.repeat(np.arange(len(self.classes)), np.diff(offsets)) * len(self.slots) + own
+        keys: Ints = np.repeat(np.arange(len(self.classes)), np.diff(offsets)) * len(self.slots) + own
+        return keys
 
     def numbers(self, classes: Ints, slots: Ints) -> Ints:
         """(n,) the place of each slot among those that an entity of its class may lack; NOT_OWN where it may not."""
@@ -138,8 +139,7 @@ class Index:
         kinds = Counter(slot.kind for slot in self.slots)  # in the slots' own order
         ends = accumulate(kinds.values(), initial=0)
         own = {
-            name: sorted(n for n in self.tables[name].slot.values() if not self.slots[n].fixed)
-            for name in self.classes
+            name: sorted(n for n in self.tables[name].slot.values() if not self.slots[n].fixed) for name in self.classes
         }
         return Layout(
             spans=dict(zip(kinds, pairwise(ends), strict=True)),

@@ -22,10 +22,8 @@ from kbdisk.completion.trusting import Trusting
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
-from kbdisk.graph import pattern
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.randomness import mixed
-from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import COUNT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,12 @@ from kbdisk.entity import Path
 from kbdisk.schemas.composites import show_pattern
 
 Quality = Mapping[tuple[str, str], Mapping[str, Any]]  # by class and path: rows of an evaluation
+LearntAs = Callable[[str, Path], tuple[str, str]]  # the class and path of the row of a class's leaf
+
+
+def as_itself(of: str, path: Path) -> tuple[str, str]:
+    """A leaf that is learnt for its class alone."""
+    return of, show_pattern(path)
 
 
 @dataclass
@@ -28,6 +34,7 @@ class Row:
     sure: float = 0.0  # the sum of all confidences
     by_rule: Counter[str] = field(default_factory=Counter)  # rule -> how many it filled
     quality: Quality = field(default_factory=dict)
+    learnt_as: LearntAs = as_itself
 
     @property
     def confidence(self) -> float | None:
