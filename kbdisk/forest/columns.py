@@ -14,7 +14,9 @@ from kbdisk.batch import Batch
 from kbdisk.tokens import within
 
 NUMBER = "number"
-KINDS = {NUMBER, "category", "link"}  # that columns are of: numbers themselves, and labels
+SET = "set"
+TOLD = {NUMBER, "category", "link"}  # the kinds that trees tell
+KINDS = {*TOLD, SET}  # that columns are of: numbers themselves, and labels
 SEVERAL = 64  # labels of one property that have columns, at most
 
 
@@ -45,7 +47,11 @@ class Columns:
             own = visible[start:end].nonzero()[:, 0]
             row, column = within(offsets, batch.slot[start + own])
             codes = batch.values[kind][own[row]]
-            told = codes[:, 0] if kind == NUMBER else codes == self.label[column]
+            label = self.label[column]
+            if kind == NUMBER:
+                told = codes[:, 0]
+            else:
+                told = (codes == label[:, None]).any(1) if kind == SET else codes == label
             place = batch.entity[start + own[row]] * len(self) + column
             table.view(-1).scatter_reduce_(0, place, told.float(), "amax", include_self=False)
         return table
@@ -59,7 +65,7 @@ class Columns:
             known = batch.known[start:end]
             slots, codes = batch.slot[start:end][known], batch.values[kind][known]
             for one in slots.unique().tolist():
-                of = codes[slots == one]
+                of = codes[slots == one].flatten() if kind == SET else codes[slots == one]
                 if kind == NUMBER:
                     found.append((len(of), one, -1))
                 else:

@@ -20,13 +20,14 @@ class ForestConfig:
 
     share: float = 0.0  # of a time budget that trees may take; 0: there are none
     values: int = 1 << 17  # of known entities that they learn from, at most
-    labels: int = 16  # of a property that they tell, at most
-    columns: int = 512  # that they see, at most: the fullest
+    labels: int = 48  # of a property that they tell, at most: the commonest
+    columns: int = 2048  # that are looked at, at most: the fullest
+    screened: int = 96  # of these that the trees of one property see, at most: those that tell most by themselves
 
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
             raise ValueError(f"share: expected at least 0 and less than 1, got {self.share!r}")
-        for name in ("values", "labels", "columns"):
+        for name in ("values", "labels", "columns", "screened"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
 

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Generator, Tensor
+from torch.nn import functional as F
 
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
-from kbdisk.forest.columns import KINDS, NUMBER, Columns
+from kbdisk.forest.columns import NUMBER, TOLD, Columns
 from kbdisk.forest.config import ForestConfig, by_size, unattended
 from kbdisk.forest.grown import Grown
+from kbdisk.forest.screening import best_columns
 from kbdisk.forest.trees import Trees
 from kbdisk.forest.units import Units
 from kbdisk.guides import Guide, Guiding, judged
@@ -31,9 +33,12 @@ from kbdisk.memory.memory import ENOUGH, Place, by_place
 from kbdisk.tokens import Tokens
 
 if TYPE_CHECKING:
-    from catboost import CatBoost
+    from catboost import CatBoost, Pool
 
-FEW = 50  # known values of a slot: of fewer there are no trees
+FEW = 20  # known values of a slot: of fewer there are no trees
+PROBED = 10  # trees whose time tells how many there is time for
+FEWEST = 40  # trees, however little time there is
+SPEED, FASTEST = 0.6, 0.15  # how much the learning rate grows as trees get fewer, and how far
 
 Told = Callable[[int, int], None]  # how many properties have their trees, of how many
 
@@ -89,7 +94,7 @@ def _known(
     found: dict[int, Known] = defaultdict(Known)
     for batch, hidden, level in asked(tokens, chosen, enough, 0, generator):
         table = columns.table(batch, hidden.visible)
-        for kind in batch.spans.keys() & KINDS:
+        for kind in batch.spans.keys() & TOLD:
             start, end = batch.spans[kind]
             own = hidden.asked[start:end].nonzero()[:, 0]
             entity, codes = batch.entity[start + own], batch.values[kind][own]
@@ -104,27 +109,33 @@ def _grown(
 ) -> Grown | None:
     """The trees of one slot, on their way for so long; nobody knows yet what they are worth."""
     codes = torch.cat(known.codes)
-    truth, labels, units = _truth(codec, slot, codes)
-    if len(truth.unique()) < 2 or len(labels) > config.labels:
+    truth, labels, units = _truth(codec, slot, codes, config.labels)
+    if len(truth.unique()) < 2:
         return None
     seen = columns.but(slot)
     x = torch.cat([rows[:, seen] for rows in known.rows])
+    kept = 1.0
     if len(labels):
-        there = codes >= 0
+        there = torch.isin(codes, labels)
+        kept = float(there.double().mean())
         x, truth = x[there], torch.searchsorted(labels, codes[there])
     differs = (x.nan_to_num(torch.inf) != x[:1].nan_to_num(torch.inf)).any(0)
     x, seen = x[:, differs], seen[differs]
-    if not len(seen):
+    if not len(seen) or len(truth.unique()) < 2:
         return None
+    targets = F.one_hot(truth, len(labels)).double() if len(labels) else truth[:, None]
+    best = best_columns(x, targets, config.screened)
+    x, seen = x[:, best], seen[best]
     trees = Trees.of(_boosted(x, truth, len(labels), seed, seconds))
     trees = trees.in_units(units.mean, units.deviation) if units else trees
-    return Grown(trees.to(codes.device), seen, labels)
+    return Grown(trees.to(codes.device), seen, labels, torch.tensor(kept, dtype=torch.float64, device=codes.device))
 
 
-def _truth(codec: Codec, slot: int, codes: Tensor) -> tuple[Tensor, Tensor, Units | None]:
-    """What trees learn: (n,) numbers, in units; or codes, and (K,) which there are. Of numbers all alike there are none."""
+def _truth(codec: Codec, slot: int, codes: Tensor, most: int) -> tuple[Tensor, Tensor, Units | None]:
+    """What trees learn: (n,) numbers, in units; or codes, and (K,) the commonest. Of numbers all alike there are none."""
     if codec.slots[slot].kind != NUMBER:
-        return codes, codes[codes >= 0].unique(), None
+        labels, counts = codes[codes >= 0].unique(return_counts=True)
+        return codes, labels[counts.argsort(descending=True, stable=True)[:most]].sort().values, None
     told = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
     numbers = list(map(float, told))
     units = Units.of(numbers)
@@ -137,8 +148,30 @@ def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | 
 
     loss = "MultiClass" if labels else "RMSE"
     settings = {**by_size(len(truth)), **unattended(seed % (1 << 31)), "loss_function": loss}
-    watched = {} if seconds is None else {"callbacks": [_Until(time.monotonic() + seconds)]}
-    return CatBoost(settings).fit(Pool(x.cpu().numpy(), truth.cpu().numpy()), **watched)
+    pool = Pool(x.cpu().numpy(), truth.cpu().numpy())
+    if seconds is None:
+        return CatBoost(settings).fit(pool)
+    end = time.monotonic() + seconds
+    settings |= _hurried(settings, _iterations_until(end, settings, pool))
+    return CatBoost(settings).fit(pool, callbacks=[_Until(end)])
+
+
+def _iterations_until(end: float, settings: Mapping[str, Any], pool: Pool) -> int:
+    """How many trees there is time for, as a few of them tell."""
+    from catboost import CatBoost
+
+    begun = time.monotonic()
+    CatBoost({**settings, "iterations": PROBED}).fit(pool)
+    now = time.monotonic()
+    return int(PROBED * max(end - now, 0) / max(now - begun, 1e-9))
+
+
+def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
+    """Fewer trees, each with a larger step, where there is no time for all."""
+    wanted = settings["iterations"]
+    fewer = min(max(iterations, FEWEST), wanted)
+    rate = min(settings["learning_rate"] * (wanted / fewer) ** SPEED, max(FASTEST, settings["learning_rate"]))
+    return {"iterations": fewer, "learning_rate": rate}
 
 
 @dataclass(frozen=True)

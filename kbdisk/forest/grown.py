@@ -20,10 +20,11 @@ class Grown:
     trees: Trees
     columns: Tensor  # (f,) which of all they see
     labels: Tensor  # (K,) the codes of what they tell apart; none: they tell a number
+    kept: Tensor  # () float64, the share of all values that are one of these labels
 
     def tell(self, seen: Seen) -> Said:
         """Numbers, or how likely each label is."""
         told = self.trees(seen.columns[:, self.columns])
         if not len(self.labels):
             return told[:, 0]
-        return Labels(self.labels.expand(len(told), -1), told.softmax(1))
+        return Labels(self.labels.expand(len(told), -1), self.kept * told.softmax(1))

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.leaves.category import unsure
-from kbdisk.leaves.subsets import Subsets, draw, expected, included, subsets
+from kbdisk.leaves.subsets import Subsets, draw, expected, included, subsets, total
 
 PADDING, UNMET = -1, -2
 LONGER = 8  # members beyond the largest number with a probability of its own that are ever drawn
@@ -63,7 +63,7 @@ class CountedSets:
         odds = F.pad(self.logits, (0, 1)).gather(1, codes.where(named, self.logits.shape[1]))  # (n, M), 0 for none
         number = named.sum(1, keepdim=True)  # (n, 1)
         most = int(number.max()) if len(codes) else 0
-        which = odds.sum(1) - subsets(self.logits, most).total.gather(1, number)[:, 0]
+        which = odds.sum(1) - total(self.logits, number[:, 0])
         return self.numbers(most).gather(1, number)[:, 0] + which + _unmet(self.unmet, codes)
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:

@@ -37,6 +37,26 @@ def subsets(logits: Tensor, most: int) -> Subsets:
     return Subsets(torch.stack(totals, 1), last)
 
 
+def total(logits: Tensor, number: Tensor) -> Tensor:
+    """(n,): log of the sum over all subsets of so many labels (n,); NEVER where there are not so many.
+
+    Rows with few members are done after few turns, and no turn looks at more labels than its rows have.
+    """
+    order = number.argsort(descending=True, stable=True)
+    logits, sorted_number = logits[order], number[order]
+    place = torch.arange(1, logits.shape[1] + 1, device=logits.device)
+    widths = torch.where(logits > -torch.inf, place, 0).amax(1).cummax(0).values.tolist() if logits.numel() else []
+    rows = sorted_number.bincount().flip(0).cumsum(0).flip(0).tolist()  # by r, how many have r members or more
+    logits = logits.clamp(min=NEVER)
+    before, done = torch.zeros_like(logits), [logits.new_zeros(len(logits) - (rows[1] if len(rows) > 1 else 0))]
+    for r in range(1, len(rows)):
+        width = max(widths[rows[r] - 1], 1)
+        along = (logits[: rows[r], :width] + before[: rows[r], :width]).logcumsumexp(1)
+        done.append(along[rows[r + 1] if r + 1 < len(rows) else 0 :, -1])
+        before = _shifted(along)
+    return torch.cat(done[::-1])[order.argsort()]
+
+
 def expected(logits: Tensor, sums: Subsets) -> Tensor:
     """(n, R + 1): how large the sum of the log odds of a subset's labels is, on average, by how many labels it has."""
     real = logits > -torch.inf

@@ -19,7 +19,7 @@ from kbdisk.memory.memory import ENOUGH
 from kbdisk.training import weights
 
 WHOLE = ("slot", "label", "enough")
-TREES, SIGHT, WORTH = ("column", "border", "leaves", "start"), ("columns", "labels"), ("share", "around")
+TREES, SIGHT, WORTH = ("column", "border", "leaves", "start"), ("columns", "labels", "kept"), ("share", "around")
 
 
 def to_bytes(forest: Guide) -> bytes:
@@ -60,6 +60,7 @@ def _grown(own: dict[str, Tensor], columns: int) -> Guiding:
     shapes = (tuple(trees.border.shape), tuple(trees.leaves.shape), max(len(grown.labels), 1))
     inside = _within(trees.column, len(grown.columns)) and _within(grown.columns, columns)
     finite = all(bool(part.isfinite().all()) for part in (trees.leaves, trees.start, one.share, one.around))
+    inside &= 0 <= float(grown.kept) <= 1
     if shapes != ((T, d), (T, 1 << d, K), K) or not are_masses(one.around) or not inside or not finite:
         raise ValueError("trees that make no sense")
     return one

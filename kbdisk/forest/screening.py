@@ -1,0 +1,55 @@
+"""Screening: which columns tell a property at all, by how much of its variance they explain one by one.
+
+Each column is cut into at most `BINS` bins of about as many rows, with one more for what is not known. Its gain is the
+variance between bins, less what as many bins explain by chance (Fisher's one-way analysis of variance).
+
+n rows   F columns   K targets
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+BINS = 16
+ROWS = 4096  # that gains are measured on, at most
+
+
+def best_columns(x: Tensor, targets: Tensor, most: int) -> Tensor:
+    """(f,) ascending, those of the columns (n, F) that explain most of targets (n, K), and something at all; f <= most."""
+    if x.shape[1] <= most:
+        return torch.arange(x.shape[1], device=x.device)
+    step = max(len(x) // ROWS, 1)
+    gain = gains(x[::step], targets[::step])
+    order = gain.argsort(descending=True, stable=True)[:most]
+    kept = order[gain[order] > 0]
+    return (kept if len(kept) else order[:1]).sort().values
+
+
+def gains(x: Tensor, targets: Tensor) -> Tensor:
+    """(F,) the share of the variance of targets (n, K) that each column (n, F) explains by itself, beyond chance."""
+    y = (targets - targets.mean(0)).double()
+    whole = y.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
+    bins = binned(x)  # (n, F)
+    counts = torch.zeros(BINS + 1, x.shape[1], dtype=torch.float64, device=x.device)
+    counts.scatter_add_(0, bins, torch.ones_like(bins, dtype=torch.float64))
+    between = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+    for target in y.unbind(1):
+        sums = torch.zeros_like(counts).scatter_add_(0, bins, target[:, None].expand(-1, x.shape[1]).contiguous())
+        between += (sums.square() / counts.clamp(min=1)).sum(0)
+    freedom = (counts > 0).sum(0) - 1
+    return between / whole - freedom / max(len(x) - 1, 1)
+
+
+def binned(x: Tensor) -> Tensor:
+    """(n, F) the bin of each value; the last is of what is not known."""
+    bins = torch.full(x.shape, BINS, dtype=torch.long, device=x.device)
+    levels = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=x.device)[1:-1]
+    for column, values in enumerate(x.double().unbind(1)):
+        known = values.isfinite()
+        if bool(known.any()):
+            found = values[known]
+            distinct = found.unique()
+            edges = distinct[1:] if len(distinct) <= BINS else found.quantile(levels).unique()
+            bins[known, column] = torch.bucketize(found, edges, right=True)
+    return bins
