@@ -29,7 +29,7 @@ class EvidenceConfig:
 class CodecConfig:
     """How entities become tensors."""
 
-    pooling: bool = True  # whether a property that several classes have is learnt once for all of them
+    pooling: bool = False  # whether a property that several classes have is learnt once for all of them
     sharing: str = "auto"  # a row of SHARING
     own: int = 64  # most properties of a kind that have weights of their own, where sharing is auto
     enough: int = 1000  # values that a property must have for that

@@ -80,10 +80,12 @@ def merged(one: Any, other: Any) -> Any:
 
 
 def _merged_numbers(one: Number, other: Number) -> Number | None:
-    if one.transform != other.transform or (one.above, one.below) != (other.above, other.below):
+    transforms = {one.transform, other.transform} - {"auto"}
+    if len(transforms) > 1 or (one.above, one.below) != (other.above, other.below):
         return None
     return replace(
         one,
+        transform=next(iter(transforms), "auto"),
         integer=one.integer and other.integer,
         minimum=_widest(min, one.minimum, other.minimum),
         maximum=_widest(max, one.maximum, other.maximum),

@@ -174,7 +174,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "smooth": SmoothConfig(share=0.06),
         "likeness": LikenessConfig(share=0.12),
         "given": GivenConfig(share=0.03),
-        "forest": ForestConfig(share=0.15),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
