@@ -13,6 +13,7 @@ from torch import Tensor
 
 BINS = 16
 ROWS = 4096  # that gains are measured on, at most
+NOTHING = 1e-9  # a gain that is zero but for rounding
 
 
 def best_columns(x: Tensor, targets: Tensor, most: int) -> Tensor:
@@ -22,7 +23,7 @@ def best_columns(x: Tensor, targets: Tensor, most: int) -> Tensor:
     step = max(len(x) // ROWS, 1)
     gain = gains(x[::step], targets[::step])
     order = gain.argsort(descending=True, stable=True)[:most]
-    kept = order[gain[order] > 0]
+    kept = order[gain[order] > NOTHING]
     return (kept if len(kept) else order[:1]).sort().values
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import combinations
 
 import pytest
 import torch
-from tables import for_each
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import examples, for_each
 from torch import Tensor
 
 from kbdisk.entity import Link as LinkValue
@@ -15,7 +18,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.setbelief import CountedSets, FreeSets
 from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
-from kbdisk.leaves.subsets import subsets
+from kbdisk.leaves.subsets import NEVER, subsets, total
 from kbdisk.schemas.leaf import Category, Link, Set
 
 LABELS = 6
@@ -71,6 +74,22 @@ def test_sums_over_subsets_are_those_of_enumeration_at_any_scale():
         for size in range(LABELS + 1):
             each = torch.stack([logits[:, list(members)].sum(1) for members in combinations(range(LABELS), size)])
             torch.testing.assert_close(total[:, size], each.logsumexp(0))
+
+
+@settings(max_examples=examples(50))
+@given(st.lists(st.tuples(st.lists(st.floats(-50, 50), min_size=1, max_size=6), st.integers(0, 7)), max_size=5))
+def test_the_sum_over_subsets_of_one_size_is_the_same_whatever_the_sizes_of_others(rows):
+    logits = torch.full((len(rows), 6), -torch.inf, dtype=torch.float64)
+    for row, (odds, _) in enumerate(rows):
+        logits[row, : len(odds)] = torch.tensor(odds, dtype=torch.float64)
+    number = torch.tensor([size for _, size in rows], dtype=torch.long)
+    found = total(logits, number)
+    for row, (odds, size) in enumerate(rows):
+        if size > len(odds):
+            assert found[row] < NEVER / 2
+        else:
+            sums = [math.fsum(some) for some in combinations(odds, size)]
+            assert math.isclose(float(found[row]), float(torch.tensor(sums, dtype=torch.float64).logsumexp(0)), abs_tol=1e-9)
 
 
 def test_gradients_of_a_log_probability_are_right():
