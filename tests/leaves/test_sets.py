@@ -89,7 +89,9 @@ def test_the_sum_over_subsets_of_one_size_is_the_same_whatever_the_sizes_of_othe
             assert found[row] < NEVER / 2
         else:
             sums = [math.fsum(some) for some in combinations(odds, size)]
-            assert math.isclose(float(found[row]), float(torch.tensor(sums, dtype=torch.float64).logsumexp(0)), abs_tol=1e-9)
+            assert math.isclose(
+                float(found[row]), float(torch.tensor(sums, dtype=torch.float64).logsumexp(0)), abs_tol=1e-9
+            )
 
 
 def test_gradients_of_a_log_probability_are_right():
