@@ -15,8 +15,7 @@ from kbdisk.tokens import within
 
 NUMBER = "number"
 SET = "set"
-TOLD = {NUMBER, "category", "link"}  # the kinds that trees tell
-KINDS = {*TOLD, SET}  # that columns are of: numbers themselves, and labels
+KINDS = {NUMBER, "category", "link", SET}  # that columns are of, and that trees tell: numbers themselves, and labels
 SEVERAL = 64  # labels of one property that have columns, at most
 
 

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
-from kbdisk.forest.columns import NUMBER, TOLD, Columns
+from kbdisk.forest.columns import KINDS, NUMBER, SET, Columns
 from kbdisk.forest.config import ForestConfig, by_size, unattended
 from kbdisk.forest.grown import Grown
 from kbdisk.forest.screening import best_columns
@@ -94,13 +94,17 @@ def _known(
     found: dict[int, Known] = defaultdict(Known)
     for batch, hidden, level in asked(tokens, chosen, enough, 0, generator):
         table = columns.table(batch, hidden.visible)
-        for kind in batch.spans.keys() & TOLD:
+        for kind in batch.spans.keys() & KINDS:
             start, end = batch.spans[kind]
             own = hidden.asked[start:end].nonzero()[:, 0]
             entity, codes = batch.entity[start + own], batch.values[kind][own]
             for (slot, _), rows in by_place(batch.slot[start + own], level[entity]):
-                found[slot].rows.append(table[entity[rows]])
-                found[slot].codes.append(codes[rows])
+                seen, labels = table[entity[rows]], codes[rows]
+                if kind == SET:  # each member is a value
+                    row, member = (labels >= 0).nonzero().unbind(1)
+                    seen, labels = seen[row], labels[row, member]
+                found[slot].rows.append(seen)
+                found[slot].codes.append(labels)
     return {slot: one for slot, one in found.items() if sum(map(len, one.codes)) >= FEW}
 
 

@@ -9,9 +9,9 @@ B entities   T tokens   q asked tokens of one kind   m of one slot   F columns  
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,10 +19,14 @@ from torch import Tensor
 from kbdisk.batch import Batch
 from kbdisk.diffusion import Model
 from kbdisk.leaves.base import Belief, Recalling
+from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.number.around import WIDTHS, centred
 from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.leaves.setbelief import BlendedSets
 from kbdisk.memory.memory import Place, by_place, levels
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
+
+SET = "set"  # the kind whose beliefs experts blend into, instead of moving an answer or some mass
 
 
 class Seen(NamedTuple):
@@ -90,10 +94,10 @@ class Guide:
         """Beliefs, given what is visible (T,), with what experts say in them."""
         level = levels(batch, visible, self.enough)
         table = self.sight.table(batch, visible)
-        kinds = {kind: self._joined(one, batch, level, table) for kind, one in told.kinds.items()}
+        kinds = {kind: self._joined(kind, one, batch, level, table) for kind, one in told.kinds.items()}
         return replace(told, kinds=kinds)
 
-    def _joined(self, asked: Asked, batch: Batch, level: Tensor, table: Tensor) -> Asked:
+    def _joined(self, kind: str, asked: Asked, batch: Batch, level: Tensor, table: Tensor) -> Asked:
         entity, belief = batch.entity[asked.tokens], asked.belief
         heard = []
         for at, rows in by_place(batch.slot[asked.tokens], level[entity]):
@@ -103,6 +107,8 @@ class Guide:
                 heard.append((there, one, said))
         if heard and isinstance(belief, NumberBelief):
             return replace(asked, belief=_answering(belief, heard))
+        if heard and kind == SET:
+            return replace(asked, belief=blended(belief, [(rows, one.share, said) for rows, one, said in heard]))
         if heard and isinstance(belief, Recalling):
             return replace(asked, belief=_labelled(belief, heard, len(entity)))
         return asked
@@ -138,6 +144,19 @@ def _labelled(belief: Recalling, heard: Sayings, count: int) -> Belief:
         codes[rows, : said.codes.shape[1]] = said.codes
         weights[rows, 0, : said.codes.shape[1]] = share * said.mass
     return belief.recalled(codes, weights)
+
+
+def blended(belief: Any, heard: Sequence[tuple[Tensor, Tensor, Said]]) -> Any:
+    """Sets of which experts weigh the members: rows (m,), their share () and what they say of these."""
+    rest = torch.ones(len(belief), dtype=torch.bool, device=heard[0][0].device)
+    parts: list[tuple[Tensor, Any]] = []
+    for rows, share, said in heard:
+        assert isinstance(said, Labels)
+        own = belief.pick(rows)
+        parts.append((rows, BlendedSets(own, own.weighted(said.codes, said.mass), share.expand(len(rows)))))
+        rest[rows] = False
+    others = rest.nonzero()[:, 0]
+    return mixed([*parts, *([(others, belief.pick(others))] if len(others) else [])])
 
 
 class Guided:

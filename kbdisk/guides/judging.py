@@ -14,12 +14,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from kbdisk.diffusion import Model
-from kbdisk.guides.guide import Guide, Labels, Said, Seen, spoken
+from kbdisk.guides.guide import SET, Guide, Labels, Said, Seen, spoken
 from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
@@ -48,13 +49,16 @@ class Heard:
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
-    def take(self, codes: Tensor, whose: Tensor, belief: Belief, said: Said) -> None:
+    def take(self, kind: str, codes: Tensor, whose: Tensor, belief: Belief, said: Said) -> None:
         """Some more of them; none of a belief that no expert can join."""
         logs = belief.log_prob(codes).double()[:, None]
         if isinstance(belief, NumberBelief):
             assert not isinstance(said, Labels)
             self.said.append(torch.stack([belief.expected(), said], 1))
             self.belief = self.belief or belief
+        elif kind == SET and isinstance(said, Labels):
+            theirs: Any = belief
+            logs = torch.cat([logs, theirs.weighted(said.codes, said.mass).log_prob(codes).double()[:, None]], 1)
         elif isinstance(belief, Recalling) and isinstance(said, Labels):
             chance = (said.mass * (codes[:, None] == said.codes)).sum(1, keepdim=True)
             logs = torch.cat([logs, chance.clamp(min=TINY).log()], 1)
@@ -133,7 +137,7 @@ def _hear(guide: Guide, model: Model, question: Question, heard: dict[Place, Hea
             said, there = spoken(guide.places[place].expert.tell(Seen(table[whose], batch.who[whose])), rows)
             if len(there):
                 codes, who = batch.values[kind][one.rows[there]], batch.who[entity[there]]
-                heard[place].take(codes, who, one.belief.pick(there), said)
+                heard[place].take(kind, codes, who, one.belief.pick(there), said)
 
 
 def _asked(

@@ -6,7 +6,7 @@ n rows
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -56,6 +56,11 @@ class Mixed(Whole):
     def ranks(self, codes: Tensor) -> Tensor:
         """(n,) the place of each code among all of its slot, 1 the best"""
         return self.each(lambda belief, place: belief.ranks(codes[place]))
+
+    def weighted(self, codes: Tensor, mass: Tensor) -> Mixed:
+        """Each with other weights of its labels: sets."""
+        each = zip(self.places, self.parts, strict=True)
+        return replace(self, parts=[belief.weighted(codes[place], mass[place]) for place, belief in each])
 
     def pick(self, rows: Tensor) -> Belief:
         """Those of some rows; one belief alone where one alone is about them."""

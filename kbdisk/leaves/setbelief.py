@@ -6,8 +6,9 @@ n rows   V labels   M members, at most   C counts
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from kbdisk.leaves.category import unsure
 from kbdisk.leaves.subsets import Subsets, draw, expected, included, subsets, total
 
 PADDING, UNMET = -1, -2
+LEAST_SHARE = 1e-6  # of the mass, that what is told of least has
 LONGER = 8  # members beyond the largest number with a probability of its own that are ever drawn
 
 
@@ -32,6 +34,9 @@ class CountedSets:
     top: Tensor  # (n,)
     most: Tensor  # (n,) members that are allowed
     unmet: Tensor  # (n,) how likely there are members never met
+
+    def __len__(self) -> int:
+        return len(self.logits)
 
     @property
     def longest(self) -> int:
@@ -100,6 +105,10 @@ class CountedSets:
         """(n, V) how likely each label is in the set"""
         return included(self.logits, self._sums, self.numbers(self.longest).log_softmax(1))
 
+    def weighted(self, codes: Tensor, mass: Tensor) -> CountedSets:
+        """The same numbers of members, each a label by its mass (n, K)."""
+        return replace(self, logits=_shared(self.logits, codes, mass).log())
+
     def pick(self, rows: Tensor) -> CountedSets:
         """Those of some rows."""
         return CountedSets(self.logits[rows], self.counts[rows], self.top[rows], self.most[rows], self.unmet[rows])
@@ -112,6 +121,9 @@ class FreeSets:
     logits: Tensor  # (n, V) log odds, -inf where a row's slot has fewer labels
     most: Tensor  # (n,) members that are drawn
     unmet: Tensor  # (n,) how likely there are members never met
+
+    def __len__(self) -> int:
+        return len(self.logits)
 
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,)"""
@@ -146,9 +158,77 @@ class FreeSets:
         """(n, V)"""
         return self.logits.sigmoid()
 
+    def weighted(self, codes: Tensor, mass: Tensor) -> FreeSets:
+        """Each label a member as often as its mass (n, K) says."""
+        return replace(self, logits=_shared(self.logits, codes, mass).logit())
+
     def pick(self, rows: Tensor) -> FreeSets:
         """Those of some rows."""
         return FreeSets(self.logits[rows], self.most[rows], self.unmet[rows])
+
+
+@dataclass(frozen=True)
+class BlendedSets:
+    """Two beliefs about the same sets as one: the second with a share of the mass."""
+
+    own: Any
+    other: Any
+    share: Tensor  # (n,) between 0 and 1
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    def log_prob(self, codes: Tensor) -> Tensor:
+        """(n,)"""
+        shares = torch.stack([1 - self.share, self.share]).clamp(min=LEAST_SHARE).log()
+        return (shares + torch.stack([self.own.log_prob(codes), self.other.log_prob(codes)])).logsumexp(0)
+
+    def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
+        """(n, M)"""
+        draw = torch.rand(self.share.shape, dtype=self.share.dtype, device=self.share.device, generator=generator)
+        own, other = (one.sample(temperature, generator) for one in (self.own, self.other))
+        return _either(draw < self.share, own, other)
+
+    def mode(self) -> Tensor:
+        """(n, M): the likelier of what is likeliest by either."""
+        own, other = self.own.mode(), self.other.mode()
+        return _either(self.log_prob(other) > self.log_prob(own), own, other)
+
+    def entropy(self) -> Tensor:
+        """(n,) at most"""
+        own: Tensor = self.own.entropy()
+        within = (1 - self.share) * own + self.share * self.other.entropy()
+        entropy: Tensor = (within + _unsure(self.share)).to(own.dtype)
+        return entropy
+
+    @property
+    def probs(self) -> Tensor:
+        """(n, V) how likely each label is in the set"""
+        own: Tensor = self.own.probs
+        share = self.share[:, None]
+        probs: Tensor = ((1 - share) * own + share * self.other.probs).to(own.dtype)
+        return probs
+
+    def pick(self, rows: Tensor) -> BlendedSets:
+        """Those of some rows."""
+        return BlendedSets(self.own.pick(rows), self.other.pick(rows), self.share[rows])
+
+
+def _either(second: Tensor, own: Tensor, other: Tensor) -> Tensor:
+    """(n, M) the members of one set or of another (n,)."""
+    longest = max(own.shape[1], other.shape[1])
+    own, other = (F.pad(one, (0, longest - one.shape[1]), value=PADDING) for one in (own, other))
+    return torch.where(second[:, None], other, own)
+
+
+def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
+    """(n, V) the masses (n, K) of labels, with what is left of 1 shared by the other labels of each row."""
+    real = logits > -torch.inf
+    left = (1 - mass.sum(1, keepdim=True)).clamp(min=LEAST_SHARE) / (real.sum(1, keepdim=True) - codes.shape[1]).clamp(
+        min=1
+    )
+    whole = left.to(logits.dtype).expand_as(logits).scatter(1, codes, mass.clamp(min=LEAST_SHARE).to(logits.dtype))
+    return whole.masked_fill(~real, 0)
 
 
 def codes_of(chosen: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.forest import ForestConfig
 from kbdisk.forest.columns import Columns
-from kbdisk.schemas.leaf import Category, Link, Number, Text
+from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
@@ -198,3 +198,23 @@ def test_of_several_links_from_others_each_has_its_column():
     assert len([path for path in of if path != ("n",)]) == 5
     rows = table[:, [path != ("n",) for path in of]]
     assert rows.sum(1).tolist() == [3, 2]
+
+
+def test_members_of_sets_are_told_by_trees_and_tell_other_properties():
+    rng, known = random.Random(1), []
+    for number in range(300):
+        tags = ["red"] if number % 3 == 0 else ["blue", "green"] if number % 3 == 1 else ["green"]
+        known.append(Entity(f"t{number}", {"x": number % 3 + rng.random() / 2, "tags": tags}))
+    schema = of_one_class({("x",): Property(Number()), ("tags",): Property(Set(Category()))})
+    model = train(schema, known, run(), CPU, lambda progress: None)
+    slots = {model.codec.slots[slot].path for slot, _ in model.forest.places}
+    assert slots == {("x",), ("tags",)}
+    batch, hidden = held_out(model, known, "tags")
+    nats = []
+    for one in (model.network, model.believer):
+        told = beliefs(one, batch, hidden, batch.known & ~hidden).kinds["set"]
+        nats.append(float(-told.belief.log_prob(batch.values["set"][told.rows]).mean()))
+    assert nats[1] < 0.7 * nats[0]
+    assert torch.isfinite(told.belief.log_prob(told.belief.mode())).all()
+    row = told.belief.pick(torch.tensor([0]))
+    assert row.probs.shape[0] == 1
