@@ -14,14 +14,19 @@ from kbdisk.cli.signals import NAMES, Stopped, stoppable
 NUMBERS = [getattr(signal, name) for name in NAMES]
 
 WAITS = """
-import signal, sys
+import signal, sys, time
 from kbdisk.loaders import jsonl
 from kbdisk.cli import main
+
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):  # the tests may run where these are ignored: nohup, &
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def write(items, stream, *rest):
     stream.write(bytes(1 << 20)); stream.flush()
     print("x", flush=True)
-    signal.pause()
+    while True:
+        time.sleep(0.01)  # not pause, which would sleep on where the signal comes just before it
 jsonl.write = write
 main(["write", sys.argv[1], "--out", sys.argv[2]])
 """
