@@ -30,7 +30,7 @@ MIN_PARSED = 0.9  # the share of strings that must read as numbers, or as dates,
 MIN_INVERSE = 0.5  # the share of links that the other property states backwards, in both directions
 MIN_LINKS = 5  # of a pair of properties, from which on they may be inverses
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:T.*)?")
 
 

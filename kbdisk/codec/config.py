@@ -29,12 +29,12 @@ class EvidenceConfig:
 class CodecConfig:
     """How entities become tensors."""
 
-    pooling: bool = False  # whether a property that several classes have is learnt once for all of them
     sharing: str = "auto"  # a row of SHARING
     own: int = 64  # most properties of a kind that have weights of their own, where sharing is auto
     enough: int = 1000  # values that a property must have for that
     evidence: EvidenceConfig = field(default_factory=EvidenceConfig)
     kinds: Mapping[str, Any] = field(default_factory=dict)  # the kinds' own by name; defaults where there is none
+    pooling: bool = False  # whether a property that several classes have is learnt once for all of them
 
     def __post_init__(self) -> None:
         if self.sharing not in SHARING:

@@ -7,7 +7,7 @@ population of a city that is the capital of a country has the path capital.popul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -73,7 +73,7 @@ class Slot:
     count: int  # how many training entities have it
     fill: float  # the share of its class's that have it
     entropy: float  # of its values in training, in nats, by their frequencies
-    counts: Mapping[str, int]  # how many training entities of each class have it; nothing of evidence
+    counts: Mapping[str, int] = field(hash=False)  # how many training entities of each class have it; none of evidence
 
     @property
     def keys(self) -> Path:

@@ -168,7 +168,8 @@ def search(
 
     Only a thorough search looks for factors of products and for sums of three and more, which take longest.
     """
-    return _Search(table, seconds, seed, significance).run(thorough)
+    with np.errstate(all="ignore"):  # what is beyond floats agrees with nothing
+        return _Search(table, seconds, seed, significance).run(thorough)
 
 
 # ---------------------------------------------------------------- what chance would give

@@ -620,7 +620,7 @@ def test_filling_changes_those_cells_alone(table, dialect, newline, data):
     for entity, path in (
         data.draw(st.lists(st.sampled_from(gaps), unique_by=lambda gap: (gap[0].id, gap[1]))) if gaps else []
     ):
-        value = data.draw(cell.filter(lambda text: text.strip()))
+        value = data.draw(cell.filter(lambda text: text.strip() and text[-1] != "."))  # 1. is spelt 1 among numbers
         fills.setdefault(entity.id, Completion(entity)).filled[path] = Filled(value)
     report = kb.splice(sorted(fills.values(), key=lambda one: one.entity.position), stream)
     after, expected = stream.getvalue(), judge(before)

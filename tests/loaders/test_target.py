@@ -153,7 +153,9 @@ def test_a_process_killed_while_writing_leaves_the_old_target(tmp_path):
 
 
 def test_an_interrupted_process_leaves_nothing_beside_the_target(tmp_path):
-    code = f"with writing({str(tmp_path / 'a.txt')!r}) as stream:\n    stream.write(b'x'); print('x', flush=True); wait()"
+    code = (
+        f"with writing({str(tmp_path / 'a.txt')!r}) as stream:\n    stream.write(b'x'); print('x', flush=True); wait()"
+    )
     head = "import time\nfrom kbdisk.loaders.target import writing\ndef wait():\n  while True: time.sleep(0.01)\n"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     child = subprocess.Popen([sys.executable, "-c", head + code], **pipes)

@@ -228,7 +228,7 @@ def test_what_is_wrong_between_properties_is_said_too(lines, said):
         ("kbdisk: 1\n", "p.yaml:1: classes: expected a value, got none."),
         ("\nkbdisk: 2\nclasses: {}\n", "p.yaml:2: kbdisk: expected version 1 of the format, got '2'."),
         ("kbdisk:\nclasses: {}\n", "p.yaml:1: kbdisk: expected version 1 of the format, got nothing."),
-        ("kbdisk: 1\nclases: {}\n", "p.yaml:2: clases: unknown key. Did you mean 'classes'? Known keys: kbdisk, label, description, missing, prefixes, classes."),
+        ("kbdisk: 1\nclases: {}\n", "p.yaml:2: clases: unknown key. Did you mean 'classes'? Known keys: kbdisk, label, description, missing, prefixes, classes, rules."),
         ("kbdisk: 1\nclasses: [A]\n", "p.yaml:2: classes: expected a mapping, got a list."),
         ("kbdisk: 1\nclasses:\n  A:\n", "p.yaml:3: A: expected a mapping, got nothing."),
         ("kbdisk: 1\nclasses:\n  http://x.org/A: {propertys: {}}\n", "p.yaml:3: \"http://x.org/A\".propertys: unknown key. Did you mean 'properties'? Known keys: iri, id, label, description, properties."),
