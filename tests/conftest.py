@@ -43,8 +43,7 @@ def pytest_collection(session):
 
 
 def pytest_collection_finish(session):
-    gc.freeze()  # nor is it looked through again and again while tests run
-    gc.enable()
+    gc.enable()  # and is not frozen: full collections would then come much too often
 
 
 def pytest_collection_modifyitems(items):

@@ -45,6 +45,7 @@ from kbdisk.training.trained import Record, Trained
 Folder = str | os.PathLike[str]
 
 RULES_SHARE = 0.1  # of the time for training, that the search for rules may take
+LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 FEWEST_TEXTS = 60  # that tell how well a model says texts
@@ -117,7 +118,8 @@ def with_rules(schema: Schema, entities: Sequence[Entity], run: Run) -> Schema:
     """The schema with the rules that hold among the entities, where it states none itself."""
     if schema.rules is not None:
         return schema
-    budget = SECONDS if run.train.seconds is None else min(SECONDS, RULES_SHARE * run.train.seconds)
+    share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
+    budget = min(SECONDS, max(share, LEAST_RULES_SECONDS))
     return replace(schema, rules=tuple(one.rule for one in find_rules(schema, entities, budget)))
 
 
