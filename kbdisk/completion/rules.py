@@ -112,8 +112,6 @@ class RuleFiller:
         known = properties.get(rule.target)
         if known is None or known.formula is not None or rule.class_name not in (None, of):
             return False
-        if known.role == "given":
-            return False
         if rule.target in closed or (rule.target in values and not _is_blank(values[rule.target])):
             return False
         if rule.target in gaps or known.required:
