@@ -249,7 +249,16 @@ def _read(folder: FilePath) -> dict[str, Any]:
     return told
 
 
-NUMBERS = {"total": (int, type(None)), "seconds": (float,), "best": (float, int, type(None))}  # of a state
+COUNTS = ("step", "best_step", "worse", "evaluations", "falls")  # of a state
+SIGNED = ("best", "spare")
+NUMBERS = {
+    "total": (int, type(None)),
+    "seconds": (float,),
+    "spare": (float, int),
+    "values": (int, type(None)),
+    "recorded": (int, type(None)),
+    "best": (float, int, type(None)),
+}
 
 
 def _is_whole(told: Mapping[str, Any]) -> bool:
@@ -258,10 +267,11 @@ def _is_whole(told: Mapping[str, Any]) -> bool:
     if not (isinstance(state, dict) and isinstance(of, dict) and state.keys() == asdict(State()).keys()):
         return False
     named = all(FILE.fullmatch(str(told.get(name))) for name in ("last", "best"))
-    counts = all(type(state[name]) is int for name in ("step", "best_step", "worse", "evaluations"))
+    counts = all(type(state[name]) is int for name in COUNTS)
     numbers = all(type(state[name]) in kinds for name, kinds in NUMBERS.items())
+    sizes = counts and numbers and all((state[name] or 0) >= 0 for name in (*COUNTS, *NUMBERS) if name not in SIGNED)
     lists = all(type(state[name]) is list for name in ("history", "timing"))
-    return named and counts and numbers and lists and type(state["stopped"]) is str
+    return named and sizes and lists and type(state["stopped"]) is str
 
 
 def _shorten(file: FilePath, step: int) -> None:

@@ -83,6 +83,8 @@ class Run:
             raise ConfigError(str(file), f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(str(file), f"expected TOML, got what is none: {error}.") from None
+        except RecursionError:
+            raise ConfigError(str(file), "expected TOML, got brackets nested too deeply to be read.") from None
         if "preset" in told:
             raise ConfigError(f"{file}: preset", "is chosen beside the run file: say --preset.")
         changed: Self = _changed(self, told, str(file), ())

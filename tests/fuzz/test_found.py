@@ -216,6 +216,13 @@ def test_a_number_of_a_run_file_beyond_64_bits_is_refused(here, run, line):
     assert ": expected a number of at most 64 bits, got one of 1,329.\n" in err
 
 
+def test_a_run_file_of_brackets_without_end_is_refused(here, run):
+    Path("kb.jsonl").write_text('{"id": "a", "x": 1}\n')
+    Path("run.toml").write_text("seed = " + 5000 * "[")
+    status, _, err = run("train", "-q", "kb.jsonl", "--config", "run.toml")
+    assert (status, err) == (2, "error: run.toml: expected TOML, got brackets nested too deeply to be read.\n")
+
+
 @pytest.mark.parametrize("knots", [(1.0, 1.0), (2.0, 1.0)])
 def test_a_map_of_numbers_whose_knots_do_not_rise_is_refused(knots):
     from kbdisk.leaves.number.maps import CodeMap

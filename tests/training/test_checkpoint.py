@@ -387,6 +387,14 @@ def test_a_state_that_is_none_is_told(text, stopped):
     assert "force=True" in refused(stopped, resume=True)
 
 
+@pytest.mark.parametrize(("name", "value"), [("values", [1]), ("values", -1), ("recorded", "x"), ("falls", None)])
+def test_a_state_of_other_types_or_less_than_nothing_is_told(name, value, stopped):
+    told = json.loads((stopped / "state.json").read_text())
+    told["state"][name] = value
+    (stopped / "state.json").write_text(json.dumps(told))
+    assert "force=True" in refused(stopped, resume=True)
+
+
 @pytest.mark.parametrize("which", ["last", "best"])
 @pytest.mark.parametrize("damage", ["gone", "shape", "more"])
 def test_tensors_of_something_else_are_told(which, damage, stopped):
