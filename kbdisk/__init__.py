@@ -69,7 +69,9 @@ def infer(kb: Any, *, rules: bool = False, **options: Any) -> Inference:
     """
     from kbdisk.schemas.inference import infer
 
-    is_read = isinstance(kb, KB | Iterator) or (isinstance(kb, list | tuple) and all(type(one) is Entity for one in kb))
+    is_read = isinstance(kb, KB | Iterator) or (
+        isinstance(kb, list | tuple) and all(type(item) is Entity for item in kb)
+    )
     source = kb if is_read else load(kb)
     if rules and isinstance(source, Iterator) and not isinstance(source, KB):
         source = list(source)

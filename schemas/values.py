@@ -11,7 +11,7 @@ from kbdisk.entity import NOVALUE, Date, Known, Path, Quantity, Tree
 from kbdisk.schemas.composites.base import apply_kind, is_node
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Link, Set
+from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.numerals import is_whole
 
 if TYPE_CHECKING:
@@ -99,3 +99,11 @@ def _moment(value: Any) -> Any:
         return (value.year or 0, value.month or 0, value.day or 0)
     value = value.value if isinstance(value, Quantity) else value
     return value if isinstance(value, int | float | Decimal) else 0
+
+
+def nearest(leaf: Number, number: float) -> float:
+    """The number nearest to another that a property has: whole, with so many decimals, within the bounds."""
+    number = number if leaf.decimals is None else round(number, leaf.decimals)
+    number = number if leaf.minimum is None else max(number, leaf.minimum)
+    number = number if leaf.maximum is None else min(number, leaf.maximum)
+    return round(number) if leaf.integer else number

@@ -14,7 +14,7 @@ from tables import examples
 
 from kbdisk.codec import Codec
 from kbdisk.codec.config import CodecConfig
-from kbdisk.codec.pooling import Pools, fitted_to, merged
+from kbdisk.codec.pooling import Pools, merged
 from kbdisk.codec.slots import CLASSES, Source
 from kbdisk.completion.completing import complete
 from kbdisk.entity import Entity
@@ -24,6 +24,7 @@ from kbdisk.sampling import sample
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.values import nearest
 from kbdisk.training.train import train
 
 SCHEMA = Schema(
@@ -148,7 +149,7 @@ def test_what_fits_one_of_two_numbers_fits_both_together(one, other, value):
 @settings(max_examples=examples(50))
 @given(numbers, st.floats(-12, 12))
 def test_a_value_that_is_fitted_to_a_class_is_one_of_it(leaf, value):
-    leaf.check(fitted_to(leaf, value))
+    leaf.check(nearest(leaf, value))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def with_rules(schema: Schema, entities: Sequence[Entity], run: Run) -> Schema:
         return schema
     share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
     budget = min(SECONDS, max(share, LEAST_RULES_SECONDS))
-    return replace(schema, rules=tuple(one.rule for one in find_rules(schema, entities, budget)))
+    return replace(schema, rules=tuple(offered.rule for offered in find_rules(schema, entities, budget)))
 
 
 def scope_of(run: Run) -> Scope:

@@ -21,6 +21,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.leaf import Number, Text
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.values import nearest
 
 ENTITIES = 500  # completed at once
 
@@ -153,9 +154,4 @@ def told_by(path: Path, paths: Collection[Path]) -> frozenset[Path]:
 
 def fitting(leaf: Any, value: Any) -> Any:
     """A number that was told as the schema has numbers there: whole, with so many decimals, within its bounds."""
-    if not isinstance(leaf, Number):
-        return value
-    number = float(value) if leaf.decimals is None else round(float(value), leaf.decimals)
-    number = number if leaf.minimum is None else max(number, leaf.minimum)
-    number = number if leaf.maximum is None else min(number, leaf.maximum)
-    return round(number) if leaf.integer else number
+    return nearest(leaf, float(value)) if isinstance(leaf, Number) else value

@@ -12,7 +12,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -127,16 +127,18 @@ class _Generator:
         self._make_classes()
         self._make_entities()
         base = self._properties()
-        for one in base:
-            VALUES[one.kind](self, one)
+        for property in base:
+            VALUES[property.kind](self, property)
         for n in range(options.relations):
             self._plant(n, base)
         noise = [Property(f"noise{n}", "number" if n % 2 else "label", None) for n in range(options.noise)]
-        for one in noise:
-            self._add_noise(one)
+        for property in noise:
+            self._add_noise(property)
         complete = [Entity(id, tree, classes, f"Thing {n}") for n, (id, tree, classes) in enumerate(self._entities())]
-        given = [Entity(one.id, self._without_missing(one.tree), one.classes, one.label) for one in complete]
-        return Generated(options, given, complete, self.superclasses, self.relations, [one.name for one in noise])
+        given = [replace(entity, tree=self._without_missing(entity.tree)) for entity in complete]
+        return Generated(
+            options, given, complete, self.superclasses, self.relations, [property.name for property in noise]
+        )
 
     # ------------------------------------------------------------ classes and entities
 
@@ -167,28 +169,28 @@ class _Generator:
         for _ in range(count):
             several = min(MAX_CLASSES, 1 + int(draw.expovariate(1.2)))
             own = list(dict.fromkeys(draw.choices(range(self.options.classes), weights, k=several)))
-            for one in list(own):
-                parent = self.parent[one]
+            for number in list(own):
+                parent = self.parent[number]
                 if parent is not None and draw.random() < 0.5:
                     own.append(parent)
             own = list(dict.fromkeys(own))
             self.classes.append(own)
-            lines = [effect for one in own for effect in self._line(one)]
+            lines = [effect for number in own for effect in self._line(number)]
             self.latent.append(
                 [sum(line[k] for line in lines) / math.sqrt(len(lines)) + draw.gauss(0, 0.7) for k in range(LATENTS)]
             )
             self.popularity.append(draw.paretovariate(1.1))
 
-    def _line(self, one: int) -> Iterator[list[float]]:
+    def _line(self, number: int) -> Iterator[list[float]]:
         """The effects of a class and its superclasses."""
-        here: int | None = one
+        here: int | None = number
         while here is not None:
             yield self.effect[here]
             here = self.parent[here]
 
     def _entities(self) -> Iterator[tuple[str, Tree, tuple[str, ...]]]:
         for id, tree, classes in zip(self.ids, self.trees, self.classes, strict=True):
-            yield id, tree, tuple(f"{BASE}C{one}" for one in classes)
+            yield id, tree, tuple(f"{BASE}C{number}" for number in classes)
 
     # ------------------------------------------------------------ properties that depend on latents
 
@@ -205,7 +207,7 @@ class _Generator:
     def having(self, of: Property) -> Iterator[int]:
         """The entities that have a property."""
         for place in range(len(self.trees)):
-            allowed = of.root is None or any(self.root_of[one] == of.root for one in self.classes[place])
+            allowed = of.root is None or any(self.root_of[number] == of.root for number in self.classes[place])
             if allowed and self.random.random() < of.presence:
                 yield place
 
@@ -217,16 +219,20 @@ class _Generator:
 
     def chosen(self, taste: list[float], place: int, candidates: list[int]) -> int:
         """A link's target: popular and alike ones are likelier."""
-        some = self.random.choices(candidates, [self.popularity[one] for one in candidates], k=6)
+        some = self.random.choices(candidates, [self.popularity[target] for target in candidates], k=6)
         return max(
             some,
-            key=lambda one: sum(t * a * b for t, a, b in zip(taste, self.latent[place], self.latent[one], strict=True)),
+            key=lambda target: sum(
+                t * a * b for t, a, b in zip(taste, self.latent[place], self.latent[target], strict=True)
+            ),
         )
 
-    def _add_noise(self, one: Property) -> None:
+    def _add_noise(self, property: Property) -> None:
         for place in range(len(self.trees)):
-            drawn = round(self.random.uniform(0, 1000), 1) if one.kind == "number" else f"n{self.random.randrange(6)}"
-            self.trees[place][one.name] = drawn
+            drawn = (
+                round(self.random.uniform(0, 1000), 1) if property.kind == "number" else f"n{self.random.randrange(6)}"
+            )
+            self.trees[place][property.name] = drawn
 
     # ------------------------------------------------------------ relations
 
@@ -235,11 +241,12 @@ class _Generator:
         kind = names[n % len(names)]
         kinds, planted = RELATIONS[kind]
         blocks = range(max(1, len(base) // len(KINDS)))
-        block = [one for one in base if base.index(one) // len(KINDS) == (n // len(names)) % len(blocks)]
+        wanted_block = (n // len(names)) % len(blocks)
+        block = [property for place, property in enumerate(base) if place // len(KINDS) == wanted_block]
         sources = []
         for wanted in kinds:
-            fitting = [one for one in block if one.kind == wanted and one.name not in sources]
-            sources.append((fitting or [one for one in base if one.kind == wanted])[0].name)
+            fitting = [property for property in block if property.kind == wanted and property.name not in sources]
+            sources.append((fitting or [property for property in base if property.kind == wanted])[0].name)
         relation = Relation(kind, f"{kind}{n}", sources)
         self.relations.append(relation)
         planted(self, relation)
@@ -266,7 +273,7 @@ class _Generator:
             if isinstance(value, dict):
                 value = self._without_missing(value)
             elif isinstance(value, list) and value and isinstance(value[0], dict):
-                value = [part for one in value if (part := self._without_missing(one))]
+                value = [kept for part in value if (kept := self._without_missing(part))]
             elif self.random.random() < self.options.missing:
                 continue
             if value not in ({}, []):
@@ -280,10 +287,10 @@ Maker: TypeAlias = Callable[[_Generator, Property], None]
 
 
 def _numbers(of: Callable[[float], Any]) -> Maker:
-    def make(generator: _Generator, one: Property) -> None:
+    def make(generator: _Generator, property: Property) -> None:
         score = generator.score()
-        for place in generator.having(one):
-            generator.trees[place][one.name] = of(score(place))
+        for place in generator.having(property):
+            generator.trees[place][property.name] = of(score(place))
 
     return make
 
@@ -293,11 +300,11 @@ def _day(score: float) -> Date:
     return Date(day.year, day.month, day.day)
 
 
-def _label(generator: _Generator, one: Property) -> None:
+def _label(generator: _Generator, property: Property) -> None:
     scores = [generator.score() for _ in range(generator.random.randint(3, 8))]
-    for place in generator.having(one):
+    for place in generator.having(property):
         own = [score(place) for score in scores]
-        generator.trees[place][one.name] = f"{one.name}-{own.index(max(own))}"
+        generator.trees[place][property.name] = f"{property.name}-{own.index(max(own))}"
 
 
 def _targets(generator: _Generator) -> list[int]:
@@ -306,81 +313,81 @@ def _targets(generator: _Generator) -> list[int]:
     own = [
         place
         for place, several in enumerate(generator.classes)
-        if any(generator.root_of[one] == root for one in several)
+        if any(generator.root_of[number] == root for number in several)
     ]
     return own if len(own) >= 2 else list(range(len(generator.trees)))
 
 
-def _link(generator: _Generator, one: Property) -> None:
+def _link(generator: _Generator, property: Property) -> None:
     """One link."""
     taste, targets = generator.vector(1.0), _targets(generator)
-    generator.latest_link = one.name
-    for place in generator.having(one):
-        generator.trees[place][one.name] = Link(generator.ids[generator.chosen(taste, place, targets)])
+    generator.latest_link = property.name
+    for place in generator.having(property):
+        generator.trees[place][property.name] = Link(generator.ids[generator.chosen(taste, place, targets)])
 
 
-def _linked(generator: _Generator, one: Property) -> None:
+def _linked(generator: _Generator, property: Property) -> None:
     """A number that depends on what the latest link leads to, where there is one."""
     score, link = generator.score(), generator.latest_link
     places = {id: place for place, id in enumerate(generator.ids)}
-    for place in generator.having(one):
+    for place in generator.having(property):
         if link in generator.trees[place]:
-            generator.trees[place][one.name] = round(50 + 12 * score(places[generator.trees[place][link].id]), 2)
+            generator.trees[place][property.name] = round(50 + 12 * score(places[generator.trees[place][link].id]), 2)
 
 
-def _typed(generator: _Generator, one: Property) -> None:
+def _typed(generator: _Generator, property: Property) -> None:
     """A label that depends on the first class, nine times of ten."""
-    labels = [f"{one.name}-{n}" for n in range(5)]
+    labels = [f"{property.name}-{n}" for n in range(5)]
     table = generator.random.choices(labels, k=generator.options.classes)
-    for place in generator.having(one):
+    for place in generator.having(property):
         certain = generator.random.random() < 0.9
-        generator.trees[place][one.name] = (
+        generator.trees[place][property.name] = (
             table[generator.classes[place][0]] if certain else generator.random.choice(labels)
         )
 
 
-def _links(generator: _Generator, one: Property) -> None:
+def _links(generator: _Generator, property: Property) -> None:
     """Several links: most entities have few, some have very many."""
     taste, targets = generator.vector(1.0), _targets(generator)
-    for place in generator.having(one):
+    for place in generator.having(property):
         count = min(int(generator.random.paretovariate(0.9)), 60, len(targets))
         own = {generator.chosen(taste, place, targets): None for _ in range(count)}
-        generator.trees[place][one.name] = [Link(generator.ids[target]) for target in own]
+        generator.trees[place][property.name] = [Link(generator.ids[target]) for target in own]
 
 
-def _quantity(generator: _Generator, one: Property) -> None:
+def _quantity(generator: _Generator, property: Property) -> None:
     quantity = generator.random.choice(list(UNITS))
     units = list(UNITS[quantity]) if generator.options.mixed else list(UNITS[quantity])[:1]
     score = generator.score()
-    for place in generator.having(one):
+    for place in generator.having(property):
         unit, amount = generator.random.choice(units), math.exp(score(place))
-        generator.trees[place][one.name] = {"value": float(f"{amount / UNITS[quantity][unit]:.6g}"), "unit": unit}
+        generator.trees[place][property.name] = {"value": float(f"{amount / UNITS[quantity][unit]:.6g}"), "unit": unit}
 
 
-def _money(generator: _Generator, one: Property) -> None:
+def _money(generator: _Generator, property: Property) -> None:
     currencies = list(CURRENCIES) if generator.options.mixed else ["EUR"]
     score = generator.score()
-    for place in generator.having(one):
+    for place in generator.having(property):
         currency, euros = generator.random.choice(currencies), 100 * math.exp(score(place))
         amount = round(euros * CURRENCIES[currency], 0 if currency == "JPY" else 2)
-        generator.trees[place][one.name] = {"amount": amount, "currency": currency}
+        generator.trees[place][property.name] = {"amount": amount, "currency": currency}
 
 
-def _series(generator: _Generator, one: Property) -> None:
+def _series(generator: _Generator, property: Property) -> None:
     score = generator.score()
-    for place in generator.having(one):
+    for place in generator.having(property):
         years = sorted(generator.random.sample(range(1980, 2025), generator.random.randint(1, 5)))
         start = math.exp(8 + 2 * score(place))
-        generator.trees[place][one.name] = [
+        generator.trees[place][property.name] = [
             {"year": year, "count": round(start * 1.02 ** (year - 1980) * math.exp(generator.random.gauss(0, 0.05)))}
             for year in years
         ]
 
 
-def _part(generator: _Generator, one: Property) -> None:
+def _part(generator: _Generator, property: Property) -> None:
     width, height = generator.score(), generator.score()
-    for place in generator.having(one):
-        generator.trees[place][one.name] = {
+    for place in generator.having(property):
+        generator.trees[place][property.name] = {
             "width": round(50 + 10 * width(place), 1),
             "height": round(80 + 10 * height(place), 1),
             "outer": {"colour": ("red", "green", "blue")[int(abs(3 * width(place))) % 3]},
@@ -462,10 +469,10 @@ def _symmetric(generator: _Generator, relation: Relation) -> None:
     """Pairs of entities that link to each other."""
     several = list(range(len(generator.trees)))
     generator.random.shuffle(several)
-    for one, other in zip(several[::2], several[1::2], strict=False):
-        generator.trees[one].setdefault(relation.target, Link(generator.ids[other]))
-        if not generator.is_exception(relation, one):
-            generator.trees[other].setdefault(relation.target, Link(generator.ids[one]))
+    for source, target in zip(several[::2], several[1::2], strict=False):
+        generator.trees[source].setdefault(relation.target, Link(generator.ids[target]))
+        if not generator.is_exception(relation, source):
+            generator.trees[target].setdefault(relation.target, Link(generator.ids[source]))
 
 
 def _transitive(generator: _Generator, relation: Relation) -> None:
@@ -539,9 +546,9 @@ def json_lines(entities: Iterable[Entity]) -> Iterator[str]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     if isinstance(value, Link):
         return {"@id": value.id}
     return f"{value.year:04}-{value.month:02}-{value.day:02}" if isinstance(value, Date) else value

@@ -20,7 +20,7 @@ from kbdisk.codec.encoding import Encoding
 from kbdisk.codec.evidence import Evidence
 from kbdisk.codec.fitting import fit
 from kbdisk.codec.index import Index
-from kbdisk.codec.pooling import Pools, fitted_to
+from kbdisk.codec.pooling import Pools
 from kbdisk.codec.reading import Reading, read
 from kbdisk.codec.slots import BY_NAME, Slot, Source
 from kbdisk.codec.unlearnt import Unlearnt
@@ -30,6 +30,7 @@ from kbdisk.graph import Graph, pattern
 from kbdisk.leaves.words import Words
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.values import nearest
 from kbdisk.tokens import Tokens
 
 Counts: TypeAlias = Mapping[tuple[str, Path], int]  # by class and pattern
@@ -166,11 +167,13 @@ class Codec:
 
     def fitted_to_class(self, of: str, slot: int, value: Any) -> Any:
         """A value of a slot as a class has it, whose bounds and decimals may be narrower than those of all that share it."""
+        if not self.config.pooling or self.slots[slot].kind != "number":
+            return value
         source = Source(of, pattern(self.slots[slot].path))
         place = self.pools.places.get(source)
         if place is None or len(self.pools.members[self.pools.shared[source]]) == 1:
             return value
-        return fitted_to(place.leaf, value)
+        return nearest(place.leaf, value)
 
     def trees(self, batch: Batch, of: Tensor, entities: Sequence[Entity] = ()) -> list[Tree]:
         """The same put together: a tree of these values for each entity, and of no others.

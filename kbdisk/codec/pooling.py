@@ -69,50 +69,52 @@ def _first_classes(schema: Schema) -> dict[tuple[str, Path], str]:
     return first
 
 
-def merged(one: Any, other: Any) -> Any:
+def merged(first: Any, second: Any) -> Any:
     """A kind that takes the values of both; None where they do not go together."""
-    if type(one) is not type(other) or not is_dataclass(one):
+    if type(first) is not type(second) or not is_dataclass(first):
         return None
-    if one == other:
-        return one
-    rule = RULES.get(type(one), _merged_fields)
-    return rule(one, other)
+    if first == second:
+        return first
+    rule = RULES.get(type(first), _merged_fields)
+    return rule(first, second)
 
 
-def _merged_numbers(one: Number, other: Number) -> Number | None:
-    transforms = {one.transform, other.transform} - {"auto"}
-    if len(transforms) > 1 or (one.above, one.below) != (other.above, other.below):
+def _merged_numbers(first: Number, second: Number) -> Number | None:
+    transforms = {first.transform, second.transform} - {"auto"}
+    if len(transforms) > 1 or (first.above, first.below) != (second.above, second.below):
         return None
     return replace(
-        one,
+        first,
         transform=next(iter(transforms), "auto"),
-        integer=one.integer and other.integer,
-        minimum=_widest(min, one.minimum, other.minimum),
-        maximum=_widest(max, one.maximum, other.maximum),
-        decimals=_widest(max, one.decimals, other.decimals),
+        integer=first.integer and second.integer,
+        minimum=_widest(min, first.minimum, second.minimum),
+        maximum=_widest(max, first.maximum, second.maximum),
+        decimals=_widest(max, first.decimals, second.decimals),
     )
 
 
-def _merged_labels(one: Category, other: Category) -> Category | None:
-    if one.ordered or other.ordered:
+def _merged_labels(first: Category, second: Category) -> Category | None:
+    if first.ordered or second.ordered:
         return None
-    return Category(tuple(dict.fromkeys((*one.values, *other.values))), one.closed and other.closed)
+    return Category(tuple(dict.fromkeys((*first.values, *second.values))), first.closed and second.closed)
 
 
-def _merged_links(one: Link, other: Link) -> Link | None:
-    values = tuple(dict.fromkeys((*one.values, *other.values))) if one.values and other.values else ()
-    return Link(one.to if one.to == other.to else None, values)
+def _merged_links(first: Link, second: Link) -> Link | None:
+    values = tuple(dict.fromkeys((*first.values, *second.values))) if first.values and second.values else ()
+    return Link(first.to if first.to == second.to else None, values)
 
 
-def _merged_sets(one: Set, other: Set) -> Set | None:
-    of = merged(one.of, other.of)
-    return None if of is None else Set(of, _widest(max, one.most, other.most))
+def _merged_sets(first: Set, second: Set) -> Set | None:
+    of = merged(first.of, second.of)
+    return None if of is None else Set(of, _widest(max, first.most, second.most))
 
 
-def _merged_texts(one: Text, other: Text) -> Text | None:
-    if one.language != other.language:
+def _merged_texts(first: Text, second: Text) -> Text | None:
+    if first.language != second.language:
         return None
-    return Text(one.language, _widest(max, one.max_length, other.max_length), min(one.min_length, other.min_length))
+    return Text(
+        first.language, _widest(max, first.max_length, second.max_length), min(first.min_length, second.min_length)
+    )
 
 
 RULES: Mapping[type[Any], Any] = {
@@ -124,11 +126,11 @@ RULES: Mapping[type[Any], Any] = {
 }
 
 
-def _merged_fields(one: Any, other: Any) -> Any:
+def _merged_fields(first: Any, second: Any) -> Any:
     """Composites whose parts go together; all else about them is the same."""
     changes: dict[str, Any] = {}
-    for field in fields(one):
-        ours, theirs = getattr(one, field.name), getattr(other, field.name)
+    for field in fields(first):
+        ours, theirs = getattr(first, field.name), getattr(second, field.name)
         if ours == theirs:
             continue
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping) and ours.keys() == theirs.keys():
@@ -141,19 +143,9 @@ def _merged_fields(one: Any, other: Any) -> Any:
         if kind is None:
             return None
         changes[field.name] = kind
-    return replace(one, **changes)
+    return replace(first, **changes)
 
 
-def _widest(choose: Any, one: Any, other: Any) -> Any:
+def _widest(choose: Any, first: Any, second: Any) -> Any:
     """The wider of two bounds; None, which is no bound, where either is."""
-    return None if one is None or other is None else choose(one, other)
-
-
-def fitted_to(leaf: Any, value: Any) -> Any:
-    """A number as one class has it: whole where its numbers are, with as many decimals, within its bounds."""
-    if not isinstance(leaf, Number) or isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    number = value if leaf.decimals is None else round(value, leaf.decimals)
-    number = number if leaf.minimum is None else max(number, leaf.minimum)
-    number = number if leaf.maximum is None else min(number, leaf.maximum)
-    return round(number) if leaf.integer else number
+    return None if first is None or second is None else choose(first, second)

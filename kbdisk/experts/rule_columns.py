@@ -66,29 +66,29 @@ def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECO
     significance = SIGNIFICANCE / (1 + len(several))
     table = rows.table()
     whole = search(table, seconds / (2 if several else 1), significance=significance)
-    offered = [_offered(one, rows.ids) for one in whole]
-    known = {_key(one.rule) for one in offered}
+    offered = [_offered(found, rows.ids) for found in whole]
+    known = {_key(offer.rule) for offer in offered}
     for name in several:
         at = np.array([row for row, of in enumerate(rows.classes) if of == name])
         own = _without_ruled(table.at(at), whole, at)
-        for one in search(own, seconds / 2 / len(several), significance=significance, thorough=False):
-            if _key(one.rule) not in known:
+        for found in search(own, seconds / 2 / len(several), significance=significance, thorough=False):
+            if _key(found.rule) not in known:
                 ids = [rows.ids[row] for row in at]
-                offered.append(_offered(replace(one, rule=replace(one.rule, class_name=name)), ids))
+                offered.append(_offered(replace(found, rule=replace(found.rule, class_name=name)), ids))
     order = {path: place for place, path in enumerate(rows.paths)}
-    return sorted(offered, key=lambda one: order.get(one.rule.target, len(order)))
+    return sorted(offered, key=lambda offer: order.get(offer.rule.target, len(order)))
 
 
 def with_rules(inference: Inference, entities: Iterable[Entity], seconds: float = SECONDS) -> Inference:
     """An inferred schema with the rules that hold in its source, and some exceptions of each."""
     offered = find_rules(inference.schema, entities, seconds)
-    schema = replace(inference.schema, rules=tuple(one.rule for one in offered))
-    return replace(inference, schema=schema, rule_notes=tuple(one.note for one in offered))
+    schema = replace(inference.schema, rules=tuple(offer.rule for offer in offered))
+    return replace(inference, schema=schema, rule_notes=tuple(offer.note for offer in offered))
 
 
 def _without_ruled(table: Table, whole: Sequence[Found], at: Array) -> Table:
     """A class's rows, where a property is no target that rules of all classes give for one of its entities."""
-    ruled = {one.rule.target for one in whole if np.isin(one.applies, at).any()}
+    ruled = {found.rule.target for found in whole if np.isin(found.applies, at).any()}
     columns = [replace(column, is_target=column.is_target and column.path not in ruled) for column in table.columns]
     return replace(table, columns=columns)
 

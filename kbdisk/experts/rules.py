@@ -131,7 +131,7 @@ class Table:
         for path, edges in self.links.items():
             kept = place[edges.sources] >= 0
             links[path] = Links(place[edges.sources[kept]], edges.codes[kept], place[edges.targets[kept]])
-        derived = [replace(one, column=_at(one.column, rows)) for one in self.derived]
+        derived = [replace(series, column=_at(series.column, rows)) for series in self.derived]
         ids = None if self.ids is None else self.ids[rows]
         return Table(len(rows), [_at(column, rows) for column in self.columns], derived, links, ids)
 
@@ -240,10 +240,10 @@ class _Search:
         if thorough:
             families += [self._scaled_pairs, self._longer_sums]
         for family in families:
-            for one in family():
-                self.found.setdefault(one.rule.target, []).append(one)
+            for found in family():
+                self.found.setdefault(found.rule.target, []).append(found)
         self._drop_approximate()
-        return [one for path in self.found for one in self._kept(self.found[path])]
+        return [found for path in self.found for found in self._kept(self.found[path])]
 
     @property
     def is_late(self) -> bool:
@@ -379,7 +379,7 @@ class _Search:
         for column in self._numeric_targets("number"):
             if self.is_late:
                 return
-            copied = {one.rule.of[0] for one in self.found.get(column.path, ()) if one.rule.kind == "copy"}
+            copied = {found.rule.of[0] for found in self.found.get(column.path, ()) if found.rule.kind == "copy"}
             rows = self._informative(column, SCREEN_ROWS, self.half & np.isfinite(column.numbers))  # type: ignore[arg-type]
             if len(rows) < MIN_INFORMATIVE or _distinct(column.numbers) < 4:
                 continue
@@ -498,7 +498,7 @@ class _Search:
 
     def _is_given_by(self, target: Path, cause: Path) -> bool:
         """Whether a rule with this one input gives the target by now."""
-        return any(one.rule.of == (cause,) for one in self.found.get(target, ()))
+        return any(found.rule.of == (cause,) for found in self.found.get(target, ()))
 
     # ------------------------------------------------------------ two inputs
 
@@ -550,7 +550,7 @@ class _Search:
                 continue
             present = np.isfinite(self.X[rows]).sum(0)
             own = next(at for at, other in enumerate(self.numeric) if other is column)
-            single = {one.rule.of[0] for one in self.found.get(column.path, ()) if len(one.rule.of) == 1}
+            single = {found.rule.of[0] for found in self.found.get(column.path, ()) if len(found.rule.of) == 1}
             usable = [
                 at for at in np.flatnonzero(present >= MIN_SCREENED) if at != own and self.numeric[at].path not in single
             ]  # fmt: skip
@@ -603,11 +603,7 @@ class _Search:
 
     def _scaled_pairs(self) -> Iterator[Found]:
         """factor * u * v and factor * u / v, by the median of what the factor would be."""
-        for column in self._numeric_targets("number"):
-            if self.is_late:
-                return
-            if any(one.rule.kind not in ("determined", "linked") for one in self.found.get(column.path, ())):
-                continue
+        for column in self._unexplained():
             rows = self._informative(column, TRIPLE_ROWS, self.half & np.isfinite(column.numbers))  # type: ignore[arg-type]
             if not len(rows) or _distinct(column.numbers) < 8:
                 continue
@@ -657,11 +653,7 @@ class _Search:
 
     def _longer_sums(self) -> Iterator[Found]:
         """Sums of three columns, and of four where there are few: no part above the whole, none below zero."""
-        for column in self._numeric_targets("number"):
-            if self.is_late:
-                return
-            if any(one.rule.kind not in ("determined", "linked") for one in self.found.get(column.path, ())):
-                continue
+        for column in self._unexplained():
             rows = self._informative(column, SCREEN_ROWS, np.isfinite(column.numbers))  # type: ignore[arg-type]
             usable = self._addends(column, rows)
             if len(usable) < 3:
@@ -914,6 +906,14 @@ class _Search:
                 if one.rule.kind not in ARITHMETIC
                 or one.rule.exceptions <= (2 * fewest[frozenset((path, *one.rule.of))] + 0.01) * len(one.known)
             ]
+
+    def _unexplained(self) -> Iterator[Column]:
+        """Numbers that no rule but a dependency gives by now, until the time is up."""
+        for column in self._numeric_targets("number"):
+            if self.is_late:
+                return
+            if all(found.rule.kind in ("determined", "linked") for found in self.found.get(column.path, ())):
+                yield column
 
     def _numeric_targets(self, *units: Unit) -> list[Column]:
         return [column for column in self.numeric if column.is_target and column.unit in units]

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from kbdisk.batch import Batch
+from kbdisk.guides.guide import SET
 from kbdisk.tokens import within
 
 NUMBER = "number"
-SET = "set"
 KINDS = {NUMBER, "category", "link", SET}  # that columns are of, and that trees tell: numbers themselves, and labels
 SEVERAL = 64  # labels of one property that have columns, at most
 

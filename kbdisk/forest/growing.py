@@ -21,13 +21,14 @@ from torch.nn import functional as F
 from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
-from kbdisk.forest.columns import KINDS, NUMBER, SET, Columns
+from kbdisk.forest.columns import KINDS, NUMBER, Columns
 from kbdisk.forest.config import ForestConfig, by_size, unattended
 from kbdisk.forest.grown import Grown
 from kbdisk.forest.screening import best_columns
 from kbdisk.forest.trees import Trees
 from kbdisk.forest.units import Units
 from kbdisk.guides import Guide, Guiding, judged
+from kbdisk.guides.guide import SET
 from kbdisk.memory.learning import asked, some, usual
 from kbdisk.memory.memory import ENOUGH, Place, by_place
 from kbdisk.tokens import Tokens
