@@ -101,12 +101,12 @@ class Codec:
         return self.index.tables[of].slot.get(path)
 
     def learnt_as(self, of: str, path: Path) -> tuple[str, str]:
-        """The class and the path under which a property of a class is scored."""
+        """The class and the path whose row of scores is that of a property of a class."""
         source = self.pools.source(of, pattern(path))
         return source.of, show_pattern(source.path)
 
     def together(self, slot: int) -> str:
-        """What slots that one entity may have in common have: their class, or nothing where classes share properties."""
+        """The group of slots that one entity may have together: a class, or all slots where classes share properties."""
         return "" if self.config.pooling else self.slots[slot].of
 
     def encode(
@@ -166,7 +166,7 @@ class Codec:
         return leaves
 
     def fitted_to_class(self, of: str, slot: int, value: Any) -> Any:
-        """A value of a slot as a class has it, whose bounds and decimals may be narrower than those of all that share it."""
+        """Rounds and clips a value to the decimals and bounds of one class, which may be narrower than those of its pool."""
         if not self.config.pooling or self.slots[slot].kind != "number":
             return value
         source = Source(of, pattern(self.slots[slot].path))

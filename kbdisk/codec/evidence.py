@@ -93,9 +93,9 @@ class Seen(NamedTuple):
 
 
 def pooled_over(pools: Pools, of: str, over: Over) -> tuple[str, Over]:
-    """The evidence of a class as it is learnt: what comes over one property, or is read of one, is the same for all.
+    """The pooled slot, by class and link, of a class's evidence: classes that share a property share its evidence.
 
-    What several tell together stays with its class.
+    Medians and rests over several entities stay per class.
     """
     if over.told or not pools.pooled:
         return of, over

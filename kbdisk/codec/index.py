@@ -71,7 +71,7 @@ class Index:
         return {name: Table(self.schema.classes[name], several, self.pools.places) for name, several in own.items()}
 
     def members(self, slot: Slot) -> tuple[str, ...]:
-        """The classes that share a slot of their own."""
+        """The classes that have a slot; of evidence none."""
         return self.pools.members.get(Source(slot.of, pattern(slot.path)), ())
 
     def fill(self, of: str, number: int) -> float:
@@ -81,7 +81,7 @@ class Index:
 
     @cached_property
     def classes_slot(self) -> int | None:
-        """The slot that tells of which classes an entity is."""
+        """The slot of an entity's classes, where these are visible."""
         return next((n for n, slot in enumerate(self.slots) if slot.role == "evidence" and slot.path == CLASSES), None)
 
     @cached_property

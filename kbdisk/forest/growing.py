@@ -162,7 +162,7 @@ def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | 
 
 
 def _iterations_until(end: float, settings: Mapping[str, Any], pool: Pool) -> int:
-    """How many trees there is time for, as a few of them tell."""
+    """The number of trees that fit before `end`, extrapolated from a few timed ones."""
     from catboost import CatBoost
 
     begun = time.monotonic()
@@ -172,7 +172,7 @@ def _iterations_until(end: float, settings: Mapping[str, Any], pool: Pool) -> in
 
 
 def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
-    """Fewer trees, each with a larger step, where there is no time for all."""
+    """Settings with as many trees as time allows, and a larger learning rate in return."""
     wanted = settings["iterations"]
     fewer = min(max(iterations, FEWEST), wanted)
     rate = min(settings["learning_rate"] * (wanted / fewer) ** SPEED, max(FASTEST, settings["learning_rate"]))

@@ -147,7 +147,7 @@ def _labelled(belief: Recalling, heard: Sayings, count: int) -> Belief:
 
 
 def blended(belief: Any, heard: Sequence[tuple[Tensor, Tensor, Said]]) -> Any:
-    """Sets of which experts weigh the members: rows (m,), their share () and what they say of these."""
+    """Mixes beliefs about sets with those of experts, each given by its rows (m,), its weight () and its label masses."""
     rest = torch.ones(len(belief), dtype=torch.bool, device=heard[0][0].device)
     parts: list[tuple[Tensor, Any]] = []
     for rows, share, said in heard:

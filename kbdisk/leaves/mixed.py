@@ -58,7 +58,7 @@ class Mixed(Whole):
         return self.each(lambda belief, place: belief.ranks(codes[place]))
 
     def weighted(self, codes: Tensor, mass: Tensor) -> Mixed:
-        """Each with other weights of its labels: sets."""
+        """Set beliefs with their labels weighted by masses (n, K)."""
         each = zip(self.places, self.parts, strict=True)
         return replace(self, parts=[belief.weighted(codes[place], mass[place]) for place, belief in each])
 

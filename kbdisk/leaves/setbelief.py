@@ -106,7 +106,7 @@ class CountedSets:
         return included(self.logits, self._sums, self.numbers(self.longest).log_softmax(1))
 
     def weighted(self, codes: Tensor, mass: Tensor) -> CountedSets:
-        """The same numbers of members, each a label by its mass (n, K)."""
+        """The same distribution of the number of members, with the labels weighted by masses (n, K)."""
         return replace(self, logits=_shared(self.logits, codes, mass).log())
 
     def pick(self, rows: Tensor) -> CountedSets:
@@ -159,7 +159,7 @@ class FreeSets:
         return self.logits.sigmoid()
 
     def weighted(self, codes: Tensor, mass: Tensor) -> FreeSets:
-        """Each label a member as often as its mass (n, K) says."""
+        """Independent labels whose probabilities are masses (n, K)."""
         return replace(self, logits=_shared(self.logits, codes, mass).logit())
 
     def pick(self, rows: Tensor) -> FreeSets:
@@ -169,7 +169,7 @@ class FreeSets:
 
 @dataclass(frozen=True)
 class BlendedSets:
-    """Two beliefs about the same sets as one: the second with a share of the mass."""
+    """A mixture of two distributions over the same sets; `share` is the weight of the second."""
 
     own: Any
     other: Any
@@ -222,7 +222,7 @@ def _either(second: Tensor, own: Tensor, other: Tensor) -> Tensor:
 
 
 def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
-    """(n, V) the masses (n, K) of labels, with what is left of 1 shared by the other labels of each row."""
+    """(n, V) the masses (n, K) of labels; the rest of 1 is spread evenly over the other labels of each row."""
     real = logits > -torch.inf
     left = (1 - mass.sum(1, keepdim=True)).clamp(min=LEAST_SHARE) / (real.sum(1, keepdim=True) - codes.shape[1]).clamp(
         min=1

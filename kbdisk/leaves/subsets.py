@@ -38,9 +38,9 @@ def subsets(logits: Tensor, most: int) -> Subsets:
 
 
 def total(logits: Tensor, number: Tensor) -> Tensor:
-    """(n,): log of the sum over all subsets of so many labels (n,); NEVER where there are not so many.
+    """(n,): the log of the elementary symmetric polynomial of degree `number` (n,) of the labels' odds (n, V) in logs.
 
-    Rows with few members are done after few turns, and no turn looks at more labels than its rows have.
+    NEVER where a row has fewer labels. Each row stops at its own degree, and each turn spans the labels of its rows alone.
     """
     order = number.argsort(descending=True, stable=True)
     logits, sorted_number = logits[order], number[order]

@@ -37,7 +37,7 @@ def check_room(codec: Codec, model: ModelConfig, device: torch.device) -> None:
 
 @contextmanager
 def within_memory(batch: int, width: int) -> Iterator[None]:
-    """A TrainingError where a step of so many entities does not fit into the memory there is."""
+    """Turns a failed allocation into a TrainingError that names the settings to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
