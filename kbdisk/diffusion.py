@@ -136,8 +136,8 @@ def reveal(
     """The batch with all that it asks for drawn, `leap` of each entity at a time; what was given is as it was.
 
     In random order draws follow the model's distribution (at leap 1, to the letter). "certain" takes the lowest
-    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. An order may also be
-    the place of each slot (S,). Instead of being drawn, codes may be what there is to `say` for a belief.
+    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. "given" takes each by
+    what is given alone, but parts of a composite one after the other. An order may also be the place of each slot (S,). Instead of being drawn, codes may be what there is to `say` for a belief.
     """
     turns = revealing(
         model, batch, order=order, leap=leap, temperature=temperature, scale=scale, generator=generator, say=say
@@ -161,14 +161,18 @@ def revealing(
 
     Instead of being drawn, codes may be what there is to `say` for a belief.
     """
-    if isinstance(order, str) and order not in ORDERS:
-        raise ValueError(f"expected one of {', '.join(ORDERS)} for order, got {order!r}")
+    if isinstance(order, str) and order not in COMPLETING:
+        raise ValueError(f"expected one of {', '.join(COMPLETING)} for order, got {order!r}")
     if leap < 1:
         raise ValueError(f"expected a leap of at least 1, got {leap}")
     counts = torch.zeros_like(batch.classes).index_add_(0, batch.entity, batch.asked.long())  # (B,)
     # What came over a link that is asked for belongs to the true one, and stays unseen whatever link is drawn.
     apart = batch.known & ~batch.seen(batch.known)
-    if isinstance(order, str):
+    if order == GIVEN:
+        places = _places_in_composites(batch)
+        counts = torch.zeros_like(counts).scatter_reduce_(0, batch.entity, places + 1, "amax")
+        choose, leap = _in_turn(places, 1), 1
+    elif isinstance(order, str):
         choose = ORDERS[order](batch, leap, scale, generator)
     else:
         choose = _in_turn(placed(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
@@ -221,6 +225,17 @@ ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Generator | None], Choose
     "random": _random_order,  # to sample: every order is as likely, as in training
     "certain": _certain_first,  # to complete
 }
+GIVEN = "given"  # not in turn at all, but for the parts of composites
+COMPLETING = (GIVEN, *ORDERS)
+
+
+def _places_in_composites(batch: Batch) -> Tensor:
+    """(T,) how many parts of its composite are asked for before each token that is asked for; -1 for any other."""
+    asked = batch.asked.nonzero()[:, 0]
+    unit, order = batch.unit[asked].sort(stable=True)
+    count = unit.unique_consecutive(return_counts=True)[1]
+    rank = torch.arange(len(asked), device=asked.device) - (count.cumsum(0) - count).repeat_interleave(count)
+    return torch.full_like(batch.entity, -1).index_put_((asked[order],), rank)
 
 
 @torch.no_grad()

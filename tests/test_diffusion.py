@@ -242,6 +242,21 @@ def test_each_pass_fills_as_many_as_the_leap_of_every_entity():
         assert torch.equal(after, (before - 2).clamp(min=0))
 
 
+def test_in_the_order_given_each_is_filled_by_what_is_given_and_parts_of_a_composite_one_after_the_other():
+    world = World(SIZES[2])
+    batch = asking(world, 30, share=1.0)
+    alone = Table(world)
+    reveal(alone, batch, order="given")
+    assert alone.passes == 1
+    # Two of the five are parts of one composite.
+    unit = torch.where(batch.slot == 1, batch.unit[(batch.slot == 0).nonzero()[:, 0]][batch.entity], batch.unit)
+    composite = Table(world)
+    passes = list(revealing(composite, replace(batch, unit=unit), order="given"))
+    assert composite.passes == len(passes) == 2
+    assert passes[0].asked.equal(batch.slot == 1)
+    assert passes[1].known.all()
+
+
 def test_nothing_asked_is_nothing_done():
     world = World(SIZES[0])
     model = Table(world)
@@ -421,7 +436,7 @@ def test_options_that_make_no_sense_are_refused():
     batch = batch_of(world.draw(3))
     with pytest.raises(ValueError, match="expected one of bound, field-mean for objective, got 'mean'"):
         loss(Table(world), batch, APART, objective="mean")
-    with pytest.raises(ValueError, match="expected one of random, certain for order, got 'last'"):
+    with pytest.raises(ValueError, match="expected one of given, random, certain for order, got 'last'"):
         reveal(Table(world), batch, order="last")
     with pytest.raises(ValueError, match="expected a leap of at least 1, got 0"):
         reveal(Table(world), batch, leap=0)

@@ -20,11 +20,11 @@ from kbdisk.bench.features import Features
 from kbdisk.bench.masking import Masked, Property, Scalar, Values
 from kbdisk.entity import Date, Path
 from kbdisk.errors import ConfigError
+from kbdisk.forest.units import is_skewed
 
 if TYPE_CHECKING:
     import pandas
 
-DECADE = 10.0  # the ratio of the 95th to the 5th percentile from which on a scale is logarithmic
 TREES, PATIENCE = 400, 30  # of a CatBoost at most; those without gain after which it stops
 RATE, DEPTH, SHALLOW = 0.1, 6, 4
 FEW = 200  # training rows, below which trees are shallow
@@ -49,10 +49,7 @@ class Scale:
     @classmethod
     def of(cls, known: Sequence[float], is_date: bool = False) -> Self:
         """The scale that suits the known values."""
-        ordered = sorted(known)
-        low, high = (ordered[round(q * (len(ordered) - 1))] for q in (0.05, 0.95))
-        is_log = not is_date and ordered[0] > 0 and high > DECADE * low
-        return cls(is_log, ordered[0], all(value.is_integer() for value in known))
+        return cls(not is_date and is_skewed(known), min(known), all(value.is_integer() for value in known))
 
     def to(self, value: float) -> float:
         """A value on the scale."""

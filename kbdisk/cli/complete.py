@@ -14,7 +14,11 @@ from kbdisk.cli.sources import loading, source_options, watching
 from kbdisk.loaders.target import temporary
 
 PRESETS = ("fast", "default", "best", "paper")  # not synthetic, which draws rather than completes
-FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode", "sample"), ("certain", "random")
+FILLS, ESTIMATES, ORDERS = (
+    ("asked", "likely", "all"),
+    ("mean", "median", "mode", "sample"),
+    ("given", "certain", "random"),
+)
 
 
 @click.command()
@@ -58,15 +62,15 @@ FILLS, ESTIMATES, ORDERS = ("asked", "likely", "all"), ("mean", "median", "mode"
 @click.option(
     "--order",
     type=click.Choice(ORDERS),
-    default="certain",
+    default="given",
     show_default=True,
-    help="In which order an entity's gaps are filled, each given those before it.",
+    help="given: each gap by what is given alone. Else one after the other, each by those before it, too.",
 )
 @click.option(
     "--leap",
     metavar="K",
     type=click.IntRange(min=1),
-    help="Gaps filled at a time.  [default: as many as take 8 passes]",
+    help="With another order than given: gaps filled at a time.  [default: as many as take 8 passes]",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be filled.")
 @click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kbdisk.diffusion import ORDERS
+from kbdisk.diffusion import COMPLETING, GIVEN
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError
 from kbdisk.estimates import ESTIMATES
@@ -23,7 +23,9 @@ class Choices:
     only: tuple[Path, ...] = ()  # nothing but what stands at these paths or below; text too, where it is named
     classes: tuple[str, ...] = ()  # nothing but entities of these classes, by their names, IRIs or last words
     estimate: str = "median"  # which value is said of a number: a row of ESTIMATES
-    order: str = "certain"  # in which properties are filled, each given those before it: a row of ORDERS
+    order: str = (
+        "given"  # whether each value is filled by what is given alone, or in which order by those before it, too
+    )
     leap: int | None = None  # how many of an entity at a time; enough for PASSES passes where it is not told
     draws: int = 0  # values drawn of each gap, besides the one that is filled in
     min_confidence: float | None = None  # None: none, but no mere guess is made where nothing asks for it
@@ -31,11 +33,13 @@ class Choices:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
+        for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", COMPLETING):
             if getattr(self, name) not in known:
                 raise ConfigError(f"--{name}", f"expected one of {', '.join(known)}, got {getattr(self, name)!r}.")
         if self.leap is not None and self.leap < 1:
             raise ConfigError("--leap", f"expected at least 1, got {self.leap}.")
+        if self.leap is not None and self.order == GIVEN and not self.draws:
+            raise ConfigError("--leap", "is for values that are filled in turn. Say --order certain or random, too.")
         if self.draws < 0:
             raise ConfigError("--draws", f"expected at least 0, got {self.draws}.")
         if self.min_confidence is not None and not 0 <= self.min_confidence <= 1:

@@ -14,22 +14,39 @@ BY_SIZE: tuple[tuple[int, dict[str, Any]], ...] = (  # from so many values on, b
 )
 
 
+TREES, RATE, PATIENCE = 400, 0.1, 30  # at most; of a step; those without gain after which there are enough
+LONG = (1000, 1000, 0.06, 40)  # values from which on there are more and smaller ones: how many, and so on
+MANY_LABELS = 10  # with more of them steps are larger and fewer, since each tree is one of every label
+OF_MANY = {"iterations": 120, "learning_rate": 0.15, "od_wait": 15, "depth": 4, "border_count": 32}
+SHALLOW = (200, 4)  # values below which trees have so many levels
+DEPTH = 6
+
+
 @dataclass(frozen=True)
 class ForestConfig:
     """Which properties trees tell as well, and how long they may grow."""
 
     share: float = 0.0  # of a time budget that trees may take; 0: there are none
     values: int = 1 << 17  # of known entities that they learn from, at most
-    labels: int = 48  # of a property that they tell, at most: the commonest
+    labels: int = 60  # of a property that they tell, at most: the commonest
     columns: int = 2048  # that are looked at, at most: the fullest
+    folds: int = 5  # that further trees leave out, one each
     screened: int = 96  # of these that the trees of one property see, at most: those that tell most by themselves
 
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
             raise ValueError(f"share: expected at least 0 and less than 1, got {self.share!r}")
-        for name in ("values", "labels", "columns", "screened"):
+        for name in ("values", "labels", "columns", "screened", "folds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
+
+
+def settings_for(values: int, labels: int) -> dict[str, Any]:
+    """The settings of trees that stop by themselves, of so many values; `labels` is 0 for numbers."""
+    iterations, rate, patience = LONG[1:] if values >= LONG[0] else (TREES, RATE, PATIENCE)
+    depth = SHALLOW[1] if values < SHALLOW[0] else DEPTH
+    found = {"iterations": iterations, "learning_rate": rate, "od_wait": patience, "od_type": "Iter", "depth": depth}
+    return found | (OF_MANY if labels > MANY_LABELS else {})
 
 
 def by_size(values: int) -> dict[str, Any]:

@@ -1,17 +1,19 @@
 """How forests grow: CatBoost learns each property from all others, and held-out values tell what its trees are worth.
 
-Every value is hidden alone once, and every composite as a whole; so trees are asked, and judged, where as much is
-visible as is usual. They learn from those of whom less is known, too.
+Every value is hidden alone once, and every composite as a whole. The first trees of a property learn from the training
+entities, and are judged by what is held out. Where they are worth it further trees learn from all entities but one fold
+each, as time allows; what each says of the fold that it has not seen tells how far off they are, and all are averaged.
 
 n values of one slot   F columns   K labels
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,14 +24,14 @@ from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.forest.columns import KINDS, NUMBER, Columns
-from kbdisk.forest.config import ForestConfig, by_size, unattended
+from kbdisk.forest.config import MANY_LABELS, ForestConfig, settings_for, unattended
 from kbdisk.forest.grown import Grown
 from kbdisk.forest.screening import best_columns
 from kbdisk.forest.trees import Trees
 from kbdisk.forest.units import Units
-from kbdisk.guides import Guide, Guiding, judged
+from kbdisk.guides import Guide, Guiding, judged, weighed_by
 from kbdisk.guides.guide import SET
-from kbdisk.memory.learning import asked, some, usual
+from kbdisk.memory.learning import asked, reserved, some, usual
 from kbdisk.memory.memory import ENOUGH, Place, by_place
 from kbdisk.tokens import Tokens
 
@@ -37,19 +39,30 @@ if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
 FEW = 20  # known values of a slot: of fewer there are no trees
+FIRST = 0.4  # of the time: for the trees that are judged
+STOPPING = 5  # one of so many values tells when trees are enough; of many values one of twice as many
+MANY_VALUES = 1000
+RARE = 2  # times that a label is met at least, to be told from others
+LARGE = 50_000  # values times labels, from which on trees are timed before they grow
+MOST = 60_000  # values times labels that trees of many labels learn from, about
 PROBED = 10  # trees whose time tells how many there is time for
 FEWEST = 40  # trees, however little time there is
-SPEED, FASTEST = 0.6, 0.15  # how much the learning rate grows as trees get fewer, and how far
+LENIENT = 2.0  # times its even share of the time, that one slot may take
+SPEED, FASTEST = 0.6, 0.3  # how much the learning rate grows as trees get fewer, and how far
 
 Told = Callable[[int, int], None]  # how many properties have their trees, of how many
 
 
 @dataclass
 class Known:
-    """Known values of one slot, with what was visible beside each."""
+    """Known values of one slot, with what was visible beside each, and whose they are."""
 
     rows: list[Tensor] = field(default_factory=list)  # (n, F)
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
+    who: list[Tensor] = field(default_factory=list)  # (n,)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.codes))
 
 
 @torch.no_grad()
@@ -58,31 +71,46 @@ def grow(
     codec: Codec,
     tokens: Tokens,
     held_out: Tokens,
-    config: ForestConfig,
+    whole: Tokens | None = None,
     *,
+    config: ForestConfig,
     seed: int,
     seconds: float | None = None,
     told: Told | None = None,
 ) -> Guide | None:
-    """The trees that are worth it beside a model, as what is held out has it; None if none are."""
+    """The trees that are worth it beside a model, by what is known in the whole of `tokens` alone; None if none are.
+
+    Where there is no more than these, what is held out tells.
+    """
     if not len(held_out):
         return None
+    begun = time.monotonic()
     generator = Generator(tokens.slot.device).manual_seed(seed)
     chosen = some(tokens, config.values, generator)
     columns = Columns.fitted(tokens.batch(chosen), config.columns)
-    enough = usual(tokens)
-    known = _known(tokens, chosen, enough, columns, generator)
-    grown: dict[Place, Guiding] = {}
-    begun, total = time.monotonic(), len(known)
-    for done, (slot, own) in enumerate(sorted(known.items())):
-        left = None if seconds is None else (seconds - (time.monotonic() - begun)) / (total - done)
-        one = _grown(codec, slot, own, columns, config, seed, left)
-        if one is not None:
-            grown[slot, ENOUGH] = Guiding.unweighed(one)
-        own.rows.clear()
-        if told is not None:
-            told(done + 1, total)
-    return judged(Guide(columns, enough, grown), model, held_out, 0, generator)
+    anyone = torch.zeros_like(usual(tokens))  # trees are for entities of which little is known, too
+    known = _known(tokens, chosen, anyone, columns, generator)
+    made = (Plan.of(codec, slot, own, columns, config) for slot, own in sorted(known.items()) if len(own) >= FEW)
+    plans = sorted((plan for plan in made if plan is not None), key=lambda plan: plan.cost)
+    learning = Learning({plan.slot: plan for plan in plans}, seed, told or _untold)
+    first = learning.first(None if seconds is None else FIRST * seconds - (time.monotonic() - begun))
+    unjudged = Guide(columns, anyone, first)
+    if whole is None:
+        guide = judged(unjudged, model, held_out, 0, generator)
+    else:
+        guide = weighed_by(unjudged, model, reserved(tokens, whole, anyone), sure=0.0)
+    if guide is None:
+        learning.end()
+        return None
+    every = [known] if whole is None else []
+    for side in [held_out] if whole is None else [whole, held_out]:
+        every.append(_known(side, some(side, config.values, generator), anyone, columns, generator))
+    end = None if seconds is None else begun + seconds
+    return replace(guide, places=learning.more(guide.places, every, config.folds, end))
+
+
+def _untold(done: int, total: int) -> None:
+    pass
 
 
 # ---------------------------------------------------------------- what is learnt
@@ -100,73 +128,203 @@ def _known(
             own = hidden.asked[start:end].nonzero()[:, 0]
             entity, codes = batch.entity[start + own], batch.values[kind][own]
             for (slot, _), rows in by_place(batch.slot[start + own], level[entity]):
-                seen, labels = table[entity[rows]], codes[rows]
+                seen, labels, who = table[entity[rows]], codes[rows], batch.who[entity[rows]]
                 if kind == SET:  # each member is a value
                     row, member = (labels >= 0).nonzero().unbind(1)
-                    seen, labels = seen[row], labels[row, member]
+                    seen, labels, who = seen[row], labels[row, member], who[row]
                 found[slot].rows.append(seen)
                 found[slot].codes.append(labels)
-    return {slot: one for slot, one in found.items() if sum(map(len, one.codes)) >= FEW}
+                found[slot].who.append(who)
+    return found
 
 
-def _grown(
-    codec: Codec, slot: int, known: Known, columns: Columns, config: ForestConfig, seed: int, seconds: float | None
-) -> Grown | None:
-    """The trees of one slot, on their way for so long; nobody knows yet what they are worth."""
-    codes = torch.cat(known.codes)
-    truth, labels, units = _truth(codec, slot, codes, config.labels)
-    if len(truth.unique()) < 2:
-        return None
-    seen = columns.but(slot)
-    x = torch.cat([rows[:, seen] for rows in known.rows])
-    kept = 1.0
-    if len(labels):
-        there = torch.isin(codes, labels)
+@dataclass(frozen=True)
+class Plan:
+    """What the trees of one slot learn, and from which columns."""
+
+    codec: Codec
+    slot: int
+    columns: Tensor  # (f,)
+    labels: Tensor  # (K,) ascending; none of a number
+    units: Units | None  # of a number
+    kept: float  # the share of all values that are one of the labels
+    x: Tensor  # (n, f)
+    truth: Tensor  # (n,) in units; of labels their places among these
+    who: Tensor  # (n,)
+
+    @classmethod
+    def of(cls, codec: Codec, slot: int, known: Known, columns: Columns, config: ForestConfig) -> Plan | None:
+        """None where there is nothing to learn."""
+        codes, who = torch.cat(known.codes), torch.cat(known.who)
+        labels, units = codes.new_zeros(0, dtype=torch.long), None
+        if codec.slots[slot].kind == NUMBER:
+            units = Units.fitting(_numbers(codec, slot, codes))
+        else:
+            labels = _common(codes, config.labels)
+        if units is None and len(labels) < RARE:
+            return None
+        seen = columns.but(slot)
+        whole = cls(
+            codec, slot, seen, labels, units, 1.0, torch.cat([rows[:, seen] for rows in known.rows]), codes, who
+        )
+        return whole._screened(config.screened)
+
+    def _screened(self, most: int) -> Plan | None:
+        """With the columns that tell something, and without the values that are none of the labels."""
+        truth, there = self.told(self.truth)
+        x, who = self.x[there], self.who[there]
+        differs = (x.nan_to_num(torch.inf) != x[:1].nan_to_num(torch.inf)).any(0)
+        if not bool(differs.any()) or len(truth.unique()) < RARE:
+            return None
+        seen, x = self.columns[differs], x[:, differs]
+        targets = F.one_hot(truth, len(self.labels)).double() if len(self.labels) else truth[:, None]
+        best = best_columns(x, targets, most)
         kept = float(there.double().mean())
-        x, truth = x[there], torch.searchsorted(labels, codes[there])
-    differs = (x.nan_to_num(torch.inf) != x[:1].nan_to_num(torch.inf)).any(0)
-    x, seen = x[:, differs], seen[differs]
-    if not len(seen) or len(truth.unique()) < 2:
-        return None
-    targets = F.one_hot(truth, len(labels)).double() if len(labels) else truth[:, None]
-    best = best_columns(x, targets, config.screened)
-    x, seen = x[:, best], seen[best]
-    trees = Trees.of(_boosted(x, truth, len(labels), seed, seconds))
-    trees = trees.in_units(units.mean, units.deviation) if units else trees
-    return Grown(trees.to(codes.device), seen, labels, torch.tensor(kept, dtype=torch.float64, device=codes.device))
+        return replace(self, columns=seen[best], x=x[:, best], truth=truth, who=who, kept=kept)
+
+    def told(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """(m,) what trees learn of codes (n, ...), and (n,) of which of them."""
+        if self.units is not None:
+            numbers = _numbers(self.codec, self.slot, codes)
+            return torch.tensor(self.units.told(numbers), dtype=torch.float64), torch.ones(len(codes), dtype=torch.bool)
+        there = torch.isin(codes, self.labels)
+        return torch.searchsorted(self.labels, codes[there]), there
+
+    @property
+    def cost(self) -> int:
+        """About how long trees take: what is soon done comes first."""
+        return self.x.numel() * max(len(self.labels), 1)
+
+    def learning(self, several: Sequence[Known]) -> Plan:
+        """The same with these values."""
+        truth, there = self.told(torch.cat([codes for known in several for codes in known.codes]))
+        x = torch.cat([rows[:, self.columns] for known in several for rows in known.rows])
+        who = torch.cat([who for known in several for who in known.who])
+        return replace(self, x=x[there], truth=truth, who=who[there])
+
+    def grown(self, boosted: Sequence[Trees]) -> Grown:
+        """What these trees say on average."""
+        trees = Trees.averaged(boosted)
+        kept = torch.tensor(self.kept, dtype=torch.float64)
+        return Grown(trees, self.columns, self.labels, kept, self.units)
+
+    def can_learn(self, learnt: Tensor) -> bool:
+        """Whether some of the values (n,) differ, and what is seen beside them; and whether others are left."""
+        x = self.x[learnt].nan_to_num(torch.inf)
+        varies = len(x) > 0 and bool((x != x[:1]).any()) and len(self.truth[learnt].unique()) >= RARE
+        return varies and not bool(learnt.all())
+
+    def boosted(self, learnt: Tensor, seed: int, seconds: float | None) -> Trees:
+        """Trees of some of the values (n,); the rest tell when there are enough. Labels met in the rest alone are learnt, too."""
+        K = len(self.labels)
+        if K > MANY_LABELS:
+            learnt = learnt & (torch.arange(len(learnt)) % max(len(learnt) * K // MOST, 1) == 0)
+        if K:
+            learnt = learnt | ~torch.isin(self.truth, self.truth[learnt])
+        loss = {"loss_function": "MultiClass", "classes_count": K} if K else {"loss_function": "RMSE"}
+        settings = {**settings_for(len(self.truth), K), **unattended(seed % (1 << 31)), **loss}
+        own, rest = (self._pool(rows) for rows in (learnt, ~learnt if not bool(learnt.all()) else learnt))
+        callbacks = []
+        if seconds is not None:
+            end = time.monotonic() + seconds
+            callbacks = [_Until(end)]
+            if len(self.truth) * max(K, 1) >= LARGE:
+                settings |= _hurried(settings, _iterations_until(end, settings, own))
+        return Trees.of(_fit(settings, own, rest, callbacks))
+
+    def _pool(self, rows: Tensor) -> Pool:
+        from catboost import Pool
+
+        return Pool(self.x[rows].cpu().numpy(), self.truth[rows].cpu().numpy())
 
 
-def _truth(codec: Codec, slot: int, codes: Tensor, most: int) -> tuple[Tensor, Tensor, Units | None]:
-    """What trees learn: (n,) numbers, in units; or codes, and (K,) the commonest. Of numbers all alike there are none."""
-    if codec.slots[slot].kind != NUMBER:
-        labels, counts = codes[codes >= 0].unique(return_counts=True)
-        return codes, labels[counts.argsort(descending=True, stable=True)[:most]].sort().values, None
-    told = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
-    numbers = list(map(float, told))
-    units = Units.of(numbers)
-    truth = torch.tensor(units.told(numbers) if units else [], dtype=torch.float64)
-    return truth, codes.new_zeros(0, dtype=torch.long), units
+def _fit(settings: Mapping[str, Any], own: Pool, rest: Pool, callbacks: Sequence[Any]) -> CatBoost:
+    """Trees that have learnt `own`, as many as tell `rest` best."""
+    from catboost import CatBoost
+
+    return CatBoost(dict(settings)).fit(own, eval_set=rest, use_best_model=True, callbacks=list(callbacks))
 
 
-def _boosted(x: Tensor, truth: Tensor, labels: int, seed: int, seconds: float | None) -> CatBoost:
-    from catboost import CatBoost, Pool
+def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
+    return list(map(float, decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)))
 
-    loss = "MultiClass" if labels else "RMSE"
-    settings = {**by_size(len(truth)), **unattended(seed % (1 << 31)), "loss_function": loss}
-    pool = Pool(x.cpu().numpy(), truth.cpu().numpy())
-    if seconds is None:
-        return CatBoost(settings).fit(pool)
-    end = time.monotonic() + seconds
-    settings |= _hurried(settings, _iterations_until(end, settings, pool))
-    return CatBoost(settings).fit(pool, callbacks=[_Until(end)])
+
+def _common(codes: Tensor, most: int) -> Tensor:
+    """(K,) the commonest labels, ascending."""
+    labels, counts = codes[codes >= 0].unique(return_counts=True)
+    common = counts.argsort(descending=True, stable=True)[:most]
+    kept: Tensor = labels[common[counts[common] >= RARE]].sort().values
+    return kept
+
+
+def folds_of(who: Tensor, count: int, seed: int) -> Tensor:
+    """(n,) the fold of each value: all values of an entity are in one."""
+    every, place = who.unique(return_inverse=True)
+    order = torch.randperm(len(every), generator=Generator().manual_seed(seed)).to(who.device)
+    return (order % count)[place]
+
+
+# ---------------------------------------------------------------- how long
+
+
+@dataclass
+class Learning:
+    """The trees of all slots, on their way."""
+
+    plans: Mapping[int, Plan]
+    seed: int
+    told: Told
+    boosted: dict[int, list[Trees]] = field(default_factory=dict)
+    took: dict[int, float] = field(default_factory=dict)  # seconds for the first trees of each slot
+
+    def first(self, seconds: float | None) -> dict[Place, Guiding]:
+        """Trees of training entities for each slot; nobody knows yet what they are worth."""
+        end = None if seconds is None else time.monotonic() + seconds
+        grown: dict[Place, Guiding] = {}
+        for done, (slot, plan) in enumerate(self.plans.items()):
+            parts = STOPPING if len(plan.truth) < MANY_VALUES else 2 * STOPPING
+            learnt = folds_of(plan.who, parts, self.seed) > 0
+            if not plan.can_learn(learnt):
+                continue
+            begun = time.monotonic()
+            share = None if end is None else LENIENT * max(end - begun, 0) / (len(self.plans) - done)
+            self.boosted[slot] = [plan.boosted(learnt, self.seed, share)]
+            self.took[slot] = time.monotonic() - begun
+            grown[slot, ENOUGH] = Guiding.unweighed(plan.grown(self.boosted[slot]))
+            self.told(done + 1, 2 * len(self.plans))
+        return grown
+
+    def end(self) -> None:
+        """There will be no more."""
+        self.told(2 * len(self.plans), 2 * len(self.plans))
+
+    def more(
+        self, places: Mapping[Place, Guiding], every: Sequence[Mapping[int, Known]], folds: int, end: float | None
+    ) -> dict[Place, Guiding]:
+        """The same with further trees of all entities, a fold of all slots at a time, as far as there is time."""
+        slots = [slot for slot, _ in places]
+        plans = {slot: self.plans[slot].learning([side[slot] for side in every if slot in side]) for slot in slots}
+        total, done = len(self.plans), 0
+        for fold in range(folds):
+            for slot in slots:
+                done += 1
+                left = math.inf if end is None else end - time.monotonic()
+                learnt = folds_of(plans[slot].who, folds, self.seed + 1) != fold
+                if left < self.took[slot] or not plans[slot].can_learn(learnt):
+                    continue
+                self.boosted[slot].append(plans[slot].boosted(learnt, self.seed + fold, None if end is None else left))
+                self.told(total + done * total // (folds * len(slots)), 2 * total)
+        self.end()
+        return {
+            place: replace(one, expert=self.plans[place[0]].grown(self.boosted[place[0]]))
+            for place, one in places.items()
+        }
 
 
 def _iterations_until(end: float, settings: Mapping[str, Any], pool: Pool) -> int:
     """The number of trees that fit before `end`, extrapolated from a few timed ones."""
-    from catboost import CatBoost
-
     begun = time.monotonic()
-    CatBoost({**settings, "iterations": PROBED}).fit(pool)
+    _fit({**settings, "iterations": PROBED}, pool, pool, ())
     now = time.monotonic()
     return int(PROBED * max(end - now, 0) / max(now - begun, 1e-9))
 

@@ -31,6 +31,27 @@ def gains(x: Tensor, targets: Tensor) -> Tensor:
     """(F,) the share of the variance of targets (n, K) that each column (n, F) explains by itself, beyond chance."""
     y = (targets - targets.mean(0)).double()
     whole = y.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
+    is_flag = (x.isnan() | (x == 0) | (x == 1)).all(0)
+    between, groups = (torch.zeros(x.shape[1], dtype=torch.float64, device=x.device) for _ in range(2))
+    for own, found in ((is_flag, _between_flags), (~is_flag, _between_bins)):
+        if bool(own.any()):
+            between[own], groups[own] = found(x[:, own], y)
+    return between / whole - (groups - 1) / max(len(x) - 1, 1)
+
+
+def _between_flags(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """(F,) the variation of y (n, K) between rows of 1, of 0, and where nothing is known, and how many of these there are."""
+    known = ~x.isnan()
+    ones = (x == 1).double().T  # (F, n)
+    every = known.double().T
+    count, sums = torch.stack([ones.sum(1), every.sum(1)]), torch.stack([ones @ y, every @ y])
+    counts = torch.stack([count[0], count[1] - count[0], len(x) - count[1]])  # (3, F)
+    parts = torch.stack([sums[0], sums[1] - sums[0], y.sum(0) - sums[1]])  # (3, F, K)
+    return (parts.square().sum(2) / counts.clamp(min=1)).sum(0), (counts > 0).sum(0).double()
+
+
+def _between_bins(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of rows whose values are in one bin."""
     bins = binned(x)  # (n, F)
     counts = torch.zeros(BINS + 1, x.shape[1], dtype=torch.float64, device=x.device)
     counts.scatter_add_(0, bins, torch.ones_like(bins, dtype=torch.float64))
@@ -38,8 +59,7 @@ def gains(x: Tensor, targets: Tensor) -> Tensor:
     for target in y.unbind(1):
         sums = torch.zeros_like(counts).scatter_add_(0, bins, target[:, None].expand(-1, x.shape[1]).contiguous())
         between += (sums.square() / counts.clamp(min=1)).sum(0)
-    freedom = (counts > 0).sum(0) - 1
-    return between / whole - freedom / max(len(x) - 1, 1)
+    return between, (counts > 0).sum(0).double()
 
 
 def binned(x: Tensor) -> Tensor:

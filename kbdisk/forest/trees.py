@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 if TYPE_CHECKING:
     from catboost import CatBoost
@@ -48,9 +49,21 @@ class Trees:
             found.append(told.sum(0, dtype=torch.float64))
         return torch.cat(found) + self.start
 
-    def in_units(self, mean: float, deviation: float) -> Trees:
-        """Trees that tell the numbers of which these have learnt deviations from a mean."""
-        return replace(self, leaves=self.leaves * deviation, start=self.start * deviation + mean)
+    @classmethod
+    def averaged(cls, several: Sequence[Trees]) -> Trees:
+        """Trees that tell what these tell on average."""
+        most = max(one.column.shape[1] for one in several)
+        every = [one.deepened(most) for one in several]
+        column, border = (torch.cat([getattr(one, name) for one in every]) for name in ("column", "border"))
+        leaves = torch.cat([one.leaves for one in every]) / len(every)
+        return cls(column, border, leaves, torch.stack([one.start for one in every]).mean(0))
+
+    def deepened(self, depth: int) -> Trees:
+        """The same with so many levels, at least."""
+        more = max(depth - self.column.shape[1], 0)
+        column, border = F.pad(self.column, (0, more)), F.pad(self.border, (0, more), value=torch.inf)
+        room = (1 << self.column.shape[1] + more) - self.leaves.shape[1]
+        return replace(self, column=column, border=border, leaves=F.pad(self.leaves, (0, 0, 0, room)))
 
     def to(self, device: torch.device) -> Trees:
         """Itself on a device."""

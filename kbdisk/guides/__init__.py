@@ -6,7 +6,7 @@ what is given alone (kbdisk.guides.given).
 
 from kbdisk.guides.given import GivenConfig, Opinions, Second, weigh
 from kbdisk.guides.guide import Guide, Guided, Guiding, Labels, Said, Seen
-from kbdisk.guides.judging import judged
+from kbdisk.guides.judging import judged, weighed_by
 
 __all__ = [
     "GivenConfig",
@@ -20,4 +20,5 @@ __all__ = [
     "Seen",
     "judged",
     "weigh",
+    "weighed_by",
 ]

@@ -130,7 +130,7 @@ def _answering(belief: NumberBelief, heard: Sayings) -> NumberBelief:
     around = answer.new_zeros(len(answer), len(WIDTHS))
     for rows, one, said in heard:
         assert not isinstance(said, Labels)
-        answer[rows] += one.share * (said - answer[rows])
+        answer[rows] = belief.between(rows, answer[rows], said, one.share)
         around[rows] = one.around
     return centred(belief.answering(answer), around)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,11 +26,12 @@ from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.memory.learning import JUDGED, Question, parts, questions, some
 from kbdisk.memory.memory import Place, by_place
-from kbdisk.memory.weighing import chances, each_least, each_masses
+from kbdisk.memory.weighing import SURE, chances, each_least, each_masses
 from kbdisk.tokens import Tokens
 
 FEWER = 128  # entities that are asked for at once: what can be stopped after
 FEW = 50  # held-out values of all places of a kind: by fewer nobody is judged, nor kept
+FEWER_ARE_ENOUGH = 20  # where what experts are worth needs no proof
 WORTH = 0.02  # of an answer, or of the mass: what experts are worth at least, or they are not kept
 PRIOR = 20.0  # held-out values of a place, as many as what all of its kind have in common counts
 TINY = 1e-30  # of a chance, whose log is taken
@@ -70,12 +71,20 @@ class Heard:
 
     @property
     def wrong(self) -> Tensor:
-        """(n, 2) how far off numbers were."""
-        return torch.cat(self.said) - self._belief.numbers(torch.cat(self.codes)[:, None])
+        """(n, 2) how far off numbers were, on the scale of their property."""
+        belief = self._belief
+        truth = belief.numbers(torch.cat(self.codes)[:, None])
+        return self._scaled - belief.tables.scaled(belief.slot, truth)
+
+    @property
+    def _scaled(self) -> Tensor:
+        return self._belief.tables.scaled(self._belief.slot, torch.cat(self.said))
 
     def around(self, shares: Tensor) -> Tensor:
         """(n, 1 + W) the chances of numbers by the model, and around what is answered by these shares."""
-        near = log_masses(self._belief.answering(torch.cat(self.said) @ shares), torch.cat(self.codes)).double()
+        belief = self._belief
+        answer = belief.tables.unscaled(belief.slot, (self._scaled @ shares)[:, None])[:, 0]
+        near = log_masses(belief.answering(answer), torch.cat(self.codes)).double()
         return chances(torch.cat([torch.cat(self.logs), near], 1))
 
     @property
@@ -85,32 +94,43 @@ class Heard:
         return self.belief.pick(torch.zeros(len(self), dtype=torch.long, device=self.codes[0].device))
 
 
-def weighed(heard: Mapping[Place, Heard]) -> dict[Place, tuple[Tensor, Tensor]]:
+def weighed(heard: Mapping[Place, Heard], sure: float = SURE) -> dict[Place, tuple[Tensor, Tensor]]:
     """For places that are alike: the share of each expert, and (W,) what is around answers."""
-    if sum(map(len, heard.values())) < FEW:
+    if sum(map(len, heard.values())) < (FEW if sure > 0 else FEWER_ARE_ENOUGH):
         return {}
     whose = {place: torch.cat(one.whose) for place, one in heard.items()}
     numbers = {place: one for place, one in heard.items() if one.belief is not None}
-    shares = each_least({place: one.wrong for place, one in numbers.items()}, PRIOR, whose)
-    around = each_masses({place: one.around(shares[place]) for place, one in numbers.items()}, PRIOR, whose)
+    shares = each_least({place: one.wrong for place, one in numbers.items()}, PRIOR, whose, sure=sure)
+    around = each_masses({place: one.around(shares[place]) for place, one in numbers.items()}, PRIOR, whose, sure)
     labels = {place: chances(torch.cat(one.logs)) for place, one in heard.items() if one.belief is None}
     found = {place: (own[1], around[place][1:]) for place, own in shares.items()}
-    masses = each_masses(labels, PRIOR, whose)
+    masses = each_masses(labels, PRIOR, whose, sure)
     return found | {place: (own[1], own.new_zeros(len(WIDTHS))) for place, own in masses.items()}
 
 
 @torch.no_grad()
 def judged(
-    guide: Guide, model: Model, held_out: Tokens, rounds: int, generator: Generator, seconds: float | None = None
+    guide: Guide,
+    model: Model,
+    held_out: Tokens,
+    rounds: int,
+    generator: Generator,
+    seconds: float | None = None,
 ) -> Guide | None:
     """The experts that are worth it beside a model, with what they are worth; None if none are.
 
     Once the time is used, what was heard by then has to do.
     """
+    return weighed_by(guide, model, _asked(held_out, guide.enough, rounds, generator, seconds))
+
+
+@torch.no_grad()
+def weighed_by(guide: Guide, model: Model, asked: Iterable[Question], sure: float = SURE) -> Guide | None:
+    """The same by any questions. What experts seem to be worth must be no chance, by `sure` standard errors."""
     if not guide.places:
         return None
     heard: dict[Place, Heard] = defaultdict(Heard)
-    for question in _asked(held_out, guide.enough, rounds, generator, seconds):
+    for question in asked:
         _hear(guide, model, question, heard)
     kept = {}
     groups: dict[tuple[int, bool], dict[Place, Heard]] = defaultdict(dict)
@@ -118,7 +138,7 @@ def judged(
         if len(own):
             groups[place[1], own.belief is None][place] = own
     for group in groups.values():
-        for place, (share, around) in weighed(group).items():
+        for place, (share, around) in weighed(group, sure).items():
             if share > WORTH:
                 kept[place] = replace(guide.places[place], share=share, around=around)
     return replace(guide, places=dict(sorted(kept.items()))) if kept else None

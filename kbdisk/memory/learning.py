@@ -187,6 +187,16 @@ def questions(batch: Batch, layout: Layout, enough: Tensor, rounds: int, generat
         yield batch, Hidden(visible, hidden.asked & little, hidden.weight * little), level
 
 
+def reserved(part: Tokens, whole: Tokens, enough: Tensor) -> Iterator[Question]:
+    """What is known in the whole of some entities but not in a part of it, asked for all at once."""
+    touched = (whole.known & ~part.known).nonzero()[:, 0]
+    entities = torch.searchsorted(whole.offsets, touched, right=True).sub(1).unique()
+    for few in parts(whole, entities[whole.sizes[entities].argsort(stable=True)]):
+        batch, known = whole.batch(few), part.batch(few).known
+        asked, visible = batch.known & ~known & ~batch.fixed, batch.seen(known)
+        yield batch, Hidden(visible, asked, asked.float()), levels(batch, visible, enough)
+
+
 # ---------------------------------------------------------------- what is heard
 
 

@@ -71,10 +71,10 @@ def least(form: Tensor) -> Tensor:
     return best
 
 
-def each_masses(told: Each[Of], prior: float, whose: Each[Of]) -> Each[Of]:
+def each_masses(told: Each[Of], prior: float, whose: Each[Of], sure: float = SURE) -> Each[Of]:
     """Of several places, (n, E) chances each, the `masses`; what is so for all of them counts as some values of each.
 
-    Where that is not `proven` to be worth anything, all is the first expert's.
+    Where that is not `proven` to be worth anything, all is the first expert's, so `sure`.
     """
 
     def learnt(some: Each[Of]) -> Each[Of]:
@@ -88,10 +88,10 @@ def each_masses(told: Each[Of], prior: float, whose: Each[Of]) -> Each[Of]:
     def cost(own: Tensor, shares: Tensor) -> Tensor:
         return -(own @ shares).clamp(min=TINY).log()
 
-    return proven(told, whose, prior, learnt, alone, cost)
+    return proven(told, whose, prior, learnt, alone, cost, sure)
 
 
-def each_least(wrong: Each[Of], prior: float, whose: Each[Of], first: int = 1) -> Each[Of]:
+def each_least(wrong: Each[Of], prior: float, whose: Each[Of], first: int = 1, sure: float = SURE) -> Each[Of]:
     """Of several places, (n, E) errors each, the shares of `least`, likewise; so many experts are the first."""
 
     def learnt(some: Each[Of]) -> Each[Of]:
@@ -107,7 +107,7 @@ def each_least(wrong: Each[Of], prior: float, whose: Each[Of], first: int = 1) -
     def cost(errors: Tensor, shares: Tensor) -> Tensor:
         return (limited(errors) @ shares).square()
 
-    return proven(wrong, whose, prior, learnt, alone, cost)
+    return proven(wrong, whose, prior, learnt, alone, cost, sure)
 
 
 def proven(
@@ -117,10 +117,11 @@ def proven(
     learnt: Callable[[Each[Of]], Each[Of]],
     alone: Callable[[Each[Of]], Each[Of]],
     cost: Callable[[Tensor, Tensor], Tensor],
+    sure: float = SURE,
 ) -> Each[Of]:
     """The shares that are learnt of values; where they would be worth too little to other values, the first experts' own.
 
-    Learnt of one half of the entities, shares are to cost the other half less than the first experts do, `SURE` enough
+    Learnt of one half of the entities, shares are to cost the other half less than the first experts do, `sure` enough
     that this is no chance. How sure that is of all places counts as some entities of each.
     """
     if not told:
@@ -137,7 +138,7 @@ def proven(
     every = {place: torch.cat(own) for place, own in gains.items()}
     common = _evidence(torch.cat([own / _size(own) for own in every.values()]))
     ours, theirs = learnt(told), alone(told)
-    return {place: (ours if _is_sure(own, common, prior) else theirs)[place] for place, own in every.items()}
+    return {place: (ours if _is_sure(own, common, prior, sure) else theirs)[place] for place, own in every.items()}
 
 
 def _of_each(values: Tensor, who: Tensor) -> Tensor:
@@ -146,10 +147,10 @@ def _of_each(values: Tensor, who: Tensor) -> Tensor:
     return values.new_zeros(len(every)).index_add_(0, place, values)
 
 
-def _is_sure(gains: Tensor, common: float, prior: float) -> bool:
+def _is_sure(gains: Tensor, common: float, prior: float, sure: float) -> bool:
     """Whether gains (m,) are above nothing, where so many more are as sure as is `common`."""
     count = len(gains) + prior
-    return count > 0 and (_evidence(gains) * len(gains) + prior * common) / math.sqrt(count) > SURE
+    return count > 0 and (_evidence(gains) * len(gains) + prior * common) / math.sqrt(count) > sure
 
 
 def _size(gains: Tensor) -> Tensor:

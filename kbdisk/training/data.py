@@ -11,6 +11,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
 from kbdisk.tokens import Tokens
+from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.splits import split
 
@@ -25,6 +26,7 @@ class Data:
     codec: Codec
     training: Tokens
     validation: Tokens
+    whole: Tokens | None = None  # of training, with values that were reserved for judging experts; None: there are none
 
     @classmethod
     def prepare(cls, schema: Schema, entities: Sequence[Entity], run: Run, held_out: Sequence[Entity] = ()) -> Data:
@@ -41,10 +43,14 @@ class Data:
         codec = Codec.fit(schema, training, run.codec, known).beside(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
+        whole = codec.encode(training, graph=known)
+        # Without links entities that are held out tell the same, and nothing need be kept from training.
+        reserves = run.forest.share and len(validation) and len(whole.needs)
         return cls(
             codec,
-            codec.encode(training, graph=known),
+            without_reserved(whole, run.seed) if reserves else whole,
             codec.encode(validation, graph=Graph.read(schema, [*training, *validation])),
+            whole if reserves else None,
         )
 
 

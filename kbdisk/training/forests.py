@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from kbdisk.codec import Codec
 from kbdisk.forest.columns import Columns
 from kbdisk.forest.grown import Grown
 from kbdisk.forest.trees import Trees
+from kbdisk.forest.units import Units
 from kbdisk.guides import Guide, Guiding
 from kbdisk.leaves.number.around import are_masses
 from kbdisk.memory.memory import ENOUGH
@@ -30,6 +32,9 @@ def to_bytes(forest: Guide) -> bytes:
         assert isinstance(one.expert, Grown)
         for part, names in ((one.expert.trees, TREES), (one.expert, SIGHT), (one, WORTH)):
             tensors |= {f"{slot}.{name}": getattr(part, name) for name in names}
+        units = one.expert.units
+        if units is not None:
+            tensors[f"{slot}.units"] = torch.tensor([units.mean, units.deviation, units.least], dtype=torch.float64)
     return save({name: one.cpu().contiguous() for name, one in tensors.items()})
 
 
@@ -53,7 +58,8 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
 def _grown(own: dict[str, Tensor], columns: int) -> Guiding:
     """Trees that ask for nothing but what there is."""
     trees = Trees(*(own[name] for name in TREES))
-    grown = Grown(trees, *(own[name] for name in SIGHT))
+    units = Units(*own["units"].tolist()) if "units" in own else None
+    grown = Grown(trees, own["columns"], own["labels"], own["kept"], units)
     one = Guiding(grown, *(own[name] for name in WORTH))
     T, d = trees.column.shape
     K = len(trees.start)
@@ -61,7 +67,8 @@ def _grown(own: dict[str, Tensor], columns: int) -> Guiding:
     inside = _within(trees.column, len(grown.columns)) and _within(grown.columns, columns)
     finite = all(bool(part.isfinite().all()) for part in (trees.leaves, trees.start, one.share, one.around))
     inside &= 0 <= float(grown.kept) <= 1
-    if shapes != ((T, d), (T, 1 << d, K), K) or not are_masses(one.around) or not inside or not finite:
+    sound = units is None or (all(map(math.isfinite, vars(units).values())) and units.deviation > 0 <= units.least)
+    if not sound or shapes != ((T, d), (T, 1 << d, K), K) or not are_masses(one.around) or not inside or not finite:
         raise ValueError("trees that make no sense")
     return one
 

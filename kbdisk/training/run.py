@@ -169,6 +169,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "smooth": SmoothConfig(share=0.06),
         "likeness": LikenessConfig(share=0.12),
         "given": GivenConfig(share=0.03),
+        "codec": CodecConfig(pooling=True),
+        "forest": ForestConfig(share=0.3),
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
@@ -176,6 +178,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "smooth": SmoothConfig(share=0.06),
         "likeness": LikenessConfig(share=0.12),
         "given": GivenConfig(share=0.03),
+        "codec": CodecConfig(pooling=True),
+        "forest": ForestConfig(share=0.3),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
@@ -183,6 +187,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "smooth": SmoothConfig(share=0.06),
         "likeness": LikenessConfig(share=0.12),
         "given": GivenConfig(share=0.03),
+        "codec": CodecConfig(pooling=True),
         "forest": ForestConfig(share=0.15),
     },
     # To draw entities: a row's conditionals in one order (of few rows others, too), and networks enough to average over.

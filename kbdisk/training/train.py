@@ -93,12 +93,12 @@ def _guide(
         spent, after = facts["seconds"] + time.monotonic() - begun, After(doing, done, total)
         watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=after))
 
+    sides = [data.training, data.validation, *([data.whole] if name == "forest" and data.whole is not None else [])]
     guide = teach(
         trained.believer,
         data.codec,
-        data.training.to(device),
-        data.validation.to(device),
-        config,
+        *(side.to(device) for side in sides),
+        config=config,
         seed=run.seed,
         seconds=_time_for(name, run, facts["seconds"]),
         told=told,

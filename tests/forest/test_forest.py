@@ -1,4 +1,4 @@
-"""A forest beside networks: it tells what they have had no time to learn, where as much is visible as usual."""
+"""A forest beside networks: it tells what they have had no time to learn."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.forest import ForestConfig
 from kbdisk.forest.columns import Columns
+from kbdisk.memory.learning import reserved
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
+from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.state import Progress
 from kbdisk.training.train import train
@@ -33,7 +35,7 @@ LEAVES = {("x",): Number(), ("y",): Number(), ("side",): Category(), ("name",): 
 
 
 def things(n: int = 600) -> tuple[Schema, list[Entity]]:
-    """x and the side tell y by steps, x tells the side; nothing tells the noise; some have no y."""
+    """x and the side tell y by steps, x tells the side; some have no y."""
     rng, known = random.Random(0), []
     for number in range(n):
         x = round(rng.uniform(0, 8), 2)
@@ -85,7 +87,7 @@ def test_what_is_believed_is_around_what_is_answered(model):
     )
 
 
-def test_labels_are_told_too_and_what_nothing_tells_has_no_trees(model):
+def test_labels_are_told_too_and_texts_have_no_trees(model):
     batch, hidden = asked(model, "side")
     nats = [
         float(-beliefs(one, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
@@ -95,13 +97,54 @@ def test_labels_are_told_too_and_what_nothing_tells_has_no_trees(model):
     assert nats[1] < 0.2
     kept = {model.codec.slots[slot].path for slot in model.forest.slots}
     assert ("y",) in kept
-    assert not {("name",), ("noise",)} & kept
+    assert ("name",) not in kept
 
 
-def test_where_less_is_visible_the_networks_are_asked_alone(model):
+def test_trees_have_a_say_however_little_is_visible(model):
+    assert (model.forest.enough == 0).all()
     batch, _ = asked(model, "y")
     nothing = torch.zeros_like(batch.known)
-    assert off(model, model.believer, nothing) == off(model, model.network, nothing)
+    assert off(model, model.believer, nothing) != off(model, model.network, nothing)
+
+
+def linked() -> tuple[Schema, list[Entity]]:
+    """People whose place has a number, which the places have as well."""
+    kinds = {"Person": {("at",): Property(Link()), ("n",): Property(Number())}, "Org": {("n",): Property(Number())}}
+    schema = Schema({name: Class(name, own) for name, own in kinds.items()})
+    people = [Entity(f"p{n}", {"at": Ref(f"o{n % 8}"), "n": 3 * (n % 8)}, ("Person",)) for n in range(400)]
+    return schema, [*people, *(Entity(f"o{n}", {"n": n}, ("Org",)) for n in range(8))]
+
+
+def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
+    tokens = Codec.fit(*linked()).encode(linked()[1])
+    part = without_reserved(tokens, 0)
+    gone = tokens.known & ~part.known & ~tokens.layout.fixed[tokens.slot]
+    counts = {
+        int(slot): (int((tokens.slot == slot).sum()), int((gone & (tokens.slot == slot)).sum()))
+        for slot in tokens.slot.unique()
+    }
+    assert sorted(own for own in counts.values() if own[1]) == [(400, 40), (400, 40)]
+    (batch, hidden, _), *others = reserved(part, tokens, torch.zeros(2, dtype=torch.long))
+    assert not others
+    assert int(hidden.asked.sum()) == 80
+    assert not bool((hidden.visible & hidden.asked).any())
+    lost = batch.known & ~hidden.visible & ~hidden.asked  # what came over links that are asked for
+    assert bool(batch.fixed[lost].all())
+
+
+def test_where_there_are_links_trees_are_judged_by_what_is_reserved():
+    model = train(*linked(), run(), CPU, lambda progress: None)
+    assert {model.codec.slots[slot].path for slot in model.forest.slots} >= {("n",)}
+
+
+def test_what_came_over_a_reserved_link_is_gone_as_well():
+    tokens = Codec.fit(*linked()).encode(linked()[1])
+    part = without_reserved(tokens, 0)
+    owner = torch.arange(len(tokens)).repeat_interleave(tokens.need_offsets.diff())
+    token, link = (tokens.needs + tokens.offsets[owner][:, None]).unbind(1)
+    assert len(token)
+    assert bool((~part.known[link]).any())
+    assert not bool((part.known[token] & ~part.known[link]).any())
 
 
 def test_what_is_opened_believes_the_same(model, tmp_path):
@@ -143,8 +186,9 @@ def test_a_time_budget_is_shared_and_kept(model):
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
     told = [one.after for one in seen if one.after is not None and one.after.doing == "growing trees"]
-    assert [one.done for one in told] == list(range(1, len(told) + 1))
-    assert told[-1].done == told[-1].total
+    done = [one.done for one in told]
+    assert done == sorted(done)
+    assert done[-1] == told[-1].total
 
 
 def test_a_table_has_what_is_visible_alone(model):

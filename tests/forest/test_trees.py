@@ -57,3 +57,13 @@ def test_where_there_is_no_tree_no_question_or_no_row_the_start_is_said():
     leaf = Trees(torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0), torch.full((1, 1, 2), 0.5), start)
     assert torch.equal(leaf(x), (start + 0.5).expand(3, -1))
     assert leaf(x[:0]).shape == (0, 2)
+
+
+def test_averaged_trees_tell_the_average():
+    x = table(300, 0)
+    rows = torch.from_numpy(table(50, 1))
+    several = [
+        Trees.of(grown("RMSE", np.nan_to_num(x[:, 0]), random_seed=n, depth=depth)) for n, depth in enumerate((2, 4))
+    ]
+    told = torch.stack([one(rows) for one in several]).mean(0)
+    torch.testing.assert_close(Trees.averaged(several)(rows), told, rtol=1e-5, atol=1e-6)

@@ -60,7 +60,7 @@ def test_with_none_a_belief_stays_what_it_is():
 def test_several_widths_are_a_mixture_of_them():
     codec = fitted("skewed")
     belief = answering(codec, 2.0)
-    several = torch.tensor([[0.1, 0.0, 0.2, 0.0, 0.3, 0.1]], dtype=torch.float64).expand(2, -1)
+    several = torch.tensor([[0.1, 0.0, 0.2, 0.0, 0.2, 0.1, 0.1, 0.0]], dtype=torch.float64).expand(2, -1)
     for value in (1.5, 2.0, 2.1):
         codes = codec.encode([value]).expand(2, -1)
         near = (several * log_masses(belief, codes).exp()).sum(1)
@@ -81,7 +81,7 @@ def test_another_value_may_be_likelier_than_the_answer():
     assert likeliest(centred(recalled, few)).tolist() == [4.0, 4.0]
 
 
-@for_each("wrong", [[0.2] * 5, [0.2] * 6, [-0.1] + [0.1] * 5])
+@for_each("wrong", [[0.1] * (len(WIDTHS) - 1), [0.2] * len(WIDTHS), [-0.1] + [0.1] * (len(WIDTHS) - 1)])
 def test_what_are_no_masses_is_told(wrong):
     assert not are_masses(torch.tensor(wrong, dtype=torch.float64))
     assert are_masses(torch.full((len(WIDTHS),), 0.1, dtype=torch.float64))

@@ -74,3 +74,11 @@ def test_huge_powers_end_at_once():
 def test_what_is_no_formula_is_refused(text):
     with pytest.raises(ValueError, match="expected"):
         Formula.read(text)
+
+
+def test_a_formula_is_at_most_500_characters_long():
+    longest = "a + " * 124 + "1" * 4
+    assert len(longest) == 500
+    assert Formula.read(longest).of({("a",): 0}) == 1111
+    with pytest.raises(ValueError, match="at most 500 characters, got 501"):
+        Formula.read(longest + "1")

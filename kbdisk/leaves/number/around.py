@@ -16,7 +16,7 @@ from kbdisk.leaves.number.blended import TINY
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.normal import log_mass
 
-WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # in code: standard deviations of these
+WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.7, 1.5)  # in code: standard deviations of these
 
 
 def are_masses(mass: Tensor) -> bool:

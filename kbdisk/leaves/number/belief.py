@@ -104,6 +104,12 @@ class NumberBelief(Whole):
         points = self.tables.bounded(self.slot, self.points.numbers()[:, None])[:, 0]
         return (self.mean() + points) / 2
 
+    def between(self, rows: Tensor, first: Tensor, second: Tensor, share: Tensor) -> Tensor:
+        """(m,) numbers of some rows, so much of the way from the first to the second on the scale of their property."""
+        slot = self.slot[rows]
+        start, end = (self.tables.scaled(slot, one[:, None]) for one in (first, second))
+        return self.tables.unscaled(slot, start + share * (end - start))[:, 0]
+
     def median(self) -> Tensor:
         """(n,)."""
         return self.quantile(0.5)

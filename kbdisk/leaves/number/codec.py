@@ -30,6 +30,7 @@ FAR = 1e6  # no code is further out: what is, is as surprising as can be told in
 OPEN = 1e20  # how far a step without an end goes
 THIN = 1e-30  # no step is narrower in code
 BESIDE = 10  # values next to an end
+DECADE = 10.0  # times the first decile, beyond which the last makes positive numbers skewed
 PILED = 4  # times as often as these an end was met, where others are counted as it
 
 
@@ -89,6 +90,13 @@ class NumberCodec:
             return self.ends
         low, high = self.map.inverse(np.array([self.edges[0], self.edges[-1]])) + np.array([1, -1]) * self.step / 2
         return float(low), float(max(low, high))
+
+    @property
+    def floor_of_logs(self) -> float:
+        """The least training value where these are skewed, positive and over more than a decade; 0 where they are not."""
+        if self.deciles is None or self.met[0] <= 0 or self.deciles[1] <= DECADE * self.deciles[0]:
+            return 0.0
+        return self.met[0]
 
     @cached_property
     def limits(self) -> tuple[float, float]:

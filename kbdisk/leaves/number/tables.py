@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from kbdisk.leaves.number.codec import FAR, OPEN, THIN, NumberCodec
 
+LARGEST_LOG = 700.0  # of a float
+
 
 def padded(rows: Sequence[Sequence[float]], fill: float | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
     """Rows of different length as one table, the shorter ones filled up, or going on as they end."""
@@ -35,6 +37,7 @@ class Tables(nn.Module):
     least: Tensor
     most: Tensor
     atoms: Tensor
+    floor: Tensor
 
     def __init__(self, codecs: Sequence[NumberCodec]) -> None:
         super().__init__()
@@ -48,6 +51,7 @@ class Tables(nn.Module):
             "high": torch.tensor([codec.bounds[1] for codec in codecs], dtype=torch.float64),
             "least": torch.tensor([codec.met[0] for codec in codecs], dtype=torch.float64),
             "most": torch.tensor([codec.met[1] for codec in codecs], dtype=torch.float64),
+            "floor": torch.tensor([codec.floor_of_logs for codec in codecs], dtype=torch.float64),
             "atoms": padded([codec.atoms for codec in codecs], fill=torch.inf),  # (S, A)
         }
         for name, table in tables.items():
@@ -73,6 +77,15 @@ class Tables(nn.Module):
         piece = torch.searchsorted(start, values, right=True)  # (n, m)
         left = (piece - 1).clamp(min=0)
         return end.gather(1, left) + (values - start.gather(1, left)) * slope.gather(1, piece), piece
+
+    def scaled(self, slot: Tensor, values: Tensor) -> Tensor:
+        """Numbers (n, m) on the scale of their property: the logarithm where its values are skewed."""
+        floor = self.floor[slot, None]
+        return torch.where(floor > 0, torch.maximum(values, floor).clamp(min=THIN).log(), values)
+
+    def unscaled(self, slot: Tensor, values: Tensor) -> Tensor:
+        """Numbers (n, m) that stand at these points of their property's scale."""
+        return torch.where(self.floor[slot, None] > 0, values.clamp(max=LARGEST_LOG).exp(), values)
 
     def bounded(self, slot: Tensor, values: Tensor) -> Tensor:
         """Numbers (n, m), those beyond a bound at it."""
