@@ -30,6 +30,7 @@ from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.numerals import of_any_length
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.tokens import by_chance
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
 from kbdisk.training.folder import open_folder, save
@@ -48,6 +49,8 @@ RULES_SHARE = 0.1  # of the time for training, that the search for rules may tak
 LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
+ASKED_A_SECOND = 10  # held-out entities that tell how good a model is, for each second of its training
+FEWEST_ASKED = 100
 FEWEST_TEXTS = 60  # that tell how well a model says texts
 
 
@@ -106,7 +109,7 @@ def train(
         made.codec = replace(made.codec, schema=ruled)
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out = set(made.record.validation)
-        asked = [one for one in reading.entities if known.id_of(one) in held_out]
+        asked = some_of([one for one in reading.entities if known.id_of(one) in held_out], chosen)
         made.record.quality = evaluate(made, asked, reading.graph(known), scope_of(chosen)) if asked else []
         if out is not None and keep is not None:
             save(made, out, force=force)
@@ -121,6 +124,13 @@ def with_rules(schema: Schema, entities: Sequence[Entity], run: Run) -> Schema:
     share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
     budget = min(SECONDS, max(share, LEAST_RULES_SECONDS))
     return replace(schema, rules=tuple(offered.rule for offered in find_rules(schema, entities, budget)))
+
+
+def some_of(held_out: Sequence[Entity], run: Run) -> list[Entity]:
+    """The held-out entities that tell how good a model is: of a short run fewer, as asking all would take longer than that."""
+    seconds = run.train.seconds
+    most = len(held_out) if seconds is None else max(int(ASKED_A_SECOND * seconds), FEWEST_ASKED)
+    return [held_out[place] for place in by_chance(len(held_out), most, run.seed).tolist()]
 
 
 def scope_of(run: Run) -> Scope:

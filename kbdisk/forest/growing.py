@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 FEW = 20  # known values of a slot: of fewer there are no trees
 FIRST = 0.4  # of the time: for the trees that are judged
+JUDGING = 0.3  # of the time: in which held-out values tell what trees are worth
 STOPPING = 5  # one of so many values tells when trees are enough; of many values one of twice as many
 MANY_VALUES = 1000
 RARE = 2  # times that a label is met at least, to be told from others
@@ -96,7 +97,7 @@ def grow(
     first = learning.first(None if seconds is None else FIRST * seconds - (time.monotonic() - begun))
     unjudged = Guide(columns, anyone, first)
     if whole is None:
-        guide = judged(unjudged, model, held_out, 0, generator)
+        guide = judged(unjudged, model, held_out, 0, generator, seconds and JUDGING * seconds)
     else:
         guide = weighed_by(unjudged, model, reserved(tokens, whole, anyone), sure=0.0)
     if guide is None:
