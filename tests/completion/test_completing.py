@@ -15,7 +15,7 @@ from tables import examples
 from things import COUNT, entities, schema, thing
 
 from kbdisk.completion import complete, completing, filling, gaps
-from kbdisk.completion.choices import FILLS
+from kbdisk.completion.choices import FILLS, Choices
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.estimates import ESTIMATES
@@ -411,10 +411,16 @@ def test_confidence_and_interval_are_those_given_what_is_given_alone(model, thin
     """However many other gaps are filled before, and in whichever order."""
     things[3]["size"] = things[3]["colour"] = things[3]["tags"] = None
     alone = filled(model, *things, only=[("size",)])[3]["size",]
-    for choices in ({}, {"leap": 1}, {"order": "random", "leap": 1}, {"leap": 9}):
+    for choices in ({}, {"order": "certain", "leap": 1}, {"order": "random", "leap": 1}, {"order": "certain"}):
         among = filled(model, *things, **choices)[3]["size",]
         assert among.belief.interval == pytest.approx(alone.belief.interval, rel=1e-4)
-    assert filled(model, *things, leap=9)[3]["size",].confidence == pytest.approx(alone.confidence, rel=1e-4)
+    assert filled(model, *things)[3]["size",].confidence == pytest.approx(alone.confidence, rel=1e-4)
+
+
+def test_a_leap_is_for_values_that_are_filled_in_turn(model, things):
+    with pytest.raises(ConfigError, match="--leap: is for values that are filled in turn"):
+        complete(model, entities(*things), leap=2)
+    assert Choices(leap=2, order="certain").leap == Choices(leap=2, draws=1).leap == 2
 
 
 def test_draws_are_as_many_as_asked_for_and_differ(model, things):
