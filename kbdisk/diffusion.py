@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import count
 from typing import Protocol
 
 import torch
@@ -137,7 +138,8 @@ def reveal(
 
     In random order draws follow the model's distribution (at leap 1, to the letter). "certain" takes the lowest
     entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. "given" takes each by
-    what is given alone, but parts of a composite one after the other. An order may also be the place of each slot (S,). Instead of being drawn, codes may be what there is to `say` for a belief.
+    what is given alone, but parts of a composite one after the other. An order may also be the place of each slot (S,).
+    Instead of being drawn, codes may be what there is to `say` for a belief.
     """
     turns = revealing(
         model, batch, order=order, leap=leap, temperature=temperature, scale=scale, generator=generator, say=say
@@ -157,28 +159,27 @@ def revealing(
     generator: Generator | None = None,
     say: Say | None = None,
 ) -> Iterator[Batch]:
-    """`reveal`, pass by pass: the batch as it is after each of ceil(N / leap), N the most that an entity asks for.
+    """`reveal`, pass by pass, until nothing is asked for: the batch as it is after each pass.
 
     Instead of being drawn, codes may be what there is to `say` for a belief.
     """
-    if isinstance(order, str) and order not in COMPLETING:
-        raise ValueError(f"expected one of {', '.join(COMPLETING)} for order, got {order!r}")
+    if isinstance(order, str) and order not in ORDERS:
+        raise ValueError(f"expected one of {', '.join(ORDERS)} for order, got {order!r}")
     if leap < 1:
         raise ValueError(f"expected a leap of at least 1, got {leap}")
-    counts = torch.zeros_like(batch.classes).index_add_(0, batch.entity, batch.asked.long())  # (B,)
     # What came over a link that is asked for belongs to the true one, and stays unseen whatever link is drawn.
     apart = batch.known & ~batch.seen(batch.known)
-    if order == GIVEN:
-        places = _places_in_composites(batch)
-        counts = torch.zeros_like(counts).scatter_reduce_(0, batch.entity, places + 1, "amax")
-        choose, leap = _in_turn(places, 1), 1
-    elif isinstance(order, str):
+    if isinstance(order, str):
         choose = ORDERS[order](batch, leap, scale, generator)
     else:
         choose = _in_turn(placed(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
     memo: Memo = {}
-    for turn in range(-(-int(counts.max()) // leap) if batch.size else 0):
-        visible = batch.known & ~apart & (counts > turn * leap)[batch.entity]  # entities that are done cost nothing
+    for turn in count():
+        asked = batch.asked
+        if not bool(asked.any()):
+            return
+        unfinished = torch.zeros_like(batch.classes, dtype=torch.bool).index_fill_(0, batch.entity[asked], True)  # (B,)
+        visible = batch.known & ~apart & unfinished[batch.entity]  # entities that are done cost nothing
         chosen = choose(turn, batch, partial(model, batch, visible, memo=memo))
         said = chosen.sample(temperature, generator) if say is None else say(chosen)
         for kind, codes in said.items():
@@ -221,21 +222,21 @@ def _certain_first(batch: Batch, leap: int, scale: Tensor | None, generator: Gen
     return choose
 
 
-ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Generator | None], Choose]] = {
-    "random": _random_order,  # to sample: every order is as likely, as in training
-    "certain": _certain_first,  # to complete
-}
-GIVEN = "given"  # not in turn at all, but for the parts of composites
-COMPLETING = (GIVEN, *ORDERS)
-
-
-def _places_in_composites(batch: Batch) -> Tensor:
-    """(T,) how many parts of its composite are asked for before each token that is asked for; -1 for any other."""
+def _by_composite(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
+    """All at once, whatever the leap; but of each composite the first part, then the second, and so on."""
     asked = batch.asked.nonzero()[:, 0]
     unit, order = batch.unit[asked].sort(stable=True)
-    count = unit.unique_consecutive(return_counts=True)[1]
-    rank = torch.arange(len(asked), device=asked.device) - (count.cumsum(0) - count).repeat_interleave(count)
-    return torch.full_like(batch.entity, -1).index_put_((asked[order],), rank)
+    parts = unit.unique_consecutive(return_counts=True)[1]
+    rank = torch.arange(len(asked), device=asked.device) - (parts.cumsum(0) - parts).repeat_interleave(parts)
+    return _in_turn(torch.zeros_like(batch.entity).index_put_((asked[order],), rank), 1)
+
+
+GIVEN = "given"
+ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Generator | None], Choose]] = {
+    GIVEN: _by_composite,  # to complete
+    "random": _random_order,  # to sample: every order is as likely, as in training
+    "certain": _certain_first,  # to complete, each by those before it, too
+}
 
 
 @torch.no_grad()

@@ -100,6 +100,21 @@ class Tokens:
         """(N,) how many tokens each entity has."""
         return self.offsets.diff()
 
+    @property
+    def owner(self) -> Tensor:
+        """(T,) which entity each token belongs to."""
+        return torch.arange(len(self), device=self.slot.device).repeat_interleave(self.sizes)
+
+    @property
+    def units(self) -> Tensor:
+        """(T,) the first token of the composite that each is part of, counted through all entities."""
+        return self.offsets[self.owner] + self.unit
+
+    @property
+    def free(self) -> Tensor:
+        """(T,) known values of an entity's own: no evidence."""
+        return self.known & ~self.layout.fixed[self.slot]
+
     def batch(self, indices: Tensor, absent: int = 0, generator: Generator | None = None) -> Batch:
         """Some of the entities, and of each so many of the slots that its class has and it lacks, drawn."""
         indices = indices.to(self.slot.device)

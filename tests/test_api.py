@@ -19,7 +19,7 @@ from worlds import city, country, world
 import kbdisk
 from kbdisk.api import Model, Reading
 from kbdisk.api.beliefs import NumberBelief
-from kbdisk.api.training import scope_of, seconds_of, some_of
+from kbdisk.api.training import evaluation_sample, scope_of, seconds_of
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import CheckpointError, ConfigError, KBDiskWarning, LoadError, SchemaError
 
@@ -101,9 +101,9 @@ def test_a_short_run_is_examined_by_fewer_texts(seconds, texts):
 @pytest.mark.parametrize(("seconds", "count"), [(None, 700), (900.0, 700), (60.0, 600), (2.0, 100)])
 def test_a_short_run_is_examined_by_fewer_entities(seconds, count):
     known = [Entity(f"e{n}", {}) for n in range(700)]
-    asked = some_of(known, tiny_run(steps=None, seconds=seconds))
+    asked = evaluation_sample(known, tiny_run(steps=None, seconds=seconds))
     assert len(asked) == len({one.id for one in asked}) == count
-    assert asked == some_of(known, tiny_run(steps=None, seconds=seconds))
+    assert asked == evaluation_sample(known, tiny_run(steps=None, seconds=seconds))
 
 
 def test_it_says_where_and_with_what_it_was_trained():

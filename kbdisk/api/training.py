@@ -49,8 +49,7 @@ RULES_SHARE = 0.1  # of the time for training, that the search for rules may tak
 LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
-ASKED_A_SECOND = 10  # held-out entities that tell how good a model is, for each second of its training
-FEWEST_ASKED = 100
+EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
 FEWEST_TEXTS = 60  # that tell how well a model says texts
 
 
@@ -108,9 +107,10 @@ def train(
             raise LoadError(reading.name, f"{error}.") from None
         made.codec = replace(made.codec, schema=ruled)
         made.record.facts |= facts(where, schema) | dict(notes or {})
-        held_out = set(made.record.validation)
-        asked = some_of([one for one in reading.entities if known.id_of(one) in held_out], chosen)
-        made.record.quality = evaluate(made, asked, reading.graph(known), scope_of(chosen)) if asked else []
+        held_out_ids = set(made.record.validation)
+        held_out = [entity for entity in reading.entities if known.id_of(entity) in held_out_ids]
+        sample = evaluation_sample(held_out, chosen)
+        made.record.quality = evaluate(made, sample, reading.graph(known), scope_of(chosen)) if sample else []
         if out is not None and keep is not None:
             save(made, out, force=force)
             checkpoint.remove(keep)
@@ -126,11 +126,11 @@ def with_rules(schema: Schema, entities: Sequence[Entity], run: Run) -> Schema:
     return replace(schema, rules=tuple(offered.rule for offered in find_rules(schema, entities, budget)))
 
 
-def some_of(held_out: Sequence[Entity], run: Run) -> list[Entity]:
-    """The held-out entities that tell how good a model is: of a short run fewer, as asking all would take longer than that."""
+def evaluation_sample(held_out: Sequence[Entity], run: Run) -> list[Entity]:
+    """A random sample of the held-out entities whose size grows with the time budget; without a budget all of them."""
     seconds = run.train.seconds
-    most = len(held_out) if seconds is None else max(int(ASKED_A_SECOND * seconds), FEWEST_ASKED)
-    return [held_out[place] for place in by_chance(len(held_out), most, run.seed).tolist()]
+    size = len(held_out) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
+    return [held_out[index] for index in by_chance(len(held_out), size, run.seed).tolist()]
 
 
 def scope_of(run: Run) -> Scope:

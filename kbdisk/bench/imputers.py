@@ -21,6 +21,7 @@ from kbdisk.bench.masking import Masked, Property, Scalar, Values
 from kbdisk.entity import Date, Path
 from kbdisk.errors import ConfigError
 from kbdisk.forest.units import is_skewed
+from kbdisk.leaves.number.codec import LARGEST_LOG
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +58,7 @@ class Scale:
 
     def back(self, value: float) -> float:
         """A point on the scale as a value; a whole number where all known ones are."""
-        value = math.exp(min(value, 700.0)) if self.is_log else value
+        value = math.exp(min(value, LARGEST_LOG)) if self.is_log else value
         return float(round(value)) if self.is_whole and math.isfinite(value) else value
 
 

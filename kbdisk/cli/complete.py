@@ -64,13 +64,13 @@ FILLS, ESTIMATES, ORDERS = (
     type=click.Choice(ORDERS),
     default="given",
     show_default=True,
-    help="given: each gap by what is given alone. Else one after the other, each by those before it, too.",
+    help="given: fill each gap from given values alone; certain, random: one after the other, from filled values, too.",
 )
 @click.option(
     "--leap",
     metavar="K",
     type=click.IntRange(min=1),
-    help="With another order than given: gaps filled at a time.  [default: as many as take 8 passes]",
+    help="Gaps of an entity filled at a time, with --order certain or random.  [default: as many as take 8 passes]",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be filled.")
 @click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kbdisk.diffusion import COMPLETING, GIVEN
+from kbdisk.diffusion import GIVEN, ORDERS
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError
 from kbdisk.estimates import ESTIMATES
@@ -23,9 +23,7 @@ class Choices:
     only: tuple[Path, ...] = ()  # nothing but what stands at these paths or below; text too, where it is named
     classes: tuple[str, ...] = ()  # nothing but entities of these classes, by their names, IRIs or last words
     estimate: str = "median"  # which value is said of a number: a row of ESTIMATES
-    order: str = (
-        "given"  # whether each value is filled by what is given alone, or in which order by those before it, too
-    )
+    order: str = GIVEN  # a row of ORDERS: whether the values of an entity are filled by each other, and in which order
     leap: int | None = None  # how many of an entity at a time; enough for PASSES passes where it is not told
     draws: int = 0  # values drawn of each gap, besides the one that is filled in
     min_confidence: float | None = None  # None: none, but no mere guess is made where nothing asks for it
@@ -33,7 +31,7 @@ class Choices:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", COMPLETING):
+        for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
             if getattr(self, name) not in known:
                 raise ConfigError(f"--{name}", f"expected one of {', '.join(known)}, got {getattr(self, name)!r}.")
         if self.leap is not None and self.leap < 1:

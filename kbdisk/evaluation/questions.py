@@ -119,8 +119,8 @@ def chosen(
     seed: int,
 ) -> Choice:
     """At most so many values of each property, by its kind, drawn from all that are known and from the misfits."""
-    own = (tokens.known & ~tokens.layout.fixed[tokens.slot]).cpu()
-    owner = torch.arange(len(tokens)).repeat_interleave(tokens.sizes.cpu())
+    own = tokens.free.cpu()
+    owner = tokens.owner.cpu()
     there = set(zip(owner[own].tolist(), tokens.slot.cpu()[own].tolist(), strict=True))
     unread = {*misfits, *(_told(codec, readings) if tokens.unread else ())} - there
     by_property: dict[Property, list[Value]] = {}

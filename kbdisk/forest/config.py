@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,13 @@ BY_SIZE: tuple[tuple[int, dict[str, Any]], ...] = (  # from so many values on, b
     (200, {"iterations": 800, "depth": 6, "learning_rate": 0.05}),
     (0, {"iterations": 300, "depth": 4, "learning_rate": 0.05}),
 )
-
-
-TREES, RATE, PATIENCE = 400, 0.1, 30  # at most; of a step; those without gain after which there are enough
-LONG = (1000, 1000, 0.06, 40)  # values from which on there are more and smaller ones: how many, and so on
-MANY_LABELS = 10  # with more of them steps are larger and fewer, since each tree is one of every label
-OF_MANY = {"iterations": 120, "learning_rate": 0.15, "od_wait": 15, "depth": 4, "border_count": 32}
-SHALLOW = (200, 4)  # values below which trees have so many levels
-DEPTH = 6
+EARLY_STOPPED: tuple[tuple[int, dict[str, Any]], ...] = (  # the same for boosters with a validation set
+    (1000, {"iterations": 1000, "learning_rate": 0.06, "od_wait": 40, "depth": 6}),
+    (200, {"iterations": 400, "learning_rate": 0.1, "od_wait": 30, "depth": 6}),
+    (0, {"iterations": 400, "learning_rate": 0.1, "od_wait": 30, "depth": 4}),
+)
+MANY_LABELS = 10  # from more labels on these settings hold, as each tree has leaves for every label
+OF_MANY_LABELS = {"iterations": 120, "learning_rate": 0.15, "od_wait": 15, "depth": 4, "border_count": 32}
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,15 @@ class ForestConfig:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
 
 
-def settings_for(values: int, labels: int) -> dict[str, Any]:
-    """The settings of trees that stop by themselves, of so many values; `labels` is 0 for numbers."""
-    iterations, rate, patience = LONG[1:] if values >= LONG[0] else (TREES, RATE, PATIENCE)
-    depth = SHALLOW[1] if values < SHALLOW[0] else DEPTH
-    found = {"iterations": iterations, "learning_rate": rate, "od_wait": patience, "od_type": "Iter", "depth": depth}
-    return found | (OF_MANY if labels > MANY_LABELS else {})
+def by_size(values: int, table: Sequence[tuple[int, dict[str, Any]]] = BY_SIZE) -> dict[str, Any]:
+    """The settings of a table where there are so many values to learn from; a copy."""
+    return dict(next(settings for least, settings in table if values >= least))
 
 
-def by_size(values: int) -> dict[str, Any]:
-    """The settings where there are so many values to learn from; a copy."""
-    return dict(next(settings for least, settings in BY_SIZE if values >= least))
+def early_stopped(values: int, labels: int) -> dict[str, Any]:
+    """The settings of a booster with early stopping; `labels` is 0 for numbers."""
+    many = OF_MANY_LABELS if labels > MANY_LABELS else {}
+    return {"od_type": "Iter", **by_size(values, EARLY_STOPPED), **many}
 
 
 def unattended(seed: int) -> dict[str, Any]:

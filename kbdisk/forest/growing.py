@@ -1,10 +1,10 @@
-"""How forests grow: CatBoost learns each property from all others, and held-out values tell what its trees are worth.
+"""Gradient-boosted trees (CatBoost) for each property, stacked with the model by their accuracy on hidden values.
 
-Every value is hidden alone once, and every composite as a whole. The first trees of a property learn from the training
-entities, and are judged by what is held out. Where they are worth it further trees learn from all entities but one fold
-each, as time allows; what each says of the fold that it has not seen tells how far off they are, and all are averaged.
+Every training value is hidden alone once, and every composite as a whole. A first booster of each property learns from the
+training entities; values that nothing has learnt from give its weight beside the model. Boosters that have a weight are
+then averaged with further ones, each fitted to all entities but one fold, as far as there is time.
 
-n values of one slot   F columns   K labels
+n values of one slot   F columns   f of them that one property uses   K labels
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +25,7 @@ from kbdisk.codec import Codec
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.forest.columns import KINDS, NUMBER, Columns
-from kbdisk.forest.config import MANY_LABELS, ForestConfig, settings_for, unattended
+from kbdisk.forest.config import MANY_LABELS, ForestConfig, early_stopped, unattended
 from kbdisk.forest.grown import Grown
 from kbdisk.forest.screening import best_columns
 from kbdisk.forest.trees import Trees
@@ -38,29 +39,29 @@ from kbdisk.tokens import Tokens
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
-FEW = 20  # known values of a slot: of fewer there are no trees
-FIRST = 0.4  # of the time: for the trees that are judged
-JUDGING = 0.3  # of the time: in which held-out values tell what trees are worth
-STOPPING = 5  # one of so many values tells when trees are enough; of many values one of twice as many
-MANY_VALUES = 1000
-RARE = 2  # times that a label is met at least, to be told from others
-LARGE = 50_000  # values times labels, from which on trees are timed before they grow
-MOST = 60_000  # values times labels that trees of many labels learn from, about
-PROBED = 10  # trees whose time tells how many there is time for
-FEWEST = 40  # trees, however little time there is
-LENIENT = 2.0  # times its even share of the time, that one slot may take
-SPEED, FASTEST = 0.6, 0.3  # how much the learning rate grows as trees get fewer, and how far
+MIN_VALUES = 20  # known values of a slot, below which it has no trees
+MIN_LABEL_VALUES = 2  # values of a label, below which it is not told from others
+FIRST_SHARE = 0.4  # of the time: for the first booster of every property
+JUDGING_SHARE = 0.3  # of the time: for the weights
+STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
+MANY_VALUES = 1000  # from which on there are more folds
+MIN_TIMED_CELLS = 50_000  # values times labels, from which on a few trees are timed before all are fitted
+MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
+TIMED_TREES = 10
+MIN_TREES = 40  # however little time there is
+MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
+RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
 
-Told = Callable[[int, int], None]  # how many properties have their trees, of how many
+Report = Callable[[int, int], None]  # how much is done, of how much
 
 
 @dataclass
-class Known:
-    """Known values of one slot, with what was visible beside each, and whose they are."""
+class Examples:
+    """Known values of one slot, on the CPU, where CatBoost learns."""
 
-    rows: list[Tensor] = field(default_factory=list)  # (n, F)
+    features: list[Tensor] = field(default_factory=list)  # (n, F) what was visible beside each
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
-    who: list[Tensor] = field(default_factory=list)  # (n,)
+    entities: list[Tensor] = field(default_factory=list)  # (n,) the number of each value's entity
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
@@ -77,11 +78,11 @@ def grow(
     config: ForestConfig,
     seed: int,
     seconds: float | None = None,
-    told: Told | None = None,
+    told: Report | None = None,
 ) -> Guide | None:
-    """The trees that are worth it beside a model, by what is known in the whole of `tokens` alone; None if none are.
+    """Fits boosted trees, and keeps those that have a weight beside a model; None if none have.
 
-    Where there is no more than these, what is held out tells.
+    `whole` has the values that were reserved from `tokens`, and these give the weights; without it held-out entities do.
     """
     if not len(held_out):
         return None
@@ -89,252 +90,260 @@ def grow(
     generator = Generator(tokens.slot.device).manual_seed(seed)
     chosen = some(tokens, config.values, generator)
     columns = Columns.fitted(tokens.batch(chosen), config.columns)
-    anyone = torch.zeros_like(usual(tokens))  # trees are for entities of which little is known, too
-    known = _known(tokens, chosen, anyone, columns, generator)
-    made = (Plan.of(codec, slot, own, columns, config) for slot, own in sorted(known.items()) if len(own) >= FEW)
-    plans = sorted((plan for plan in made if plan is not None), key=lambda plan: plan.cost)
-    learning = Learning({plan.slot: plan for plan in plans}, seed, told or _untold)
-    first = learning.first(None if seconds is None else FIRST * seconds - (time.monotonic() - begun))
-    unjudged = Guide(columns, anyone, first)
+    any_amount = torch.zeros_like(usual(tokens))  # trees predict where little is visible, too
+    examples = _examples(tokens, chosen, any_amount, columns, generator)
+    tasks = (Task.build(codec, slot, own, columns, config) for slot, own in sorted(examples.items()))
+    by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
+    fitting = Fitting({task.slot: task for task in by_cost}, seed, told or _ignore, tokens.slot.device)
+    first = fitting.fit_first(None if seconds is None else FIRST_SHARE * seconds - (time.monotonic() - begun))
+    unweighed = Guide(columns, any_amount, first)
     if whole is None:
-        guide = judged(unjudged, model, held_out, 0, generator, seconds and JUDGING * seconds)
+        limit = None if seconds is None else JUDGING_SHARE * seconds
+        guide = judged(unweighed, model, held_out, 0, generator, limit)
     else:
-        guide = weighed_by(unjudged, model, reserved(tokens, whole, anyone), sure=0.0)
+        guide = weighed_by(unweighed, model, reserved(tokens, whole, any_amount), sure=0.0)
     if guide is None:
-        learning.end()
+        fitting.finish()
         return None
-    every = [known] if whole is None else []
-    for side in [held_out] if whole is None else [whole, held_out]:
-        every.append(_known(side, some(side, config.values, generator), anyone, columns, generator))
+    sides = [held_out] if whole is None else [whole, held_out]
+    further = [_examples(side, some(side, config.values, generator), any_amount, columns, generator) for side in sides]
+    every = further if whole is not None else [examples, *further]
     end = None if seconds is None else begun + seconds
-    return replace(guide, places=learning.more(guide.places, every, config.folds, end))
+    return replace(guide, places=fitting.fit_folds(guide.places, every, config.folds, end))
 
 
-def _untold(done: int, total: int) -> None:
+def _ignore(done: int, total: int) -> None:
     pass
 
 
 # ---------------------------------------------------------------- what is learnt
 
 
-def _known(
+def _examples(
     tokens: Tokens, chosen: Tensor, enough: Tensor, columns: Columns, generator: Generator
-) -> Mapping[int, Known]:
-    """Every value of these entities that trees can tell, by its slot."""
-    found: dict[int, Known] = defaultdict(Known)
+) -> Mapping[int, Examples]:
+    """Every value of the chosen entities that trees can predict, by its slot."""
+    examples: dict[int, Examples] = defaultdict(Examples)
     for batch, hidden, level in asked(tokens, chosen, enough, 0, generator):
         table = columns.table(batch, hidden.visible)
         for kind in batch.spans.keys() & KINDS:
             start, end = batch.spans[kind]
-            own = hidden.asked[start:end].nonzero()[:, 0]
-            entity, codes = batch.entity[start + own], batch.values[kind][own]
-            for (slot, _), rows in by_place(batch.slot[start + own], level[entity]):
-                seen, labels, who = table[entity[rows]], codes[rows], batch.who[entity[rows]]
+            rows_of_kind = hidden.asked[start:end].nonzero()[:, 0]
+            entity, kind_codes = batch.entity[start + rows_of_kind], batch.values[kind][rows_of_kind]
+            for (slot, _), rows in by_place(batch.slot[start + rows_of_kind], level[entity]):
+                features, codes, entities = table[entity[rows]], kind_codes[rows], batch.who[entity[rows]]
                 if kind == SET:  # each member is a value
-                    row, member = (labels >= 0).nonzero().unbind(1)
-                    seen, labels, who = seen[row], labels[row, member], who[row]
-                found[slot].rows.append(seen)
-                found[slot].codes.append(labels)
-                found[slot].who.append(who)
-    return found
+                    row, member = (codes >= 0).nonzero().unbind(1)
+                    features, codes, entities = features[row], codes[row, member], entities[row]
+                examples[slot].features.append(features.cpu())
+                examples[slot].codes.append(codes.cpu())
+                examples[slot].entities.append(entities.cpu())
+    return examples
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the trees of one slot learn, and from which columns."""
+class Task:
+    """The regression or classification of one slot."""
 
     codec: Codec
     slot: int
     columns: Tensor  # (f,)
     labels: Tensor  # (K,) ascending; none of a number
     units: Units | None  # of a number
-    kept: float  # the share of all values that are one of the labels
-    x: Tensor  # (n, f)
-    truth: Tensor  # (n,) in units; of labels their places among these
-    who: Tensor  # (n,)
+    label_share: float  # of all values: those that are one of the labels
+    features: Tensor  # (n, f)
+    target: Tensor  # (n,) a number in units, or the place of a label among the labels
+    entities: Tensor  # (n,)
 
     @classmethod
-    def of(cls, codec: Codec, slot: int, known: Known, columns: Columns, config: ForestConfig) -> Plan | None:
+    def build(cls, codec: Codec, slot: int, examples: Examples, columns: Columns, config: ForestConfig) -> Task | None:
         """None where there is nothing to learn."""
-        codes, who = torch.cat(known.codes), torch.cat(known.who)
+        if len(examples) < MIN_VALUES:
+            return None
+        codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
         labels, units = codes.new_zeros(0, dtype=torch.long), None
         if codec.slots[slot].kind == NUMBER:
             units = Units.fitting(_numbers(codec, slot, codes))
         else:
-            labels = _common(codes, config.labels)
-        if units is None and len(labels) < RARE:
+            labels = _commonest_labels(codes, config.labels)
+        if units is None and len(labels) < 2:
             return None
-        seen = columns.but(slot)
-        whole = cls(
-            codec, slot, seen, labels, units, 1.0, torch.cat([rows[:, seen] for rows in known.rows]), codes, who
+        used = columns.but(slot).cpu()
+        features = torch.cat([rows[:, used] for rows in examples.features])
+        return cls(codec, slot, used, labels, units, 1.0, features, codes, entities)._screened(config.screened)
+
+    def _screened(self, max_columns: int) -> Task | None:
+        """With encoded targets, and the columns alone that explain some of them."""
+        target, encoded = self.encode(self.target)
+        features, entities = self.features[encoded], self.entities[encoded]
+        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
+        if not bool(varies.any()) or len(target.unique()) < 2:
+            return None
+        columns, features = self.columns[varies], features[:, varies]
+        matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
+        best = best_columns(features, matrix, max_columns)
+        share = float(encoded.double().mean())
+        return replace(
+            self, columns=columns[best], features=features[:, best], target=target, entities=entities, label_share=share
         )
-        return whole._screened(config.screened)
 
-    def _screened(self, most: int) -> Plan | None:
-        """With the columns that tell something, and without the values that are none of the labels."""
-        truth, there = self.told(self.truth)
-        x, who = self.x[there], self.who[there]
-        differs = (x.nan_to_num(torch.inf) != x[:1].nan_to_num(torch.inf)).any(0)
-        if not bool(differs.any()) or len(truth.unique()) < RARE:
-            return None
-        seen, x = self.columns[differs], x[:, differs]
-        targets = F.one_hot(truth, len(self.labels)).double() if len(self.labels) else truth[:, None]
-        best = best_columns(x, targets, most)
-        kept = float(there.double().mean())
-        return replace(self, columns=seen[best], x=x[:, best], truth=truth, who=who, kept=kept)
-
-    def told(self, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """(m,) what trees learn of codes (n, ...), and (n,) of which of them."""
+    def encode(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """(m,) the targets of codes (n, ...), and (n,) which codes have one: labels that are too rare have none."""
         if self.units is not None:
-            numbers = _numbers(self.codec, self.slot, codes)
-            return torch.tensor(self.units.told(numbers), dtype=torch.float64), torch.ones(len(codes), dtype=torch.bool)
-        there = torch.isin(codes, self.labels)
-        return torch.searchsorted(self.labels, codes[there]), there
+            numbers = self.units.told(_numbers(self.codec, self.slot, codes))
+            return torch.tensor(numbers, dtype=torch.float64), torch.ones(len(codes), dtype=torch.bool)
+        is_label = torch.isin(codes, self.labels)
+        return torch.searchsorted(self.labels, codes[is_label]), is_label
 
     @property
     def cost(self) -> int:
-        """About how long trees take: what is soon done comes first."""
-        return self.x.numel() * max(len(self.labels), 1)
+        """Proportional to the time of a tree, about."""
+        return self.features.numel() * max(len(self.labels), 1)
 
-    def learning(self, several: Sequence[Known]) -> Plan:
-        """The same with these values."""
-        truth, there = self.told(torch.cat([codes for known in several for codes in known.codes]))
-        x = torch.cat([rows[:, self.columns] for known in several for rows in known.rows])
-        who = torch.cat([who for known in several for who in known.who])
-        return replace(self, x=x[there], truth=truth, who=who[there])
+    def with_examples(self, sides: Sequence[Examples]) -> Task:
+        """The same task with other examples."""
+        target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
+        features = torch.cat([rows[:, self.columns] for side in sides for rows in side.features])
+        entities = torch.cat([numbers for side in sides for numbers in side.entities])
+        return replace(self, features=features[encoded], target=target, entities=entities[encoded])
 
-    def grown(self, boosted: Sequence[Trees]) -> Grown:
-        """What these trees say on average."""
-        trees = Trees.averaged(boosted)
-        kept = torch.tensor(self.kept, dtype=torch.float64)
-        return Grown(trees, self.columns, self.labels, kept, self.units)
+    def expert(self, boosters: Sequence[Trees], device: torch.device) -> Grown:
+        """The average of some boosters."""
+        share = torch.tensor(self.label_share, dtype=torch.float64, device=device)
+        return Grown(
+            Trees.averaged(boosters).to(device), self.columns.to(device), self.labels.to(device), share, self.units
+        )
 
-    def can_learn(self, learnt: Tensor) -> bool:
-        """Whether some of the values (n,) differ, and what is seen beside them; and whether others are left."""
-        x = self.x[learnt].nan_to_num(torch.inf)
-        varies = len(x) > 0 and bool((x != x[:1]).any()) and len(self.truth[learnt].unique()) >= RARE
-        return varies and not bool(learnt.all())
+    def can_learn(self, training: Tensor) -> bool:
+        """Whether targets and features differ among some of the values (n,), and other values are left."""
+        features = self.features[training].nan_to_num(torch.inf)
+        varies = len(features) > 0 and bool((features != features[:1]).any())
+        return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
 
-    def boosted(self, learnt: Tensor, seed: int, seconds: float | None) -> Trees:
-        """Trees of some of the values (n,); the rest tell when there are enough. Labels met in the rest alone are learnt, too."""
+    def fit(self, training: Tensor, seed: int, seconds: float | None) -> Trees:
+        """A booster of some of the values (n,), with early stopping on the rest.
+
+        Labels that are met in the rest alone are added to what it learns from.
+        """
         K = len(self.labels)
         if K > MANY_LABELS:
-            learnt = learnt & (torch.arange(len(learnt)) % max(len(learnt) * K // MOST, 1) == 0)
+            stride = max(len(training) * K // MAX_LABEL_CELLS, 1)
+            training = training & (torch.arange(len(training)) % stride == 0)
         if K:
-            learnt = learnt | ~torch.isin(self.truth, self.truth[learnt])
+            training = training | ~torch.isin(self.target, self.target[training])
         loss = {"loss_function": "MultiClass", "classes_count": K} if K else {"loss_function": "RMSE"}
-        settings = {**settings_for(len(self.truth), K), **unattended(seed % (1 << 31)), **loss}
-        own, rest = (self._pool(rows) for rows in (learnt, ~learnt if not bool(learnt.all()) else learnt))
-        callbacks = []
-        if seconds is not None:
-            end = time.monotonic() + seconds
-            callbacks = [_Until(end)]
-            if len(self.truth) * max(K, 1) >= LARGE:
-                settings |= _hurried(settings, _iterations_until(end, settings, own))
-        return Trees.of(_fit(settings, own, rest, callbacks))
+        settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31)), **loss}
+        validation = training if bool(training.all()) else ~training
+        pools = self._pool(training), self._pool(validation)
+        if seconds is None:
+            return Trees.of(_fit(settings, *pools))
+        end = time.monotonic() + seconds
+        if len(self.target) * max(K, 1) >= MIN_TIMED_CELLS:
+            settings |= _hurried(settings, _iterations_until(end, settings, *pools))
+        return Trees.of(_fit(settings, *pools, callbacks=[_Until(end)]))
 
     def _pool(self, rows: Tensor) -> Pool:
         from catboost import Pool
 
-        return Pool(self.x[rows].cpu().numpy(), self.truth[rows].cpu().numpy())
+        return Pool(self.features[rows].numpy(), self.target[rows].numpy())
 
 
-def _fit(settings: Mapping[str, Any], own: Pool, rest: Pool, callbacks: Sequence[Any]) -> CatBoost:
-    """Trees that have learnt `own`, as many as tell `rest` best."""
+def _fit(settings: Mapping[str, Any], training: Pool, validation: Pool, **options: Any) -> CatBoost:
     from catboost import CatBoost
 
-    return CatBoost(dict(settings)).fit(own, eval_set=rest, use_best_model=True, callbacks=list(callbacks))
+    return CatBoost(dict(settings)).fit(training, eval_set=validation, use_best_model=True, **options)
 
 
 def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
-    return list(map(float, decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)))
+    return list(map(float, decoded(codec, torch.full((len(codes),), slot), codes)))
 
 
-def _common(codes: Tensor, most: int) -> Tensor:
-    """(K,) the commonest labels, ascending."""
+def _commonest_labels(codes: Tensor, max_labels: int) -> Tensor:
+    """(K,) ascending; without labels that are too rare."""
     labels, counts = codes[codes >= 0].unique(return_counts=True)
-    common = counts.argsort(descending=True, stable=True)[:most]
-    kept: Tensor = labels[common[counts[common] >= RARE]].sort().values
+    commonest = counts.argsort(descending=True, stable=True)[:max_labels]
+    kept: Tensor = labels[commonest[counts[commonest] >= MIN_LABEL_VALUES]].sort().values
     return kept
 
 
-def folds_of(who: Tensor, count: int, seed: int) -> Tensor:
+def folds_of(entities: Tensor, count: int, seed: int) -> Tensor:
     """(n,) the fold of each value: all values of an entity are in one."""
-    every, place = who.unique(return_inverse=True)
-    order = torch.randperm(len(every), generator=Generator().manual_seed(seed)).to(who.device)
-    return (order % count)[place]
+    numbers, index = entities.unique(return_inverse=True)
+    order = torch.randperm(len(numbers), generator=Generator().manual_seed(seed))
+    return (order % count)[index]
 
 
-# ---------------------------------------------------------------- how long
+# ---------------------------------------------------------------- within a time budget
 
 
 @dataclass
-class Learning:
-    """The trees of all slots, on their way."""
+class Fitting:
+    """The boosters of all slots, fitted one after the other."""
 
-    plans: Mapping[int, Plan]
+    tasks: Mapping[int, Task]  # by slot, the cheapest first
     seed: int
-    told: Told
-    boosted: dict[int, list[Trees]] = field(default_factory=dict)
-    took: dict[int, float] = field(default_factory=dict)  # seconds for the first trees of each slot
+    report: Report
+    device: torch.device  # where experts are asked
+    boosters: dict[int, list[Trees]] = field(default_factory=dict)
+    fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
 
-    def first(self, seconds: float | None) -> dict[Place, Guiding]:
-        """Trees of training entities for each slot; nobody knows yet what they are worth."""
+    def fit_first(self, seconds: float | None) -> dict[Place, Guiding]:
+        """The first booster of each slot, without a weight yet."""
         end = None if seconds is None else time.monotonic() + seconds
-        grown: dict[Place, Guiding] = {}
-        for done, (slot, plan) in enumerate(self.plans.items()):
-            parts = STOPPING if len(plan.truth) < MANY_VALUES else 2 * STOPPING
-            learnt = folds_of(plan.who, parts, self.seed) > 0
-            if not plan.can_learn(learnt):
+        experts: dict[Place, Guiding] = {}
+        for done, (slot, task) in enumerate(self.tasks.items()):
+            count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
+            training = folds_of(task.entities, count, self.seed) > 0
+            if not task.can_learn(training):
                 continue
             begun = time.monotonic()
-            share = None if end is None else LENIENT * max(end - begun, 0) / (len(self.plans) - done)
-            self.boosted[slot] = [plan.boosted(learnt, self.seed, share)]
-            self.took[slot] = time.monotonic() - begun
-            grown[slot, ENOUGH] = Guiding.unweighed(plan.grown(self.boosted[slot]))
-            self.told(done + 1, 2 * len(self.plans))
-        return grown
+            limit = None if end is None else MAX_SHARES * max(end - begun, 0) / (len(self.tasks) - done)
+            self.boosters[slot] = [task.fit(training, self.seed, limit)]
+            self.fit_seconds[slot] = time.monotonic() - begun
+            experts[slot, ENOUGH] = Guiding.unweighed(task.expert(self.boosters[slot], self.device))
+            self.report(done + 1, 2 * len(self.tasks))
+        return experts
 
-    def end(self) -> None:
-        """There will be no more."""
-        self.told(2 * len(self.plans), 2 * len(self.plans))
-
-    def more(
-        self, places: Mapping[Place, Guiding], every: Sequence[Mapping[int, Known]], folds: int, end: float | None
+    def fit_folds(
+        self, places: Mapping[Place, Guiding], sides: Sequence[Mapping[int, Examples]], count: int, end: float | None
     ) -> dict[Place, Guiding]:
-        """The same with further trees of all entities, a fold of all slots at a time, as far as there is time."""
+        """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left."""
         slots = [slot for slot, _ in places]
-        plans = {slot: self.plans[slot].learning([side[slot] for side in every if slot in side]) for slot in slots}
-        total, done = len(self.plans), 0
-        for fold in range(folds):
-            for slot in slots:
-                done += 1
-                left = math.inf if end is None else end - time.monotonic()
-                learnt = folds_of(plans[slot].who, folds, self.seed + 1) != fold
-                if left < self.took[slot] or not plans[slot].can_learn(learnt):
-                    continue
-                self.boosted[slot].append(plans[slot].boosted(learnt, self.seed + fold, None if end is None else left))
-                self.told(total + done * total // (folds * len(slots)), 2 * total)
-        self.end()
+        tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
+        folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
+        total = len(self.tasks)
+        for done, (fold, slot) in enumerate(product(range(count), slots), 1):
+            left = math.inf if end is None else end - time.monotonic()
+            training = folds[slot] != fold
+            if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
+                booster = tasks[slot].fit(training, self.seed + fold, None if end is None else left)
+                self.boosters[slot].append(booster)
+                self.report(total + done * total // (count * len(slots)), 2 * total)
+        self.finish()
         return {
-            place: replace(one, expert=self.plans[place[0]].grown(self.boosted[place[0]]))
-            for place, one in places.items()
+            place: replace(weighed, expert=self.tasks[place[0]].expert(self.boosters[place[0]], self.device))
+            for place, weighed in places.items()
         }
 
+    def finish(self) -> None:
+        """Report the end."""
+        if self.tasks:
+            self.report(2 * len(self.tasks), 2 * len(self.tasks))
 
-def _iterations_until(end: float, settings: Mapping[str, Any], pool: Pool) -> int:
+
+def _iterations_until(end: float, settings: Mapping[str, Any], training: Pool, validation: Pool) -> int:
     """The number of trees that fit before `end`, extrapolated from a few timed ones."""
     begun = time.monotonic()
-    _fit({**settings, "iterations": PROBED}, pool, pool, ())
+    _fit({**settings, "iterations": TIMED_TREES}, training, validation)
     now = time.monotonic()
-    return int(PROBED * max(end - now, 0) / max(now - begun, 1e-9))
+    return int(TIMED_TREES * max(end - now, 0) / max(now - begun, 1e-9))
 
 
 def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
     """Settings with as many trees as time allows, and a larger learning rate in return."""
     wanted = settings["iterations"]
-    fewer = min(max(iterations, FEWEST), wanted)
-    rate = min(settings["learning_rate"] * (wanted / fewer) ** SPEED, max(FASTEST, settings["learning_rate"]))
+    fewer = min(max(iterations, MIN_TREES), wanted)
+    rate = min(settings["learning_rate"] * (wanted / fewer) ** RATE_POWER, max(MAX_RATE, settings["learning_rate"]))
     return {"iterations": fewer, "learning_rate": rate}
 
 

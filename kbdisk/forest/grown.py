@@ -23,15 +23,11 @@ class Grown:
     columns: Tensor  # (f,) which of all they see
     labels: Tensor  # (K,) the codes of what they tell apart; none: they tell a number
     kept: Tensor  # () float64, the share of all values that are one of these labels
-    units: Units | None = None  # in which a number is told
+    units: Units | None  # of a number; None of labels
 
     def tell(self, seen: Seen) -> Said:
         """Numbers, or how likely each label is."""
-        told = self.trees(seen.columns[:, self.columns])
-        if not len(self.labels):
-            return (
-                told[:, 0]
-                if self.units is None
-                else torch.from_numpy(self.units.back(told[:, 0].cpu().numpy())).to(told)
-            )
-        return Labels(self.labels.expand(len(told), -1), self.kept * told.softmax(1))
+        scores = self.trees(seen.columns[:, self.columns])
+        if self.units is not None:
+            return torch.from_numpy(self.units.back(scores[:, 0].cpu().numpy())).to(scores)
+        return Labels(self.labels.expand(len(scores), -1), self.kept * scores.softmax(1))

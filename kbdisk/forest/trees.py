@@ -50,20 +50,25 @@ class Trees:
         return torch.cat(found) + self.start
 
     @classmethod
-    def averaged(cls, several: Sequence[Trees]) -> Trees:
-        """Trees that tell what these tell on average."""
-        most = max(one.column.shape[1] for one in several)
-        every = [one.deepened(most) for one in several]
-        column, border = (torch.cat([getattr(one, name) for one in every]) for name in ("column", "border"))
-        leaves = torch.cat([one.leaves for one in every]) / len(every)
-        return cls(column, border, leaves, torch.stack([one.start for one in every]).mean(0))
+    def averaged(cls, boosters: Sequence[Trees]) -> Trees:
+        """The trees of all boosters, each with its share of the average."""
+        depth = max(booster.column.shape[1] for booster in boosters)
+        padded = [booster.padded(depth) for booster in boosters]
+        column = torch.cat([booster.column for booster in padded])
+        border = torch.cat([booster.border for booster in padded])
+        leaves = torch.cat([booster.leaves for booster in padded]) / len(padded)
+        return cls(column, border, leaves, torch.stack([booster.start for booster in padded]).mean(0))
 
-    def deepened(self, depth: int) -> Trees:
-        """The same with so many levels, at least."""
-        more = max(depth - self.column.shape[1], 0)
-        column, border = F.pad(self.column, (0, more)), F.pad(self.border, (0, more), value=torch.inf)
-        room = (1 << self.column.shape[1] + more) - self.leaves.shape[1]
-        return replace(self, column=column, border=border, leaves=F.pad(self.leaves, (0, 0, 0, room)))
+    def padded(self, depth: int) -> Trees:
+        """The same trees with so many levels: the added ones ask what no row fulfils."""
+        levels = depth - self.column.shape[1]
+        leaves = (1 << depth) - self.leaves.shape[1]
+        return replace(
+            self,
+            column=F.pad(self.column, (0, levels)),
+            border=F.pad(self.border, (0, levels), value=torch.inf),
+            leaves=F.pad(self.leaves, (0, 0, 0, leaves)),
+        )
 
     def to(self, device: torch.device) -> Trees:
         """Itself on a device."""

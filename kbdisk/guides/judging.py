@@ -31,7 +31,7 @@ from kbdisk.tokens import Tokens
 
 FEWER = 128  # entities that are asked for at once: what can be stopped after
 FEW = 50  # held-out values of all places of a kind: by fewer nobody is judged, nor kept
-FEWER_ARE_ENOUGH = 20  # where what experts are worth needs no proof
+FEW_UNPROVEN = 20  # the same where the weights of experts need not be significant
 WORTH = 0.02  # of an answer, or of the mass: what experts are worth at least, or they are not kept
 PRIOR = 20.0  # held-out values of a place, as many as what all of its kind have in common counts
 TINY = 1e-30  # of a chance, whose log is taken
@@ -96,7 +96,7 @@ class Heard:
 
 def weighed(heard: Mapping[Place, Heard], sure: float = SURE) -> dict[Place, tuple[Tensor, Tensor]]:
     """For places that are alike: the share of each expert, and (W,) what is around answers."""
-    if sum(map(len, heard.values())) < (FEW if sure > 0 else FEWER_ARE_ENOUGH):
+    if sum(map(len, heard.values())) < (FEW if sure > 0 else FEW_UNPROVEN):
         return {}
     whose = {place: torch.cat(one.whose) for place, one in heard.items()}
     numbers = {place: one for place, one in heard.items() if one.belief is not None}
@@ -108,14 +108,8 @@ def weighed(heard: Mapping[Place, Heard], sure: float = SURE) -> dict[Place, tup
     return found | {place: (own[1], own.new_zeros(len(WIDTHS))) for place, own in masses.items()}
 
 
-@torch.no_grad()
 def judged(
-    guide: Guide,
-    model: Model,
-    held_out: Tokens,
-    rounds: int,
-    generator: Generator,
-    seconds: float | None = None,
+    guide: Guide, model: Model, held_out: Tokens, rounds: int, generator: Generator, seconds: float | None = None
 ) -> Guide | None:
     """The experts that are worth it beside a model, with what they are worth; None if none are.
 
@@ -126,7 +120,10 @@ def judged(
 
 @torch.no_grad()
 def weighed_by(guide: Guide, model: Model, asked: Iterable[Question], sure: float = SURE) -> Guide | None:
-    """The same by any questions. What experts seem to be worth must be no chance, by `sure` standard errors."""
+    """The experts with their weights, by what they and a model say to some questions; None if none has a weight.
+
+    An expert has a weight only where it gains more than `sure` standard errors on the other half of the entities.
+    """
     if not guide.places:
         return None
     heard: dict[Place, Heard] = defaultdict(Heard)

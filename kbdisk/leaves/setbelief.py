@@ -190,13 +190,9 @@ class BlendedSets:
         return _either(draw < self.share, own, other)
 
     def mode(self) -> Tensor:
-        """(n, M): the likeliest of three: what is likeliest by either, and as many members as likely as possible by both."""
+        """(n, M): the likelier of what is likeliest by either."""
         own, other = self.own.mode(), self.other.mode()
-        best = _either(self.log_prob(other) > self.log_prob(own), own, other)
-        size = (best >= 0).sum(1, keepdim=True)  # (n, 1)
-        rank = self.probs.argsort(1, descending=True).argsort(1)
-        both = codes_of(rank < size)
-        return _either(self.log_prob(both) > self.log_prob(best), best, both)
+        return _either(self.log_prob(other) > self.log_prob(own), own, other)
 
     def entropy(self) -> Tensor:
         """(n,) at most"""

@@ -120,9 +120,7 @@ def _judged(most: int) -> int:
 
 def usual(tokens: Tokens) -> Tensor:
     """(C,) how much of an entity of each class is visible where a value is hidden alone, but for where little is."""
-    owner = torch.arange(len(tokens), device=tokens.slot.device).repeat_interleave(tokens.sizes)
-    unit, free = tokens.offsets[owner] + tokens.unit, tokens.known & ~tokens.layout.fixed[tokens.slot]
-    sizes = amount(owner, unit, free, len(tokens))  # (N,)
+    sizes = amount(tokens.owner, tokens.units, tokens.free, len(tokens))  # (N,)
     found = torch.zeros(len(tokens.layout.offsets) - 1, dtype=torch.long, device=sizes.device)
     for one in tokens.classes.unique().tolist():
         own = sizes[tokens.classes == one].sort().values
@@ -187,12 +185,11 @@ def questions(batch: Batch, layout: Layout, enough: Tensor, rounds: int, generat
         yield batch, Hidden(visible, hidden.asked & little, hidden.weight * little), level
 
 
-def reserved(part: Tokens, whole: Tokens, enough: Tensor) -> Iterator[Question]:
-    """What is known in the whole of some entities but not in a part of it, asked for all at once."""
-    touched = (whole.known & ~part.known).nonzero()[:, 0]
-    entities = torch.searchsorted(whole.offsets, touched, right=True).sub(1).unique()
+def reserved(training: Tokens, whole: Tokens, enough: Tensor) -> Iterator[Question]:
+    """The values of entities that training lacks, each entity's asked for at once, given all that training has."""
+    entities = whole.owner[whole.known & ~training.known].unique()
     for few in parts(whole, entities[whole.sizes[entities].argsort(stable=True)]):
-        batch, known = whole.batch(few), part.batch(few).known
+        batch, known = whole.batch(few), training.batch(few).known
         asked, visible = batch.known & ~known & ~batch.fixed, batch.seen(known)
         yield batch, Hidden(visible, asked, asked.float()), levels(batch, visible, enough)
 

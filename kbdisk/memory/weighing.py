@@ -74,7 +74,7 @@ def least(form: Tensor) -> Tensor:
 def each_masses(told: Each[Of], prior: float, whose: Each[Of], sure: float = SURE) -> Each[Of]:
     """Of several places, (n, E) chances each, the `masses`; what is so for all of them counts as some values of each.
 
-    Where that is not `proven` to be worth anything, all is the first expert's, so `sure`.
+    Where they are not `proven` to be worth anything by `sure` standard errors, all is the first expert's.
     """
 
     def learnt(some: Each[Of]) -> Each[Of]:

@@ -58,7 +58,7 @@ def read(file: Path, codec: Codec, device: torch.device) -> Guide:
 def _grown(own: dict[str, Tensor], columns: int) -> Guiding:
     """Trees that ask for nothing but what there is."""
     trees = Trees(*(own[name] for name in TREES))
-    units = Units(*own["units"].tolist()) if "units" in own else None
+    units = None if len(own["labels"]) else Units(*own["units"].tolist())
     grown = Grown(trees, own["columns"], own["labels"], own["kept"], units)
     one = Guiding(grown, *(own[name] for name in WORTH))
     T, d = trees.column.shape

@@ -99,9 +99,9 @@ def _lacking(most: int, entities: int) -> int:
 def lacking_together(tokens: Tokens) -> Tensor:
     """(S,) of the entities that lack a property, the share that lacks all beneath its first key, too; 0 of evidence."""
     layout, count = tokens.layout, len(tokens.layout.fixed)
-    known, own = tokens.known, tokens.known & ~layout.fixed[tokens.slot]
+    known, own = tokens.known, tokens.free
     sizes = tokens.classes.bincount(minlength=len(layout.offsets) - 1)  # (C,)
-    entity = torch.arange(len(tokens), device=known.device).repeat_interleave(tokens.sizes)
+    entity = tokens.owner
     having = tokens.slot[known].bincount(minlength=count)
     blocks = (entity[own] * count + layout.blocks[tokens.slot[own]]).unique() % count
     any_of = blocks.bincount(minlength=count)[layout.blocks]

@@ -1,9 +1,9 @@
-"""Known values that nothing learns from: they tell what experts are worth where a value is missing among others.
+"""Reserved values: a sample of each property's known values that training leaves out, to weigh experts by.
 
-A gap to be filled stands in an entity of which other values are known, and those that it links to as well. Entities held
-out as a whole, with those that they are linked to, are harder than that.
+They measure experts where they are used: a gap stands in an entity whose other values are known, and so are the values of
+the entities that it links to. Of an entity that is held out with its neighbours, much less is known.
 
-T tokens
+T tokens   E needs
 """
 
 from __future__ import annotations
@@ -16,29 +16,24 @@ from torch import Generator
 from kbdisk.randomness import mixed
 from kbdisk.tokens import Tokens
 
-SHARE, MOST = 0.1, 100  # of the values of a slot, and how many at most
-FIFTH, ENOUGH = 0.2, 20  # of few values: up to so many
-FEWEST = 20  # values of a slot, of which some are reserved
-SEED = 11  # which are reserved is mixed of that and the run's seed
+MIN_VALUES = 20  # of a slot, below which none is reserved
+SHARE, MAX_RESERVED = 0.1, 100  # of a slot's values
+SHARE_OF_FEW, ENOUGH_RESERVED = 0.2, 20  # the larger share that counts until so many are reserved
+SEED = 11  # mixed with the run's seed
 
 
 def without_reserved(tokens: Tokens, seed: int) -> Tokens:
-    """The same with some values no longer known, composites as a whole, and what came over links that are gone."""
-    generator = Generator().manual_seed(mixed(seed, SEED))
-    owner = torch.arange(len(tokens)).repeat_interleave(tokens.sizes.cpu())
-    offsets = tokens.offsets.cpu()
-    unit, slot = offsets[owner] + tokens.unit.cpu(), tokens.slot.cpu()
-    free = (tokens.known & ~tokens.layout.fixed[tokens.slot]).cpu()
-    lead = (free & (unit == torch.arange(len(unit)))).nonzero()[:, 0]
-    lead = lead[torch.randperm(len(lead), generator=generator)]
+    """The same tokens with reserved values not known: whole composites, and what came over links that are reserved."""
+    units, slot = tokens.units, tokens.slot
+    lead = (tokens.free & (units == torch.arange(len(units)))).nonzero()[:, 0]
+    lead = lead[torch.randperm(len(lead), generator=Generator().manual_seed(mixed(seed, SEED)))]
     lead = lead[slot[lead].argsort(stable=True)]  # by slot, in random order within each
     count = slot[lead].bincount(minlength=len(tokens.layout.fixed))
     rank = torch.arange(len(lead)) - (count.cumsum(0) - count)[slot[lead]]
-    wanted = torch.maximum(SHARE * count, (FIFTH * count).clamp(max=ENOUGH)).long().clamp(max=MOST)
-    wanted = torch.where(count >= FEWEST, wanted, 0)
-    reserved = torch.zeros(len(unit), dtype=torch.bool).index_fill(0, lead[rank < wanted[slot[lead]]], True)
-    gone = reserved[unit]
-    needy = torch.arange(len(tokens)).repeat_interleave(tokens.need_offsets.cpu().diff())
-    needs = tokens.needs.cpu() + offsets[needy][:, None]  # (E, 2)
-    gone = gone.index_fill(0, needs[gone[needs[:, 1]], 0], True)
-    return replace(tokens, known=tokens.known & ~gone.to(tokens.known.device))
+    quota = torch.maximum(SHARE * count, (SHARE_OF_FEW * count).clamp(max=ENOUGH_RESERVED)).long()
+    quota = quota.clamp(max=MAX_RESERVED).where(count >= MIN_VALUES, 0)
+    reserved = torch.zeros(len(units), dtype=torch.bool).index_fill(0, lead[rank < quota[slot[lead]]], True)[units]
+    entity = torch.arange(len(tokens)).repeat_interleave(tokens.need_offsets.diff())
+    needs = tokens.needs + tokens.offsets[entity][:, None]  # (E, 2)
+    reserved = reserved.index_fill(0, needs[reserved[needs[:, 1]], 0], True)
+    return replace(tokens, known=tokens.known & ~reserved)

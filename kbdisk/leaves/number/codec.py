@@ -31,6 +31,7 @@ OPEN = 1e20  # how far a step without an end goes
 THIN = 1e-30  # no step is narrower in code
 BESIDE = 10  # values next to an end
 DECADE = 10.0  # times the first decile, beyond which the last makes positive numbers skewed
+LARGEST_LOG = 700.0  # of a float
 PILED = 4  # times as often as these an end was met, where others are counted as it
 
 

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.leaves.number.codec import FAR, OPEN, THIN, NumberCodec
-
-LARGEST_LOG = 700.0  # of a float
+from kbdisk.leaves.number.codec import FAR, LARGEST_LOG, OPEN, THIN, NumberCodec
 
 
 def padded(rows: Sequence[Sequence[float]], fill: float | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
