@@ -31,6 +31,7 @@ from kbdisk.training.trained import Trained
 
 SALT = 1  # of the seeds: none is one of training's
 LIKELY = 0.75  # of the share of its class that has it: as likely as that, a property is taken to be recorded
+MIN_PRESENCE = 0.5  # a property that is more likely not recorded than recorded is not filled by default
 HALF = 0.5  # of how often the fullest part of a thing in a list is there: as often as that, others are filled with it
 LEAST = 0.5  # nats of a slot's entropy, in whose parts it is told how certain a belief is
 UNLIKELY = "unlikely to be recorded"
@@ -100,7 +101,7 @@ class Filler:
         gap, slots = one.gap, self.codec.slots
         places = {spot.path: (spot.slot, place) for spot in gap.spots if (place := token(spot.slot)) is not None}
         likely = {
-            path: present[place] >= LIKELY * self.codec.index.fill(gap.of.of, slot)
+            path: present[place] >= max(LIKELY * self.codec.index.fill(gap.of.of, slot), MIN_PRESENCE)
             for path, (slot, place) in places.items()
             if place in present
         }

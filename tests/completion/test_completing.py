@@ -78,7 +78,21 @@ def test_likely_goes_by_the_presence_of_a_property_relative_to_its_class(model, 
         one.belief.presence for each in filled(model, *things, only=[("colour",)], fill="all") for one in each.values()
     ]
     slot = next(slot for slot in model.codec.slots if slot.path == ("colour",))
-    assert row.filled == sum(chance >= 0.75 * slot.fill for chance in presences)
+    assert row.filled == sum(chance >= max(0.75 * slot.fill, 0.5) for chance in presences)
+
+
+def test_what_is_more_likely_not_recorded_than_recorded_is_not_filled(things, monkeypatch):
+    trees = [thing(i) for i in range(COUNT)]
+    for i, one in enumerate(trees):
+        if i % 20 >= 8:
+            del one["colour"]
+    rare = tiny(schema(), entities(*trees))
+    monkeypatch.setattr(filling, "LIKELY", 0.0)
+    monkeypatch.setattr(completing, "GUESS", 0.0)
+    presences = [one.belief.presence for each in filled(rare, *trees, fill="all") for one in each.values() if one]
+    assert any(chance < 0.5 for chance in presences)
+    written = filled(rare, *trees, only=[("colour",)])
+    assert all(one.belief.presence >= 0.5 for each in written for one in each.values())
 
 
 def test_completions_come_in_the_order_of_the_source_one_for_each_entity(model, things):
@@ -185,6 +199,7 @@ def test_a_date_is_as_precise_as_is_likely_among_the_forms_there_are(things, mon
     )
     del things[4]["born"]
     monkeypatch.setattr(filling, "LIKELY", 0.0)  # the date itself is likely
+    monkeypatch.setattr(filling, "MIN_PRESENCE", 0.0)
     monkeypatch.setattr(completing, "GUESS", 0.0)
     assert values(of_them, *things, fill=fill)[4]["born",].keys() == parts
 
