@@ -26,8 +26,8 @@ from pathlib import Path
 import kbdisk
 from kbdisk.api.reading import Reading
 from kbdisk.cli.ownmodel import Wanted, own_model
+from kbdisk.data.graph import pattern
 from kbdisk.entity import Date, Entity, Link, Quantity, walk
-from kbdisk.graph import pattern
 from kbdisk.schemas.leaf import Boolean, Category, Number
 from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.schema import Schema

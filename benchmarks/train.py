@@ -30,8 +30,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec, CodecConfig
+from kbdisk.data import Codec, CodecConfig
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import score
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding, hide
@@ -39,7 +40,6 @@ from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.tokens import Tokens
 
 LEAST = 1.5  # processor seconds of one reading: its clock may tick in hundredths
 SIZE = 3072  # of the machine's own products

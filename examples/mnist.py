@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.batch import Batch, plain
+from kbdisk.data.batch import Batch, plain
 from kbdisk.diffusion import loss, reveal, revealing
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryBelief

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import torch
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
 from kbdisk.entity import Link
 from kbdisk.metrics import apart, label, members, words
-from kbdisk.tokens import Tokens
 
 SAMPLE = 20_000  # values of a slot that its constant is learnt from
 FEWER = 500  # sets and texts

@@ -22,7 +22,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kbdisk.batch import Batch
+from kbdisk.data.batch import Batch
 from kbdisk.hiding import Hidden, Hiding, hide, placed, shuffled
 from kbdisk.network.beliefs import Beliefs, Memo
 

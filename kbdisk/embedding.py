@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from kbdisk.data.dataset import batches
+from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity
-from kbdisk.graph import Graph
-from kbdisk.tokens import batches
 from kbdisk.training.trained import Trained
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.values import EXACT

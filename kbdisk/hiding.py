@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.batch import Batch
+from kbdisk.data.batch import Batch
 
 KEY = 40  # bits of a random number beneath an entity's own, in one integer to sort by
 

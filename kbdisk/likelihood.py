@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.batch import Batch
+from kbdisk.data.batch import Batch
 from kbdisk.diffusion import Model
 from kbdisk.hiding import placed, shuffled
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.number.binned import Binned, Bins

@@ -22,13 +22,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec
-from kbdisk.codec.slots import Slot
 from kbdisk.constants import Constant, Constants, nearest
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.graph import pattern
+from kbdisk.data.slots import Slot
 from kbdisk.entity import Path
 from kbdisk.estimates import LEVEL, decoded
-from kbdisk.graph import pattern
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.text.belief import TextBelief
 from kbdisk.marginals import Marginals

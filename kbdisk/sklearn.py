@@ -14,7 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.data.dataset import batches
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
@@ -22,7 +23,6 @@ from kbdisk.estimates import answers
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.leaf import Boolean, Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
-from kbdisk.tokens import batches
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of

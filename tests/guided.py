@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kbdisk.batch import Batch
+from kbdisk.data.batch import Batch
 from kbdisk.diffusion import Model, beliefs
 from kbdisk.entity import Entity
 from kbdisk.training import Trained

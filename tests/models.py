@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 import kbdisk
-from kbdisk.codec import CodecConfig
+from kbdisk.data import CodecConfig
 from kbdisk.entity import Entity
+from kbdisk.experts.latent_knn_config import MemoryConfig
 from kbdisk.leaves.text.config import TextConfig
-from kbdisk.memory import MemoryConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import Run, Trained

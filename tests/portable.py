@@ -17,8 +17,8 @@ TESTS = Path(__file__).parent
 NUMERIC = [  # what computes with tensors: layers, beliefs, the network, the loss, and what stands beside the network
     "leaves",
     "network",
-    "memory/test_weighing.py",
-    "smooth/test_process.py",
+    "experts/test_weights.py",
+    "experts/test_gaussian_process.py",
     "test_diffusion.py",
     "test_hiding.py",
     "test_likelihood.py",

@@ -13,7 +13,7 @@ from tables import for_each
 from torch.nn import functional as F
 from toys import Small, Table, World, Wrong, batch_of
 
-from kbdisk.batch import Batch
+from kbdisk.data.batch import Batch
 from kbdisk.diffusion import beliefs, loss, reveal, revealing, score
 from kbdisk.hiding import Hidden, Hiding, hide
 from kbdisk.likelihood import log_prob

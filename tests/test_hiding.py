@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from tables import for_each
 from toys import batch_of
 
-from kbdisk.batch import Batch
+from kbdisk.data.batch import Batch
 from kbdisk.hiding import RATES, Hidden, Hiding, hide, in_turn, paper_weight, shuffled
 
 APART = Hiding(together=0)

@@ -14,9 +14,9 @@ from worlds import phones, world
 
 import kbdisk
 from kbdisk.api import Model
-from kbdisk.codec import Codec
-from kbdisk.codec.patterns import MOST, Met
 from kbdisk.completion import complete
+from kbdisk.data import Codec
+from kbdisk.data.patterns import MOST, Met
 from kbdisk.entity import Date, Entity, Quantity
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.evaluation.exam import Exam, Scope

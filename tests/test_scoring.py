@@ -12,8 +12,8 @@ from models import tiny
 from tables import for_each
 from worlds import PHONES, phones
 
-from kbdisk.codec import Codec
 from kbdisk.constants import Constant, Constants
+from kbdisk.data import Codec
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link, Text
 from kbdisk.hiding import Hiding, hide

@@ -15,19 +15,19 @@ import torch
 from torch import Tensor
 
 from kbdisk.api.beliefs import KINDS, Belief
-from kbdisk.batch import Batch
-from kbdisk.codec.slots import Slot
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.graph import Graph
+from kbdisk.data.slots import Slot
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.estimates import tolerances
-from kbdisk.graph import Graph
 from kbdisk.likelihood import in_order, log_prob
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.suggest import unknown_to
-from kbdisk.tokens import CHUNK, batches
 from kbdisk.training.trained import Trained
 
 

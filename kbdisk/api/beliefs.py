@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.codec.slots import Slot
+from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.estimates import LEVEL

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from kbdisk.api.asking import beliefs_of, leaf_at, log_probs
 from kbdisk.api.beliefs import Belief
 from kbdisk.api.reading import Knowledge, Reading
+from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, read_path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
-from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import no_id
 from kbdisk.training.folder import card, save

@@ -14,8 +14,8 @@ from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 from kbdisk.completion.earlier import given
+from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, walk, with_values
-from kbdisk.graph import Graph
 from kbdisk.loaders import KB, load, together
 from kbdisk.schemas.schema import Schema
 

@@ -17,8 +17,9 @@ import torch
 
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
-from kbdisk.codec import Codec
 from kbdisk.completion.earlier import is_told_by_blocks
+from kbdisk.data import Codec
+from kbdisk.data.dataset import by_chance
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
@@ -30,7 +31,6 @@ from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.numerals import of_any_length
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import did_you_mean
-from kbdisk.tokens import by_chance
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
 from kbdisk.training.folder import open_folder, save

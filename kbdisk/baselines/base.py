@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from kbdisk.codec.reading import Reading, read
-from kbdisk.codec.slots import Place, Source, counts_of, places_of
+from kbdisk.data.graph import Graph, pattern
+from kbdisk.data.parse import Reading, read
+from kbdisk.data.slots import Place, Source, counts_of, places_of
 from kbdisk.entity import Completion, Entity, Filled, Path
-from kbdisk.graph import Graph, pattern
 from kbdisk.leaves import KINDS
 from kbdisk.schemas.composites.base import apply_kind, join_kind
 from kbdisk.schemas.composites.listed import Listed

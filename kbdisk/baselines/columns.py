@@ -16,8 +16,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from kbdisk.codec.reading import Reading
 from kbdisk.constants import constant_of
+from kbdisk.data.parse import Reading
 from kbdisk.entity import Path
 from kbdisk.metrics import label, members
 

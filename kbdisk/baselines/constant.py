@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kbdisk.baselines.base import NOTHING, Answer, Baseline, Leaf, Watch
-from kbdisk.codec.reading import Reading
 from kbdisk.constants import constant_of
-from kbdisk.graph import Graph
+from kbdisk.data.graph import Graph
+from kbdisk.data.parse import Reading
 
 
 class Same(Baseline):

@@ -14,11 +14,11 @@ from kbdisk.baselines.base import NOTHING, Answer, Baseline, Estimate, Leaf, Wat
 from kbdisk.baselines.boosting import TREES, TRIALS, Task, settings_for
 from kbdisk.baselines.columns import Columns
 from kbdisk.baselines.tellers import TELLERS, Constant, Teller
-from kbdisk.codec.reading import Reading
-from kbdisk.codec.slots import Source
 from kbdisk.constants import constant_of
+from kbdisk.data.graph import Graph, pattern
+from kbdisk.data.parse import Reading
+from kbdisk.data.slots import Source
 from kbdisk.entity import Path
-from kbdisk.graph import Graph, pattern
 from kbdisk.metrics import label
 
 if TYPE_CHECKING:

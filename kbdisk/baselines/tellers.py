@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from kbdisk.baselines.base import Answer, Estimate
 from kbdisk.baselines.boosting import said
 from kbdisk.baselines.columns import common
-from kbdisk.forest.units import Units
+from kbdisk.experts.target_scale import Units
 from kbdisk.metrics import label, members
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from kbdisk.bench.features import Features
 from kbdisk.bench.masking import Masked, Property, Scalar, Values
 from kbdisk.entity import Date, Path
 from kbdisk.errors import ConfigError
-from kbdisk.forest.units import is_skewed
+from kbdisk.experts.target_scale import is_skewed
 from kbdisk.leaves.number.codec import LARGEST_LOG
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class _Fit:
     def _fit(self, rows: Sequence[int], trees: int, deadline: float, held_out: Sequence[int] = ()) -> Any:
         from catboost import CatBoost
 
-        from kbdisk.forest.config import unattended
+        from kbdisk.experts.boosted_trees_config import unattended
 
         labels = max(self.truth) + 1 if self.loss == "MultiClass" else 0
         settings: dict[str, Any] = unattended(self.seed) | {

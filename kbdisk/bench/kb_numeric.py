@@ -24,7 +24,7 @@ from kbdisk.schemas.schema import Property, Schema, of_one_class
 
 if TYPE_CHECKING:
     from kbdisk.baselines.base import Hidden
-    from kbdisk.graph import Graph
+    from kbdisk.data.graph import Graph
 
 SOURCE = "thunlp/OpenKE (FB15k-237) and bayrameda/MrAP"
 TAKES = TRAINING | {"validation", "against", "not_ours"}
@@ -161,8 +161,8 @@ def _measured(task: Task, options: Options, seed: int, teller: Teller) -> Iterat
 def _ours(task: Task, options: Options, seed: int, teller: Teller) -> Result:
     from kbdisk import api
     from kbdisk.api.training import run_of
+    from kbdisk.data.graph import Graph
     from kbdisk.evaluation.exam import Exam, Scope
-    from kbdisk.graph import Graph
 
     chosen = run_of(options.preset, options.budget, options.config, seed)
     with teller.training(f"kb-numeric: training, seed {seed}") as watch:
@@ -179,7 +179,7 @@ def _ours(task: Task, options: Options, seed: int, teller: Teller) -> Result:
 
 def _others(task: Task, options: Options, seed: int, teller: Teller) -> Iterator[Result]:
     from kbdisk.baselines import baseline
-    from kbdisk.graph import Graph
+    from kbdisk.data.graph import Graph
 
     graph: Graph = Graph.read(task.schema, task.train)
     asked: Hidden = {(OF, (name,)): frozenset([(name,)]) for name in NAMES.values()}

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kbdisk.codec import Codec, CodecConfig
+from kbdisk.data import Codec, CodecConfig
 from kbdisk.diffusion import beliefs, loss, reveal
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding

@@ -22,9 +22,9 @@ from kbdisk.loaders.target import standard_output
 if TYPE_CHECKING:
     from kbdisk.api import Model, Reading
     from kbdisk.cli.counting import Told
+    from kbdisk.data.graph import Graph
     from kbdisk.entity import Entity, Path
     from kbdisk.evaluation import Drift, Rivals, Scope, Sides
-    from kbdisk.graph import Graph
 
 LIMIT, TEXTS = 1000, 200  # values of a property, as evaluation has it, which is too heavy to ask for a help text
 CURVE_LIMIT, CURVE_TEXTS = 200, 50
@@ -233,8 +233,8 @@ def _names(text: str | None) -> list[str]:
 
 def _path(text: str) -> Path:
     """A path such as prizes[0].share, or prizes[].share for any place."""
+    from kbdisk.data.graph import pattern
     from kbdisk.entity import read_path
-    from kbdisk.graph import pattern
 
     try:
         return pattern(read_path(text.replace("[]", "[0]"))) if "[]" in text else read_path(text)

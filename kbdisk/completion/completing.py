@@ -12,9 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from kbdisk.codec.encoding import Encoding
-from kbdisk.codec.evidence import Evidence
-from kbdisk.codec.reading import Reading, read
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.fields import Field, fields_of, meets, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
@@ -24,15 +21,18 @@ from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.rules import RuleFiller, by_rule
 from kbdisk.completion.siblings import Siblings
 from kbdisk.completion.summary import Summary
+from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.encode import Encoding
+from kbdisk.data.graph import Graph, pattern
+from kbdisk.data.links import Evidence
+from kbdisk.data.parse import Reading, read
 from kbdisk.entity import Completion, Entity, Filled, Path, with_values
 from kbdisk.evaluation.drift import Drift
-from kbdisk.graph import Graph, pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.derived import computed
 from kbdisk.schemas.schema import Property
 from kbdisk.shapes import Shapes
-from kbdisk.tokens import CHUNK, batches
 from kbdisk.training.trained import Trained
 
 ENTITIES = 500  # in memory at once

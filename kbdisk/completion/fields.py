@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from kbdisk.codec import Codec
-from kbdisk.codec.slots import Place, Slot, Source, counts_of, places_of
 from kbdisk.completion.choices import Choices
+from kbdisk.data import Codec
+from kbdisk.data.graph import pattern
+from kbdisk.data.slots import Place, Slot, Source, counts_of, places_of
 from kbdisk.entity import Path, show, without_places
 from kbdisk.errors import SchemaError
-from kbdisk.graph import pattern
 from kbdisk.inspection import is_class
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed

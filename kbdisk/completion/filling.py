@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.batch import Batch
 from kbdisk.completion.choices import PASSES, Choices
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.keys import Keys
 from kbdisk.completion.trusting import Trusting
+from kbdisk.data.batch import Batch
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kbdisk.codec.asking import ASKS, Table
-from kbdisk.codec.reading import Reading
 from kbdisk.completion.fields import Field, Fields, Spot
+from kbdisk.data.graph import pattern
+from kbdisk.data.parse import Reading
+from kbdisk.data.queries import ASKS, Table
 from kbdisk.entity import Entity, Path, is_gap, walk, without_places
-from kbdisk.graph import pattern
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.schema import Class
 

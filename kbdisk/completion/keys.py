@@ -17,9 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec
 from kbdisk.completion.trusting import Trusting
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
 from kbdisk.entity import Link, Path, without_places
 from kbdisk.network.beliefs import Beliefs
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from kbdisk.completion.fields import meets
 from kbdisk.completion.placing import Told
+from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity, Filled, Link, Path, Tree, at, walk, with_values
-from kbdisk.graph import pattern
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.schema import Schema
 

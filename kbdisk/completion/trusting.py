@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.batch import Batch
 from kbdisk.constants import Constant, Constants
+from kbdisk.data.batch import Batch
 from kbdisk.marginals import Marginals
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern

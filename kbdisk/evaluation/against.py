@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from kbdisk.baselines import baseline
 from kbdisk.baselines.base import Answer, Baseline, Leaf
-from kbdisk.codec.reading import Reading, read
+from kbdisk.data.graph import Graph
+from kbdisk.data.parse import Reading, read
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import LoadError
 from kbdisk.evaluation.exam import Exam, Scope, Told
 from kbdisk.evaluation.questions import Posed, Property, askable, hidden_with
-from kbdisk.graph import Graph
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.scoring import Case, property_of
 from kbdisk.training.trained import Trained

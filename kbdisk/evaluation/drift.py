@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from kbdisk.checking import nearest
-from kbdisk.codec import Codec
-from kbdisk.codec.reading import Reading, read
-from kbdisk.codec.slots import Source, places_of
-from kbdisk.codec.unlearnt import Unlearnt
+from kbdisk.data import Codec
+from kbdisk.data.graph import pattern
+from kbdisk.data.parse import Reading, read
+from kbdisk.data.slots import Source, places_of
+from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, show
-from kbdisk.graph import pattern
 from kbdisk.inspection import is_class
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL, Comparing
 from kbdisk.loaders.tagged import encode

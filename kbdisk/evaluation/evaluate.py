@@ -9,10 +9,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity
 from kbdisk.evaluation.against import Rivals
 from kbdisk.evaluation.exam import Exam, Scope, Told
-from kbdisk.graph import Graph
 from kbdisk.training.trained import Trained
 
 

@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.codec import Codec
-from kbdisk.codec.reading import Reading, read
 from kbdisk.constants import Constants
+from kbdisk.data import Codec
+from kbdisk.data.dataset import CHUNK, Tokens
+from kbdisk.data.graph import Graph
+from kbdisk.data.parse import Reading, read
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, without_places
 from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
-from kbdisk.graph import Graph
 from kbdisk.marginals import Marginals
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
 from kbdisk.scoring import Case, cases, score_rows
-from kbdisk.tokens import CHUNK, Tokens
 from kbdisk.training.trained import Trained
 
 ROOM = 16  # times as many tokens in a pass where there is an accelerator

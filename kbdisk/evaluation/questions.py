@@ -14,18 +14,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec
-from kbdisk.codec.reading import Reading
-from kbdisk.codec.slots import counts_of
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import CHUNK, Tokens
+from kbdisk.data.graph import pattern
+from kbdisk.data.parse import Reading
+from kbdisk.data.slots import counts_of
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import SchemaError
-from kbdisk.graph import pattern
 from kbdisk.hiding import shuffled
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.scoring import property_of
-from kbdisk.tokens import CHUNK, Tokens
 
 Value = tuple[int, int]  # the number of an entity, and a slot
 Property = tuple[str, Path]

@@ -15,9 +15,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from kbdisk.batch import Batch
 from kbdisk.blocks import attention_scale
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
 from kbdisk.leaves.text import build_reader
 from kbdisk.network.beliefs import Beliefs, Memo
 from kbdisk.network.config import ModelConfig

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec
-from kbdisk.codec.slots import BY_NAME, Slot
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.slots import BY_NAME, Slot
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.network.beliefs import Asked
 from kbdisk.network.config import ModelConfig

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from kbdisk.codec import Codec
-from kbdisk.codec.encoding import Encoding
-from kbdisk.codec.reading import Reading, read
-from kbdisk.codec.slots import counts_of
+from kbdisk.data import Codec
+from kbdisk.data.encode import Encoding
+from kbdisk.data.parse import Reading, read
+from kbdisk.data.slots import counts_of
 from kbdisk.diffusion import Model, reveal
 from kbdisk.entity import Entity, Path, with_values
 from kbdisk.network.beliefs import Beliefs

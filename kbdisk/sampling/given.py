@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from kbdisk.codec.slots import Slot
+from kbdisk.data.slots import Slot
 from kbdisk.entity import Path, show
 from kbdisk.errors import ConfigError
 from kbdisk.sampling.starting import path_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kbdisk.data.graph import pattern
 from kbdisk.entity import Path
-from kbdisk.graph import pattern
 from kbdisk.schemas.composites import Composite
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.mapped import KEY, Mapped

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kbdisk.codec import Codec
-from kbdisk.codec.slots import counts_of
+from kbdisk.data import Codec
+from kbdisk.data.slots import counts_of
 from kbdisk.entity import Entity, Path, Tree, read_path, show, with_values
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.schemas.schema import Class, Misfit

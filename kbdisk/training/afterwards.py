@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kbdisk.memory.config import MemoryConfig
-from kbdisk.memory.learning import glance
-from kbdisk.memory.learning import seconds as remembering
+from kbdisk.data.dataset import Tokens
+from kbdisk.experts.latent_knn_config import MemoryConfig
+from kbdisk.experts.queries import glance
+from kbdisk.experts.queries import seconds as remembering
 from kbdisk.network.disk import DiSK
-from kbdisk.tokens import Tokens
 from kbdisk.training.recording import MOST
 from kbdisk.training.recording import seconds as recording
 

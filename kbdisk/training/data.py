@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
+from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
-from kbdisk.graph import Graph
 from kbdisk.schemas.schema import Schema
-from kbdisk.tokens import Tokens
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.splits import split

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
-from kbdisk.codec import Codec
 from kbdisk.constants import Constants
+from kbdisk.data import Codec
 from kbdisk.errors import CheckpointError, SchemaError
+from kbdisk.experts.latent_knn import Memory
 from kbdisk.leaves.words import Words
-from kbdisk.memory import Memory
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes

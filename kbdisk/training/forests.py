@@ -10,14 +10,14 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from kbdisk.codec import Codec
-from kbdisk.forest.columns import Columns
-from kbdisk.forest.grown import Grown
-from kbdisk.forest.trees import Trees
-from kbdisk.forest.units import Units
-from kbdisk.guides import Guide, Guiding
+from kbdisk.data import Codec
+from kbdisk.experts.base import Guide, Guiding
+from kbdisk.experts.boosted_trees_columns import Columns
+from kbdisk.experts.boosted_trees_expert import Grown
+from kbdisk.experts.boosted_trees_tensors import Trees
+from kbdisk.experts.latent_knn import ENOUGH
+from kbdisk.experts.target_scale import Units
 from kbdisk.leaves.number.around import are_masses
-from kbdisk.memory.memory import ENOUGH
 from kbdisk.training import weights
 
 WHOLE = ("slot", "label", "enough")

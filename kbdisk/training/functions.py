@@ -8,15 +8,15 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from kbdisk.codec import Codec
-from kbdisk.codec.slots import Slot
-from kbdisk.guides import Guide, Guiding
+from kbdisk.data import Codec
+from kbdisk.data.slots import Slot
+from kbdisk.experts.base import Guide, Guiding
+from kbdisk.experts.features import BLOCKS, Features
+from kbdisk.experts.gaussian_process import Kernel
+from kbdisk.experts.gaussian_process_config import MOST
+from kbdisk.experts.gaussian_process_expert import Function, Points
+from kbdisk.experts.latent_knn import ENOUGH, LESS
 from kbdisk.leaves.number.around import are_masses
-from kbdisk.likeness.features import BLOCKS, Features
-from kbdisk.memory.memory import ENOUGH, LESS
-from kbdisk.smooth.config import MOST
-from kbdisk.smooth.function import Function, Points
-from kbdisk.smooth.process import Kernel
 from kbdisk.training import weights
 
 POINTS, WHOLE = ("columns", "who"), ("enough", "slots")

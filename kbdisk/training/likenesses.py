@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from kbdisk.codec import Codec
-from kbdisk.codec.slots import Slot
-from kbdisk.guides import Guide, Guiding
+from kbdisk.data import Codec
+from kbdisk.data.slots import Slot
+from kbdisk.experts.base import Guide, Guiding
+from kbdisk.experts.features import BLOCKS, Features
+from kbdisk.experts.knn import STEEP, TOLD, WAYS, Kin, Known
+from kbdisk.experts.knn_config import MOST
+from kbdisk.experts.latent_knn import ENOUGH, LESS
 from kbdisk.leaves.number.around import are_masses
-from kbdisk.likeness.config import MOST
-from kbdisk.likeness.features import BLOCKS, Features
-from kbdisk.likeness.kin import STEEP, TOLD, WAYS, Kin, Known
-from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.training import weights
 
 KNOWN, WHOLE = ("columns", "who", "held"), ("enough", "nearest", "slots")

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec
 from kbdisk.constants import Constants
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Tokens, batches, by_chance
 from kbdisk.diffusion import Model, beliefs, score
 from kbdisk.hiding import Hidden, Hiding, hide, in_turn
 from kbdisk.marginals import Marginals
 from kbdisk.scoring import cases, score_rows
-from kbdisk.tokens import Tokens, batches, by_chance
 
 MOST = 2000  # held-out entities in a look
 READ = 1 << 17  # tokens in a look at drawing, each counted as often as it is read

@@ -14,11 +14,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from kbdisk.batch import Batch
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
 from kbdisk.diffusion import Loss, score
+from kbdisk.experts.latent_knn import Memory
+from kbdisk.experts.queries import remember
 from kbdisk.hiding import Hidden, hide
-from kbdisk.memory import Memory, remember
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.randomness import drawing_from, mixed

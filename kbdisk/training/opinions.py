@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from kbdisk.codec import Codec
-from kbdisk.guides import Guiding, Opinions, Second
-from kbdisk.guides.given import Given
+from kbdisk.data import Codec
+from kbdisk.experts.base import Guiding
+from kbdisk.experts.given_only import Given, Opinions, Second
+from kbdisk.experts.latent_knn import ENOUGH, LESS
 from kbdisk.leaves.number.around import are_masses
-from kbdisk.memory.memory import ENOUGH, LESS
 from kbdisk.training import weights
 
 WORTH = ("share", "around")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
 from kbdisk.network import mup
 from kbdisk.network.adamw import AdamW
 from kbdisk.network.disk import DiSK

@@ -22,7 +22,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens, batches
 from kbdisk.diffusion import at_once, reveal
 from kbdisk.leaves.category import CategoryDecoder
 from kbdisk.leaves.number.decoder import NumberDecoder
@@ -30,7 +31,6 @@ from kbdisk.leaves.scoring import LearntScores
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.network.disk import DiSK
 from kbdisk.randomness import mixed
-from kbdisk.tokens import Tokens, batches
 from kbdisk.training.looking import drawn
 
 ENTITIES = 16_384  # that are drawn, in all

@@ -23,11 +23,11 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.batch import Batch
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Layout, Tokens
+from kbdisk.experts.queries import parts, some
 from kbdisk.hiding import shuffled
-from kbdisk.memory.learning import parts, some
 from kbdisk.network.disk import DiSK
-from kbdisk.tokens import Layout, Tokens
 
 MOST = 1 << 15  # values of the entities that it is learnt by
 JUDGED = 0.25  # times as many judge it

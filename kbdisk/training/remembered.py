@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
+from kbdisk.experts.latent_knn import Memory
+from kbdisk.experts.latent_knn_index import REACHES, SAYING, Shelf
 from kbdisk.leaves.number.around import are_masses
-from kbdisk.memory import Memory
-from kbdisk.memory.shelf import REACHES, SAYING, Shelf
 from kbdisk.training import weights
 
 NAMES = [one.name for one in fields(Shelf)]

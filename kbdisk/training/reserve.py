@@ -13,8 +13,8 @@ from dataclasses import replace
 import torch
 from torch import Generator
 
+from kbdisk.data.dataset import Tokens
 from kbdisk.randomness import mixed
-from kbdisk.tokens import Tokens
 
 MIN_VALUES = 20  # of a slot, below which none is reserved
 SHARE, MAX_RESERVED = 0.1, 100  # of a slot's values

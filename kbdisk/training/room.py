@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from kbdisk.codec import Codec
+from kbdisk.data import Codec
 from kbdisk.errors import ConfigError, TrainingError
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK

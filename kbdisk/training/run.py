@@ -19,23 +19,23 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, Self
 
-from kbdisk.codec import CodecConfig
-from kbdisk.codec.config import EvidenceConfig
-from kbdisk.codec.slots import BY_NAME
+from kbdisk.data import CodecConfig
+from kbdisk.data.config import EvidenceConfig
+from kbdisk.data.slots import BY_NAME
 from kbdisk.errors import ConfigError
-from kbdisk.forest.config import ForestConfig
-from kbdisk.guides.given import GivenConfig
+from kbdisk.experts.boosted_trees_config import ForestConfig
+from kbdisk.experts.gaussian_process_config import SmoothConfig
+from kbdisk.experts.given_only import GivenConfig
+from kbdisk.experts.knn_config import LikenessConfig
+from kbdisk.experts.latent_knn_config import MemoryConfig
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
 from kbdisk.leaves.number import NumberConfig
 from kbdisk.leaves.sets import SetConfig
 from kbdisk.leaves.text.config import TextConfig
-from kbdisk.likeness.config import LikenessConfig
-from kbdisk.memory.config import MemoryConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.suggest import did_you_mean
-from kbdisk.smooth.config import SmoothConfig
 from kbdisk.training.config import TrainConfig
 
 

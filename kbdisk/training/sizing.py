@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kbdisk.guides.given import Given
+from kbdisk.experts.given_only import Given
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kbdisk.codec.reading import Reading, read
+from kbdisk.data.graph import Graph
+from kbdisk.data.parse import Reading, read
 from kbdisk.entity import Entity, Link, Path
-from kbdisk.graph import Graph
 from kbdisk.schemas.leaf import Text
 from kbdisk.schemas.schema import Property, Schema
 

@@ -15,12 +15,13 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
-from kbdisk.forest import grow
-from kbdisk.guides import Guide, Opinions, weigh
-from kbdisk.likeness import learn
+from kbdisk.experts.base import Guide
+from kbdisk.experts.boosted_trees import grow
+from kbdisk.experts.gaussian_process_training import fit
+from kbdisk.experts.given_only import Opinions, weigh
+from kbdisk.experts.knn_training import learn
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
-from kbdisk.smooth import fit
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.identity import identity

@@ -9,18 +9,19 @@ from typing import Any
 
 import torch
 
-from kbdisk.codec import Codec
-from kbdisk.council import Council
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
+from kbdisk.data.graph import Graph
 from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import KBDiskWarning
-from kbdisk.graph import Graph
-from kbdisk.guides import Guide, Guided, Opinions
-from kbdisk.memory import Memory, Remembering
+from kbdisk.experts.base import Guide, Guided
+from kbdisk.experts.ensemble import Council
+from kbdisk.experts.given_only import Opinions
+from kbdisk.experts.latent_knn import Memory, Remembering
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
-from kbdisk.tokens import Tokens
 from kbdisk.training.run import Run
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from kbdisk.codec import Codec
 from kbdisk.constants import Constants
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
 from kbdisk.network.disk import DiSK
-from kbdisk.tokens import Tokens
 from kbdisk.training.averaging import Average
 from kbdisk.training.looking import Look, constant_nats, look, measured
 from kbdisk.training.precision import computing

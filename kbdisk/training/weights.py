@@ -14,7 +14,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from kbdisk.errors import CheckpointError
-from kbdisk.memory.memory import Place
+from kbdisk.experts.latent_knn import Place
 from kbdisk.training.configfile import RESTORE, printable
 
 Shape = tuple[int, ...]

@@ -12,7 +12,7 @@ from kbdisk.baselines.boosting import Task, drawn, settings_for, threads
 from kbdisk.baselines.columns import MISSING, Columns, named
 from kbdisk.baselines.gbdt import GBDT, MOST
 from kbdisk.baselines.tellers import likely
-from kbdisk.codec.reading import read
+from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.leaf import Boolean, Category, Number, Set, Text
 from kbdisk.schemas.leaf import Link as LinkLeaf

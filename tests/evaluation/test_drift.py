@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from models import phones
 
 import kbdisk
-from kbdisk.codec import Codec, CodecConfig
+from kbdisk.data import Codec, CodecConfig
 from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
 from kbdisk.evaluation.drift import MAX_EXAMPLES, Drift

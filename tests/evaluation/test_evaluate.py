@@ -10,14 +10,14 @@ import torch
 from models import tiny
 from worlds import PHONES, WORLD, phones, world
 
-from kbdisk.codec.reading import read
+from kbdisk.data.graph import Graph, targets
+from kbdisk.data.parse import read
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation import Scope, Sides, evaluate, summary
 from kbdisk.evaluation.exam import Exam
 from kbdisk.evaluation.questions import posed
-from kbdisk.graph import Graph, targets
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, of_one_class

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kbdisk.codec import Codec, CodecConfig
+from kbdisk.data import Codec, CodecConfig
 from kbdisk.entity import Entity, Link
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK

@@ -9,7 +9,7 @@ import torch
 from reference import Reference, dense, gradients, take_weights
 from tables import for_each
 
-from kbdisk.codec import Codec, CodecConfig
+from kbdisk.data import Codec, CodecConfig
 from kbdisk.diffusion import score
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding, hide

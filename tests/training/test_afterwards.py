@@ -6,8 +6,8 @@ import pytest
 import torch
 from models import phones, tiny_run
 
-from kbdisk.memory.config import MemoryConfig
-from kbdisk.memory.learning import Glance
+from kbdisk.experts.latent_knn_config import MemoryConfig
+from kbdisk.experts.queries import Glance
 from kbdisk.training import afterwards, loop, recording
 from kbdisk.training.afterwards import FEWEST, HALF, RECORDED, REMEMBERED, planned
 from kbdisk.training.data import Data

@@ -21,7 +21,7 @@ import worlds
 from models import phones, tiny_run
 from safetensors.torch import load_file, save_file
 
-from kbdisk.codec import CodecConfig
+from kbdisk.data import CodecConfig
 from kbdisk.diffusion import beliefs
 from kbdisk.errors import CheckpointError
 from kbdisk.leaves.number import NumberConfig
@@ -154,7 +154,7 @@ def answers(trained, entities, ask: str) -> dict[str, torch.Tensor]:
 
 
 def test_all_kinds_of_leaf_are_among_those_worlds():
-    from kbdisk.codec import Codec
+    from kbdisk.data import Codec
     from kbdisk.leaves import KINDS as ALL
 
     slots = [*Codec.fit(worlds.PHONES, worlds.phones()).slots, *Codec.fit(worlds.WORLD, worlds.world()).slots]

@@ -14,7 +14,7 @@ import torch
 from models import tiny_run
 from worlds import WORLD, world
 
-from kbdisk.codec import CodecConfig
+from kbdisk.data import CodecConfig
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryBelief, CategoryConfig

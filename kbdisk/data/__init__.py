@@ -1,0 +1,15 @@
+"""Entities to tensors and back: slots, leaf codecs fitted to training entities, what links bring, what is asked for.
+
+Codec.fit(schema, entities)      learn from training entities
+codec.encode(entities, ask)      Tokens, the whole data set encoded once
+tokens.batch(indices)            a Batch of some of them
+codec.leaves(batch, asked)       {path: value} of each entity, once what was asked has been filled in
+"""
+
+from __future__ import annotations
+
+from kbdisk.data.codec import Codec
+from kbdisk.data.config import CodecConfig, EvidenceConfig
+from kbdisk.data.slots import Over, Slot
+
+__all__ = ["Codec", "CodecConfig", "EvidenceConfig", "Over", "Slot"]

@@ -1,0 +1,230 @@
+"""The codec: entities to tokens, and tokens back to leaf values. Fitted to training entities alone; plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from kbdisk.data import patterns as together
+from kbdisk.data import plain
+from kbdisk.data.batch import Batch
+from kbdisk.data.config import CodecConfig
+from kbdisk.data.dataset import Tokens
+from kbdisk.data.encode import Encoding
+from kbdisk.data.fit import fit
+from kbdisk.data.graph import Graph, pattern
+from kbdisk.data.index import Index
+from kbdisk.data.links import Evidence
+from kbdisk.data.parse import Reading, read
+from kbdisk.data.pooling import Pools
+from kbdisk.data.queries import asking
+from kbdisk.data.slots import BY_NAME, Slot, Source
+from kbdisk.data.unlearnt import Unlearnt
+from kbdisk.entity import Entity, Path, Tree
+from kbdisk.errors import SchemaError
+from kbdisk.leaves.words import Words
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.values import nearest
+
+Counts: TypeAlias = Mapping[tuple[str, Path], int]  # by class and pattern
+
+
+@dataclass(frozen=True, eq=False)
+class Codec:
+    """What there is to know of a schema's entities to make tensors of them."""
+
+    schema: Schema
+    config: CodecConfig
+    slots: tuple[Slot, ...]
+    left_out: Mapping[tuple[str, Path], str]  # paths of classes that have no slot, and why
+    words: Words | None  # the tokenizer of all text; None where there is none
+    patterns: together.Patterns = field(default_factory=dict)  # which slots training entities have together
+    held_out: Counts = field(
+        default_factory=dict
+    )  # what is known beside: how many entities that were held out have each
+    unlearnt: frozenset[tuple[str, Path]] = frozenset()  # paths that entities had, and no property is for
+    entities: Mapping[str, int] = field(default_factory=dict)  # how many training entities each class has
+
+    @classmethod
+    def fit(
+        cls, schema: Schema, entities: Iterable[Entity], config: CodecConfig | None = None, graph: Graph | None = None
+    ) -> Codec:
+        """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
+        config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
+        fitted = fit(schema, entities, config, graph)
+        return cls(
+            schema,
+            config,
+            fitted.slots,
+            fitted.left_out,
+            fitted.words,
+            fitted.patterns,
+            {},
+            fitted.unlearnt,
+            fitted.entities,
+        )
+
+    def beside(self, held_out: Iterable[Entity]) -> Codec:
+        """Itself, knowing how many values there are beside those that it was fitted to. It learns nothing of them."""
+        counts, unlearnt, finding = Counter[tuple[str, Path]](), set(self.unlearnt), Unlearnt(self.schema)
+        for one in held_out:
+            reading = read(self.schema, one)
+            if reading is not None:
+                counts.update((reading.of, pattern(path)) for path in reading.leaves)
+                unlearnt.update((reading.of, path) for path, _ in finding.of(self.schema.classes[reading.of], one))
+        return replace(self, held_out=dict(counts), unlearnt=frozenset(unlearnt))
+
+    @cached_property
+    def index(self) -> Index:
+        """The slots by all that is known of them."""
+        return Index(self.schema, self.slots, self.pools, self.entities)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Which properties of classes are learnt as one."""
+        return Pools.of(self.schema, self.config.pooling)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the schema's classes, by their numbers in a batch."""
+        return self.index.classes
+
+    def slot(self, of: str, path: Path) -> int | None:
+        """The number of a class's own slot at a path; None where there is none."""
+        return self.index.tables[of].slot.get(path)
+
+    def learnt_as(self, of: str, path: Path) -> tuple[str, str]:
+        """The class and the path whose row of scores is that of a property of a class."""
+        source = self.pools.source(of, pattern(path))
+        return source.of, show_pattern(source.path)
+
+    def together(self, slot: int) -> str:
+        """The group of slots that one entity may have together: a class, or all slots where classes share properties."""
+        return "" if self.config.pooling else self.slots[slot].of
+
+    def encode(
+        self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
+    ) -> Tokens:
+        """Entities as tokens, with what they are asked for: `nothing`, their `gaps`, `all` that they lack, or paths.
+
+        Links bring what the graph knows; without one, what these entities know of each other. SchemaError where the
+        schema has no class for an entity.
+        """
+        wanted = asking(ask, self.index.tables.values(), self.left_out)
+        readings: Iterable[Reading] = (self._read(entity) for entity in entities)
+        evidence = None
+        if self.index.over:
+            if graph is None:
+                readings, graph = list(readings), Graph(self.schema)
+                for reading in readings:
+                    graph.add(reading.id, reading.of, reading.leaves)
+            evidence = self.evidence(graph)
+        encoding = Encoding(self.index, wanted, evidence)
+        for reading in readings:
+            encoding.add(reading)
+        return encoding.tokens()
+
+    def evidence(self, graph: Graph) -> Evidence:
+        """What a graph brings to entities, as far as there are slots for it."""
+        return Evidence(self.schema, graph, self.config.evidence, self.index.over)
+
+    def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
+        """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.
+
+        Of a composite such that the value is one that there is, whatever was drawn part by part.
+        """
+        leaves, mending = self._decoded(batch, of), self.index.mending
+        if mending.is_part.any():
+            part = torch.from_numpy(mending.is_part).to(batch.slot.device)[batch.slot]  # (T,)
+            if bool((part & of).any()):
+                beside = self._decoded(batch, part & batch.known & ~of)
+                for number, drawn, known in zip(batch.classes.tolist(), leaves, beside, strict=True):
+                    mending.mend(self.classes[number], drawn, known)
+        return leaves
+
+    def _decoded(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
+        leaves: list[dict[Path, Any]] = [{} for _ in range(batch.size)]
+        classes = batch.classes.tolist()
+        column = torch.from_numpy(self.index.column).to(batch.slot.device)[batch.slot]  # (T,)
+        for kind, (start, end) in batch.spans.items():
+            tokens = of[start:end].nonzero()[:, 0] + start
+            for which in sorted(set(column[tokens].tolist())):
+                own = tokens[column[tokens] == which]
+                values = self.index.columns[which].codec.decode(batch.values[kind][own - start])
+                of_entity, of_slot = batch.entity[own].tolist(), batch.slot[own].tolist()
+                for entity, slot, value in zip(of_entity, of_slot, values, strict=True):
+                    if value is not None:  # a label that has no name
+                        name = self.classes[classes[entity]]
+                        leaves[entity][self.slots[slot].path] = self.fitted_to_class(name, slot, value)
+        return leaves
+
+    def fitted_to_class(self, of: str, slot: int, value: Any) -> Any:
+        """Rounds and clips a value to the decimals and bounds of one class, which may be narrower than those of its pool."""
+        if not self.config.pooling or self.slots[slot].kind != "number":
+            return value
+        source = Source(of, pattern(self.slots[slot].path))
+        place = self.pools.places.get(source)
+        if place is None or len(self.pools.members[self.pools.shared[source]]) == 1:
+            return value
+        return nearest(place.leaf, value)
+
+    def trees(self, batch: Batch, of: Tensor, entities: Sequence[Entity] = ()) -> list[Tree]:
+        """The same put together: a tree of these values for each entity, and of no others.
+
+        With the batch's entities each property is whole: a number that was asked for has the unit that it was given.
+        What has no place is left out: a list of which the length alone was drawn, an entry of a map without a key.
+        """
+        names = [self.classes[number] for number in batch.classes.tolist()]
+        found = self.leaves(batch, of)
+        given = [self.schema.leaves(entity) for entity in entities] or [{} for _ in found]
+        for known, name, leaves in zip(given, names, found, strict=True):
+            at = self.index.tables[name].property
+            touched = {at[path] for path in leaves}
+            for path, value in known.items():
+                if any(path[: len(one)] == one for one in touched):
+                    leaves.setdefault(path, value)
+            self.index.lists.mend(name, leaves, known)
+        return [self.schema.tree(leaves, name) for leaves, name in zip(found, names, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data, but for the schema and the words, which have files of their own."""
+        return {
+            "config": self.config.to_json(),
+            "codecs": [{"kind": one.kind, "data": one.codec.to_json()} for one in self.index.columns],
+            "slots": [
+                plain.to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
+            ],
+            "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
+            "patterns": together.to_json(self.patterns),
+            "held_out": [[of, list(path), count] for (of, path), count in self.held_out.items()],
+            "entities": dict(self.entities),
+            "unlearnt": [[of, list(path)] for of, path in sorted(self.unlearnt)],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Words | None = None) -> Codec:
+        """Itself again; ValueError where the schema does not have what it needs."""
+        codecs = [BY_NAME[one["kind"]].codec.from_json(one["data"], words) for one in data["codecs"]]
+        config = CodecConfig.from_json(data["config"])
+        pools = Pools.of(schema, config.pooling)
+        slots = tuple(plain.from_json(slot, codecs, pools) for slot in data["slots"])
+        left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
+        patterns = together.from_json(data["patterns"], len(slots))
+        held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
+        unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
+        return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, dict(data["entities"]))
+
+    def _read(self, entity: Entity) -> Reading:
+        reading = read(self.schema, entity)
+        if reading is None:
+            classes = ", ".join(name or "no name" for name in self.schema.classes)
+            got = ", ".join(entity.classes) or "none"
+            raise SchemaError(entity.id, f"expected a class of {classes}, got {got}. Leave it out, or add its class.")
+        return reading

@@ -1,0 +1,357 @@
+"""Gradient-boosted trees (CatBoost) for each property, stacked with the model by their accuracy on hidden values.
+
+Every training value is hidden alone once, and every composite as a whole. A first booster of each property learns from the
+training entities; values that nothing has learnt from give its weight beside the model. Boosters that have a weight are
+then averaged with further ones, each fitted to all entities but one fold, as far as there is time.
+
+n values of one slot   F columns   f of them that one property uses   K labels
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
+from kbdisk.diffusion import Model
+from kbdisk.estimates import decoded
+from kbdisk.experts.base import SET, Guide, Guiding
+from kbdisk.experts.boosted_trees_columns import KINDS, NUMBER, Columns
+from kbdisk.experts.boosted_trees_config import MANY_LABELS, ForestConfig, early_stopped, unattended
+from kbdisk.experts.boosted_trees_expert import Grown
+from kbdisk.experts.boosted_trees_tensors import Trees
+from kbdisk.experts.feature_screening import best_columns
+from kbdisk.experts.latent_knn import ENOUGH, Place, by_place
+from kbdisk.experts.queries import asked, reserved, some, usual
+from kbdisk.experts.stacking import judged, weighed_by
+from kbdisk.experts.target_scale import Units
+
+if TYPE_CHECKING:
+    from catboost import CatBoost, Pool
+
+MIN_VALUES = 20  # known values of a slot, below which it has no trees
+MIN_LABEL_VALUES = 2  # values of a label, below which it is not told from others
+FIRST_SHARE = 0.4  # of the time: for the first booster of every property
+JUDGING_SHARE = 0.3  # of the time: for the weights
+STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
+MANY_VALUES = 1000  # from which on there are more folds
+MIN_TIMED_CELLS = 50_000  # values times labels, from which on a few trees are timed before all are fitted
+MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
+TIMED_TREES = 10
+MIN_TREES = 40  # however little time there is
+MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
+RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
+
+Report = Callable[[int, int], None]  # how much is done, of how much
+
+
+@dataclass
+class Examples:
+    """Known values of one slot, on the CPU, where CatBoost learns."""
+
+    features: list[Tensor] = field(default_factory=list)  # (n, F) what was visible beside each
+    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
+    entities: list[Tensor] = field(default_factory=list)  # (n,) the number of each value's entity
+
+    def __len__(self) -> int:
+        return sum(map(len, self.codes))
+
+
+@torch.no_grad()
+def grow(
+    model: Model,
+    codec: Codec,
+    tokens: Tokens,
+    held_out: Tokens,
+    whole: Tokens | None = None,
+    *,
+    config: ForestConfig,
+    seed: int,
+    seconds: float | None = None,
+    told: Report | None = None,
+) -> Guide | None:
+    """Fits boosted trees, and keeps those that have a weight beside a model; None if none have.
+
+    `whole` has the values that were reserved from `tokens`, and these give the weights; without it held-out entities do.
+    """
+    if not len(held_out):
+        return None
+    begun = time.monotonic()
+    generator = Generator(tokens.slot.device).manual_seed(seed)
+    chosen = some(tokens, config.values, generator)
+    columns = Columns.fitted(tokens.batch(chosen), config.columns)
+    any_amount = torch.zeros_like(usual(tokens))  # trees predict where little is visible, too
+    examples = _examples(tokens, chosen, any_amount, columns, generator)
+    tasks = (Task.build(codec, slot, own, columns, config) for slot, own in sorted(examples.items()))
+    by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
+    fitting = Fitting({task.slot: task for task in by_cost}, seed, told or _ignore, tokens.slot.device)
+    first = fitting.fit_first(None if seconds is None else FIRST_SHARE * seconds - (time.monotonic() - begun))
+    unweighed = Guide(columns, any_amount, first)
+    if whole is None:
+        limit = None if seconds is None else JUDGING_SHARE * seconds
+        guide = judged(unweighed, model, held_out, 0, generator, limit)
+    else:
+        guide = weighed_by(unweighed, model, reserved(tokens, whole, any_amount), sure=0.0)
+    if guide is None:
+        fitting.finish()
+        return None
+    sides = [held_out] if whole is None else [whole, held_out]
+    further = [_examples(side, some(side, config.values, generator), any_amount, columns, generator) for side in sides]
+    every = further if whole is not None else [examples, *further]
+    end = None if seconds is None else begun + seconds
+    return replace(guide, places=fitting.fit_folds(guide.places, every, config.folds, end))
+
+
+def _ignore(done: int, total: int) -> None:
+    pass
+
+
+# ---------------------------------------------------------------- what is learnt
+
+
+def _examples(
+    tokens: Tokens, chosen: Tensor, enough: Tensor, columns: Columns, generator: Generator
+) -> Mapping[int, Examples]:
+    """Every value of the chosen entities that trees can predict, by its slot."""
+    examples: dict[int, Examples] = defaultdict(Examples)
+    for batch, hidden, level in asked(tokens, chosen, enough, 0, generator):
+        table = columns.table(batch, hidden.visible)
+        for kind in batch.spans.keys() & KINDS:
+            start, end = batch.spans[kind]
+            rows_of_kind = hidden.asked[start:end].nonzero()[:, 0]
+            entity, kind_codes = batch.entity[start + rows_of_kind], batch.values[kind][rows_of_kind]
+            for (slot, _), rows in by_place(batch.slot[start + rows_of_kind], level[entity]):
+                features, codes, entities = table[entity[rows]], kind_codes[rows], batch.who[entity[rows]]
+                if kind == SET:  # each member is a value
+                    row, member = (codes >= 0).nonzero().unbind(1)
+                    features, codes, entities = features[row], codes[row, member], entities[row]
+                examples[slot].features.append(features.cpu())
+                examples[slot].codes.append(codes.cpu())
+                examples[slot].entities.append(entities.cpu())
+    return examples
+
+
+@dataclass(frozen=True)
+class Task:
+    """The regression or classification of one slot."""
+
+    codec: Codec
+    slot: int
+    columns: Tensor  # (f,)
+    labels: Tensor  # (K,) ascending; none of a number
+    units: Units | None  # of a number
+    label_share: float  # of all values: those that are one of the labels
+    features: Tensor  # (n, f)
+    target: Tensor  # (n,) a number in units, or the place of a label among the labels
+    entities: Tensor  # (n,)
+
+    @classmethod
+    def build(cls, codec: Codec, slot: int, examples: Examples, columns: Columns, config: ForestConfig) -> Task | None:
+        """None where there is nothing to learn."""
+        if len(examples) < MIN_VALUES:
+            return None
+        codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
+        labels, units = codes.new_zeros(0, dtype=torch.long), None
+        if codec.slots[slot].kind == NUMBER:
+            units = Units.fitting(_numbers(codec, slot, codes))
+        else:
+            labels = _commonest_labels(codes, config.labels)
+        if units is None and len(labels) < 2:
+            return None
+        used = columns.but(slot).cpu()
+        features = torch.cat([rows[:, used] for rows in examples.features])
+        return cls(codec, slot, used, labels, units, 1.0, features, codes, entities)._screened(config.screened)
+
+    def _screened(self, max_columns: int) -> Task | None:
+        """With encoded targets, and the columns alone that explain some of them."""
+        target, encoded = self.encode(self.target)
+        features, entities = self.features[encoded], self.entities[encoded]
+        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
+        if not bool(varies.any()) or len(target.unique()) < 2:
+            return None
+        columns, features = self.columns[varies], features[:, varies]
+        matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
+        best = best_columns(features, matrix, max_columns)
+        share = float(encoded.double().mean())
+        return replace(
+            self, columns=columns[best], features=features[:, best], target=target, entities=entities, label_share=share
+        )
+
+    def encode(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """(m,) the targets of codes (n, ...), and (n,) which codes have one: labels that are too rare have none."""
+        if self.units is not None:
+            numbers = self.units.told(_numbers(self.codec, self.slot, codes))
+            return torch.tensor(numbers, dtype=torch.float64), torch.ones(len(codes), dtype=torch.bool)
+        is_label = torch.isin(codes, self.labels)
+        return torch.searchsorted(self.labels, codes[is_label]), is_label
+
+    @property
+    def cost(self) -> int:
+        """Proportional to the time of a tree, about."""
+        return self.features.numel() * max(len(self.labels), 1)
+
+    def with_examples(self, sides: Sequence[Examples]) -> Task:
+        """The same task with other examples."""
+        target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
+        features = torch.cat([rows[:, self.columns] for side in sides for rows in side.features])
+        entities = torch.cat([numbers for side in sides for numbers in side.entities])
+        return replace(self, features=features[encoded], target=target, entities=entities[encoded])
+
+    def expert(self, boosters: Sequence[Trees], device: torch.device) -> Grown:
+        """The average of some boosters."""
+        share = torch.tensor(self.label_share, dtype=torch.float64, device=device)
+        return Grown(
+            Trees.averaged(boosters).to(device), self.columns.to(device), self.labels.to(device), share, self.units
+        )
+
+    def can_learn(self, training: Tensor) -> bool:
+        """Whether targets and features differ among some of the values (n,), and other values are left."""
+        features = self.features[training].nan_to_num(torch.inf)
+        varies = len(features) > 0 and bool((features != features[:1]).any())
+        return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
+
+    def fit(self, training: Tensor, seed: int, seconds: float | None) -> Trees:
+        """A booster of some of the values (n,), with early stopping on the rest.
+
+        Labels that are met in the rest alone are added to what it learns from.
+        """
+        K = len(self.labels)
+        if K > MANY_LABELS:
+            stride = max(len(training) * K // MAX_LABEL_CELLS, 1)
+            training = training & (torch.arange(len(training)) % stride == 0)
+        if K:
+            training = training | ~torch.isin(self.target, self.target[training])
+        loss = {"loss_function": "MultiClass", "classes_count": K} if K else {"loss_function": "RMSE"}
+        settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31)), **loss}
+        validation = training if bool(training.all()) else ~training
+        pools = self._pool(training), self._pool(validation)
+        if seconds is None:
+            return Trees.of(_fit(settings, *pools))
+        end = time.monotonic() + seconds
+        if len(self.target) * max(K, 1) >= MIN_TIMED_CELLS:
+            settings |= _hurried(settings, _iterations_until(end, settings, *pools))
+        return Trees.of(_fit(settings, *pools, callbacks=[_Until(end)]))
+
+    def _pool(self, rows: Tensor) -> Pool:
+        from catboost import Pool
+
+        return Pool(self.features[rows].numpy(), self.target[rows].numpy())
+
+
+def _fit(settings: Mapping[str, Any], training: Pool, validation: Pool, **options: Any) -> CatBoost:
+    from catboost import CatBoost
+
+    return CatBoost(dict(settings)).fit(training, eval_set=validation, use_best_model=True, **options)
+
+
+def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
+    return list(map(float, decoded(codec, torch.full((len(codes),), slot), codes)))
+
+
+def _commonest_labels(codes: Tensor, max_labels: int) -> Tensor:
+    """(K,) ascending; without labels that are too rare."""
+    labels, counts = codes[codes >= 0].unique(return_counts=True)
+    commonest = counts.argsort(descending=True, stable=True)[:max_labels]
+    kept: Tensor = labels[commonest[counts[commonest] >= MIN_LABEL_VALUES]].sort().values
+    return kept
+
+
+def folds_of(entities: Tensor, count: int, seed: int) -> Tensor:
+    """(n,) the fold of each value: all values of an entity are in one."""
+    numbers, index = entities.unique(return_inverse=True)
+    order = torch.randperm(len(numbers), generator=Generator().manual_seed(seed))
+    return (order % count)[index]
+
+
+# ---------------------------------------------------------------- within a time budget
+
+
+@dataclass
+class Fitting:
+    """The boosters of all slots, fitted one after the other."""
+
+    tasks: Mapping[int, Task]  # by slot, the cheapest first
+    seed: int
+    report: Report
+    device: torch.device  # where experts are asked
+    boosters: dict[int, list[Trees]] = field(default_factory=dict)
+    fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
+
+    def fit_first(self, seconds: float | None) -> dict[Place, Guiding]:
+        """The first booster of each slot, without a weight yet."""
+        end = None if seconds is None else time.monotonic() + seconds
+        experts: dict[Place, Guiding] = {}
+        for done, (slot, task) in enumerate(self.tasks.items()):
+            count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
+            training = folds_of(task.entities, count, self.seed) > 0
+            if not task.can_learn(training):
+                continue
+            begun = time.monotonic()
+            limit = None if end is None else MAX_SHARES * max(end - begun, 0) / (len(self.tasks) - done)
+            self.boosters[slot] = [task.fit(training, self.seed, limit)]
+            self.fit_seconds[slot] = time.monotonic() - begun
+            experts[slot, ENOUGH] = Guiding.unweighed(task.expert(self.boosters[slot], self.device))
+            self.report(done + 1, 2 * len(self.tasks))
+        return experts
+
+    def fit_folds(
+        self, places: Mapping[Place, Guiding], sides: Sequence[Mapping[int, Examples]], count: int, end: float | None
+    ) -> dict[Place, Guiding]:
+        """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left."""
+        slots = [slot for slot, _ in places]
+        tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
+        folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
+        total = len(self.tasks)
+        for done, (fold, slot) in enumerate(product(range(count), slots), 1):
+            left = math.inf if end is None else end - time.monotonic()
+            training = folds[slot] != fold
+            if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
+                booster = tasks[slot].fit(training, self.seed + fold, None if end is None else left)
+                self.boosters[slot].append(booster)
+                self.report(total + done * total // (count * len(slots)), 2 * total)
+        self.finish()
+        return {
+            place: replace(weighed, expert=self.tasks[place[0]].expert(self.boosters[place[0]], self.device))
+            for place, weighed in places.items()
+        }
+
+    def finish(self) -> None:
+        """Report the end."""
+        if self.tasks:
+            self.report(2 * len(self.tasks), 2 * len(self.tasks))
+
+
+def _iterations_until(end: float, settings: Mapping[str, Any], training: Pool, validation: Pool) -> int:
+    """The number of trees that fit before `end`, extrapolated from a few timed ones."""
+    begun = time.monotonic()
+    _fit({**settings, "iterations": TIMED_TREES}, training, validation)
+    now = time.monotonic()
+    return int(TIMED_TREES * max(end - now, 0) / max(now - begun, 1e-9))
+
+
+def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
+    """Settings with as many trees as time allows, and a larger learning rate in return."""
+    wanted = settings["iterations"]
+    fewer = min(max(iterations, MIN_TREES), wanted)
+    rate = min(settings["learning_rate"] * (wanted / fewer) ** RATE_POWER, max(MAX_RATE, settings["learning_rate"]))
+    return {"iterations": fewer, "learning_rate": rate}
+
+
+@dataclass(frozen=True)
+class _Until:
+    """CatBoost asks it after each tree whether to go on."""
+
+    end: float
+
+    def after_iteration(self, info: Any) -> bool:
+        return time.monotonic() < self.end

@@ -1,0 +1,264 @@
+"""A forest beside networks: it tells what they have had no time to learn."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import guided
+import pytest
+import safetensors.torch
+import torch
+from guided import held_out
+from models import tiny_run
+
+from kbdisk.data import Codec
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.entity import Link as Ref
+from kbdisk.errors import CheckpointError
+from kbdisk.experts.boosted_trees_columns import Columns
+from kbdisk.experts.boosted_trees_config import ForestConfig
+from kbdisk.experts.queries import reserved
+from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.members import several
+from kbdisk.training.reserve import without_reserved
+from kbdisk.training.run import Run
+from kbdisk.training.state import Progress
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+LEAVES = {("x",): Number(), ("y",): Number(), ("side",): Category(), ("name",): Text(), ("noise",): Number()}
+
+
+def things(n: int = 600) -> tuple[Schema, list[Entity]]:
+    """x and the side tell y by steps, x tells the side; some have no y."""
+    rng, known = random.Random(0), []
+    for number in range(n):
+        x = round(rng.uniform(0, 8), 2)
+        side = "left" if x % 4 < 2 else "right"
+        y = 10 * int(x) + (500 if side == "left" else 0)
+        tree = {"x": x, "side": side, "y": y, "name": f"thing {number}", "noise": round(rng.gauss(0, 1), 2)}
+        if number % 7 == 0:
+            del tree["y"]
+        known.append(Entity(f"t{number}", tree))
+    return of_one_class({path: Property(leaf) for path, leaf in LEAVES.items()}), known
+
+
+def run(**choices) -> Run:
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), forest=ForestConfig(share=0.5, **choices))
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*things(), run(), CPU, lambda progress: None)
+
+
+def asked(model: Trained, name: str):
+    """The held-out part with one property hidden: the batch, and its tokens."""
+    return held_out(model, things()[1], name)
+
+
+def off(model: Trained, believer, visible=None) -> float:
+    """How far off y is told, on average, with all else visible or some of it."""
+    return guided.off(believer, *asked(model, "y"), visible)
+
+
+def test_it_tells_what_networks_have_not_learnt(model):
+    assert model.forest is not None
+    assert off(model, model.network) > 100
+    assert off(model, model.believer) < 20
+
+
+def test_what_is_believed_is_around_what_is_answered(model):
+    batch, hidden = asked(model, "y")
+    hidden = hidden & batch.known
+    told = [
+        beliefs(one, batch, hidden, batch.known & ~hidden).kinds["number"] for one in (model.network, model.believer)
+    ]
+    plain, guided = (one.belief for one in told)
+    codes = batch.values["number"][told[0].rows]
+    assert guided.log_prob(codes).mean() > plain.log_prob(codes).mean() + 0.5
+    assert (
+        (guided.median() - guided.expected()).abs().median() < 5 < (plain.median() - guided.expected()).abs().median()
+    )
+
+
+def test_labels_are_told_too_and_texts_have_no_trees(model):
+    batch, hidden = asked(model, "side")
+    nats = [
+        float(-beliefs(one, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+        for one in (model.network, model.believer)
+    ]
+    assert nats[0] > 0.4
+    assert nats[1] < 0.2
+    kept = {model.codec.slots[slot].path for slot in model.forest.slots}
+    assert ("y",) in kept
+    assert ("name",) not in kept
+
+
+def test_trees_have_a_say_however_little_is_visible(model):
+    assert (model.forest.enough == 0).all()
+    batch, _ = asked(model, "y")
+    nothing = torch.zeros_like(batch.known)
+    assert off(model, model.believer, nothing) != off(model, model.network, nothing)
+
+
+def linked() -> tuple[Schema, list[Entity]]:
+    """People whose place has a number, which the places have as well."""
+    kinds = {"Person": {("at",): Property(Link()), ("n",): Property(Number())}, "Org": {("n",): Property(Number())}}
+    schema = Schema({name: Class(name, own) for name, own in kinds.items()})
+    people = [Entity(f"p{n}", {"at": Ref(f"o{n % 8}"), "n": 3 * (n % 8)}, ("Person",)) for n in range(400)]
+    return schema, [*people, *(Entity(f"o{n}", {"n": n}, ("Org",)) for n in range(8))]
+
+
+def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
+    tokens = Codec.fit(*linked()).encode(linked()[1])
+    part = without_reserved(tokens, 0)
+    gone = tokens.known & ~part.known & ~tokens.layout.fixed[tokens.slot]
+    counts = {
+        int(slot): (int((tokens.slot == slot).sum()), int((gone & (tokens.slot == slot)).sum()))
+        for slot in tokens.slot.unique()
+    }
+    assert sorted(own for own in counts.values() if own[1]) == [(400, 40), (400, 40)]
+    (batch, hidden, _), *others = reserved(part, tokens, torch.zeros(2, dtype=torch.long))
+    assert not others
+    assert int(hidden.asked.sum()) == 80
+    assert not bool((hidden.visible & hidden.asked).any())
+    lost = batch.known & ~hidden.visible & ~hidden.asked  # what came over links that are asked for
+    assert bool(batch.fixed[lost].all())
+
+
+def test_where_there_are_links_trees_are_judged_by_what_is_reserved():
+    model = train(*linked(), run(), CPU, lambda progress: None)
+    assert {model.codec.slots[slot].path for slot in model.forest.slots} >= {("n",)}
+
+
+def test_what_came_over_a_reserved_link_is_gone_as_well():
+    tokens = Codec.fit(*linked()).encode(linked()[1])
+    part = without_reserved(tokens, 0)
+    owner = torch.arange(len(tokens)).repeat_interleave(tokens.need_offsets.diff())
+    token, link = (tokens.needs + tokens.offsets[owner][:, None]).unbind(1)
+    assert len(token)
+    assert bool((~part.known[link]).any())
+    assert not bool((part.known[token] & ~part.known[link]).any())
+
+
+def test_what_is_opened_believes_the_same(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    again = open_folder(tmp_path / "m.kbdisk", CPU)
+    assert off(again, again.believer) == off(model, model.believer)
+    assert "forest.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
+    assert f"| trees | for {len(model.forest)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
+def test_trees_that_make_no_sense_are_refused(model, tmp_path, name):
+    from kbdisk.training import forests
+
+    tensors = safetensors.torch.load(forests.to_bytes(model.forest))
+    slot = min(model.forest.slots)
+    tensors[f"{slot}.{name}"] = (
+        tensors[f"{slot}.{name}"][:1]
+        if name in ("border", "leaves")
+        else (tensors[f"{slot}.{name}"] + (10_000 if name != "start" else torch.inf))
+    )
+    (tmp_path / "forest.safetensors").write_bytes(safetensors.torch.save(tensors))
+    with pytest.raises((ValueError, CheckpointError)):
+        forests.read(tmp_path / "forest.safetensors", model.codec, CPU)
+
+
+@pytest.mark.slow
+def test_none_grows_where_none_is_wanted_or_nothing_is_held_out():
+    own, known = things(60)
+    assert train(own, known, replace(run(), forest=ForestConfig()), CPU, lambda progress: None).forest is None
+    alone = replace(run(), train=replace(run().train, validation=0.0))
+    assert train(own, known, alone, CPU, lambda progress: None).forest is None
+
+
+@pytest.mark.slow
+def test_a_time_budget_is_shared_and_kept(model):
+    timed = replace(run(), train=replace(run().train, seconds=10.0))
+    assert several(timed)[0].train.seconds == 5.0
+    seen: list[Progress] = []
+    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
+    told = [one.after for one in seen if one.after is not None and one.after.doing == "growing trees"]
+    done = [one.done for one in told]
+    assert done == sorted(done)
+    assert done[-1] == told[-1].total
+
+
+def test_a_table_has_what_is_visible_alone(model):
+    _, known = things(6)
+    batch = model.encode(known).batch(torch.arange(6))
+    columns = Columns.fitted(batch, 100)
+    y = model.codec.slot(model.codec.slots[0].of, ("y",))
+    side = model.codec.slot(model.codec.slots[0].of, ("side",))
+    table = columns.table(batch, batch.known & (batch.slot != y))
+    assert table[:, columns.slot == y].isnan().all()
+    assert table[:, columns.slot == side].sum(1).eq(1).all()
+    x = table[:, columns.slot == model.codec.slot(model.codec.slots[0].of, ("x",))][:, 0]
+    truth = torch.tensor([one.tree["x"] for one in known])
+    assert torch.equal(x.argsort(), truth.argsort())
+    assert len(Columns.fitted(batch, 2)) == 2
+
+
+def test_what_has_only_itself_or_what_is_the_same_for_all_has_no_trees():
+    rng = random.Random(0)
+    known = [Entity(f"t{number}", {"x": 1.0, "y": rng.random()}) for number in range(200)]
+    own = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
+    assert train(own, known, run(), CPU, lambda progress: None).forest is None
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"values": 0}, {"labels": 0}, {"columns": 0}])
+def test_a_config_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ForestConfig(**wrong)
+
+
+@pytest.mark.slow
+def test_large_numbers_that_differ_little_have_trees():
+    rng = random.Random(0)
+    known = [Entity(f"t{n}", {"x": (x := rng.randrange(40)), "t": 1_700_000_000 + x // 4}) for n in range(400)]
+    schema = of_one_class({("x",): Property(Number()), ("t",): Property(Number())})
+    model = train(schema, known, run(), CPU, lambda progress: None)
+    theirs, alone = (guided.off(one, *held_out(model, known, "t"), None) for one in (model.believer, model.network))
+    assert theirs < 0.6 * alone
+
+
+def test_of_several_links_from_others_each_has_its_column():
+    kinds = {"Person": {("at",): Property(Link())}, "Org": {("n",): Property(Number())}}
+    schema = Schema({name: Class(name, own) for name, own in kinds.items()})
+    people = [Entity(f"p{n}", {"at": Ref("o0" if n < 3 else "o1")}, ("Person",)) for n in range(5)]
+    known = [*people, *(Entity(f"o{n}", {"n": n}, ("Org",)) for n in range(2))]
+    codec = Codec.fit(schema, known)
+    batch = codec.encode(known).batch(torch.tensor([5, 6]))
+    columns = Columns.fitted(batch, 100)
+    table = columns.table(batch, batch.known)
+    of = [codec.slots[slot].path for slot in columns.slot.tolist()]
+    assert len([path for path in of if path != ("n",)]) == 5
+    rows = table[:, [path != ("n",) for path in of]]
+    assert rows.sum(1).tolist() == [3, 2]
+
+
+def test_members_of_sets_are_told_by_trees_and_tell_other_properties():
+    rng, known = random.Random(1), []
+    for number in range(300):
+        tags = ["red"] if number % 3 == 0 else ["blue", "green"] if number % 3 == 1 else ["green"]
+        known.append(Entity(f"t{number}", {"x": number % 3 + rng.random() / 2, "tags": tags}))
+    schema = of_one_class({("x",): Property(Number()), ("tags",): Property(Set(Category()))})
+    model = train(schema, known, run(), CPU, lambda progress: None)
+    slots = {model.codec.slots[slot].path for slot, _ in model.forest.places}
+    assert slots == {("x",), ("tags",)}
+    batch, hidden = held_out(model, known, "tags")
+    nats = []
+    for one in (model.network, model.believer):
+        told = beliefs(one, batch, hidden, batch.known & ~hidden).kinds["set"]
+        nats.append(float(-told.belief.log_prob(batch.values["set"][told.rows]).mean()))
+    assert nats[1] < 0.7 * nats[0]
+    assert torch.isfinite(told.belief.log_prob(told.belief.mode())).all()
+    row = told.belief.pick(torch.tensor([0]))
+    assert row.probs.shape[0] == 1

@@ -1,0 +1,100 @@
+"""Columns of what is visible: near for near numbers, the same for the same, nothing of what is hidden."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbdisk.data import Codec
+from kbdisk.entity import Entity
+from kbdisk.experts.features import BLOCKS, SIGN, Features, signs
+from kbdisk.experts.knn_training import fullest
+from kbdisk.schemas.leaf import Category, Number, Set, Text
+from kbdisk.schemas.schema import Property, of_one_class
+
+LEAVES = {("x",): Number(), ("side",): Category(), ("name",): Text(), ("tags",): Set()}
+TREES = [
+    {"x": 1.0, "side": "left", "name": "SM-G900F", "tags": ["a"]},
+    {"x": 1.0, "side": "right", "name": "SM-G901F"},
+    {"x": 1.1, "side": "left", "name": "lamp"},
+    {"x": 9.0},
+]
+
+
+@pytest.fixture(scope="module")
+def codec() -> Codec:
+    known = [Entity(f"t{number}", tree) for number, tree in enumerate(TREES * 10)]
+    return Codec.fit(of_one_class({path: Property(leaf) for path, leaf in LEAVES.items()}), known)
+
+
+def table(codec: Codec, hidden: str = "") -> tuple[Features, torch.Tensor]:
+    batch = codec.encode([Entity(f"t{number}", tree) for number, tree in enumerate(TREES)]).batch(torch.arange(4))
+    features = Features.of(codec, fullest(codec, 64))
+    slot = codec.slot(codec.classes[0], (hidden,)) if hidden else -1
+    return features, features.table(batch, batch.known & (batch.slot != slot))
+
+
+def columns(codec: Codec, features: Features, name: str) -> slice:
+    slot = codec.slot(codec.classes[0], (name,))
+    start = int(features.start[slot])
+    return slice(start, start + sum(BLOCKS[codec.slots[slot].kind]))
+
+
+def test_what_is_alike_is_near(codec):
+    features, found = table(codec)
+    x, side, name = (found[:, columns(codec, features, one)] for one in ("x", "side", "name"))
+    assert torch.equal(x[0], x[1])
+    assert (x[0, :2] - x[2, :2]).abs().max() < (x[0, :2] - x[3, :2]).abs().max()
+    assert not torch.equal(x[0, 2:], x[2, 2:])
+    assert torch.equal(side[0], side[2])
+    assert not torch.equal(side[0], side[1])
+    assert (name[0] - name[1]).norm() < 0.7 * (name[0] - name[2]).norm()
+
+
+@pytest.mark.parametrize("hidden", ["x", "side", "name"])
+def test_what_is_hidden_or_unknown_is_nowhere(codec, hidden):
+    features, found = table(codec, hidden)
+    own = columns(codec, features, hidden)
+    assert found[:, own].isnan().all()
+    whole = table(codec)[1]
+    assert not whole[0].isnan().any()
+    assert whole[3, columns(codec, features, "name")].isnan().all()
+    others = torch.ones(features.width, dtype=torch.bool)
+    others[own] = False
+    torch.testing.assert_close(found[:, others], whole[:, others], equal_nan=True)
+
+
+def test_labels_without_a_name_are_not_all_the_same(codec):
+    known = [Entity("new", {"side": "never met", "x": 1.0})]
+    batch = codec.encode(known).batch(torch.arange(1))
+    features = Features.of(codec, fullest(codec, 64))
+    assert features.table(batch, batch.known)[:, columns(codec, features, "side")].isnan().all()
+
+
+def test_each_part_is_a_block(codec):
+    features, _ = table(codec)
+    block = features.block(codec, 0)
+    assert (block >= 0).all()
+    own = block[columns(codec, features, "x")].tolist()
+    assert own == [own[0], own[0] + 1, *[own[0] + 2] * SIGN]
+    assert len(block.unique()) == 5
+
+
+def test_the_fullest_are_taken(codec):
+    assert {codec.slots[slot].path for slot in fullest(codec, 1).tolist()} == {("x",)}
+    assert ("tags",) not in {codec.slots[slot].path for slot in fullest(codec, 64).tolist()}
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=50, unique=True), st.integers(4, 16))
+def test_signs_are_of_one_length_and_the_same_for_the_same(keys, count):
+    found = signs(torch.tensor(keys + keys[:1]), count)
+    assert torch.equal(found[0], found[-1])
+    torch.testing.assert_close(found.square().sum(1), torch.full((len(found),), 0.5))
+
+
+def test_signs_of_others_are_one_away():
+    found = signs(torch.arange(1000), SIGN)
+    assert torch.cdist(found[:500], found[500:]).square().mean() == pytest.approx(1, abs=0.02)
+    assert (torch.cdist(found[:500], found[500:]) == 0).float().mean() < 3 / 2**SIGN

@@ -1,0 +1,314 @@
+"""Smooth functions beside networks: they tell what is one of all else, by few known values."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import guided
+import pytest
+import safetensors.torch
+import torch
+from guided import held_out
+from models import tiny_run
+
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.errors import CheckpointError
+from kbdisk.experts import gaussian_process_training
+from kbdisk.experts.base import Labels, Seen
+from kbdisk.experts.gaussian_process_config import SmoothConfig
+from kbdisk.experts.gaussian_process_examples import Teacher
+from kbdisk.experts.gaussian_process_expert import Function, along
+from kbdisk.experts.latent_knn import ENOUGH, LESS
+from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.members import several
+from kbdisk.training.run import Run
+from kbdisk.training.state import Progress
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+LEAVES = {
+    ("x",): Number(),
+    ("z",): Number(),
+    ("y",): Number(),
+    ("side",): Category(),
+    ("name",): Text(),
+    ("noise",): Number(),
+}
+
+
+def things(n: int = 200) -> tuple[Schema, list[Entity]]:
+    """y is straight in x and z, the side is that of y; nothing tells the noise; some have no y."""
+    rng, known = random.Random(0), []
+    for number in range(n):
+        x, z = round(rng.gauss(0, 3), 3), round(rng.gauss(5, 2), 3)
+        y = round(2 * x - 3 * z + rng.gauss(0, 0.1), 2)
+        tree = {"x": x, "z": z, "y": y, "side": "over" if y > -15 else "under", "name": f"thing {number}"}
+        tree["noise"] = round(rng.gauss(0, 1), 2)
+        if number % 9 == 0:
+            del tree["y"]
+        known.append(Entity(f"t{number}", tree))
+    return of_one_class({path: Property(leaf) for path, leaf in LEAVES.items()}), known
+
+
+def run(**choices) -> Run:
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), smooth=SmoothConfig(share=0.5, **choices))
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*things(), run(), CPU, lambda progress: None)
+
+
+def asked(model: Trained, name: str):
+    """The held-out part with one property hidden: the batch, and its tokens where it is known."""
+    return held_out(model, things()[1], name)
+
+
+def slot_of(model: Trained, name: str) -> int:
+    return model.codec.slot(model.codec.classes[0], (name,))
+
+
+def function_of(model: Trained, name: str) -> Function:
+    return model.smooth.places[slot_of(model, name), ENOUGH].expert
+
+
+def off(model: Trained, believer, visible=None) -> float:
+    """How far off y is told, on average, with all else visible or some of it."""
+    return guided.off(believer, *asked(model, "y"), visible)
+
+
+def test_numbers_are_told_as_a_function_of_all_else(model):
+    assert off(model, model.network) > 4
+    assert off(model, model.believer) < 0.3
+
+
+def test_labels_are_told_too(model):
+    batch, hidden = asked(model, "side")
+    nats = [
+        float(-beliefs(one, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+        for one in (model.network, model.believer)
+    ]
+    assert nats[0] > 0.6 > 0.4 > nats[1]
+
+
+def test_texts_have_no_function_and_of_noise_the_mean_is_told(model):
+    assert slot_of(model, "name") not in model.smooth.slots
+    function = function_of(model, "noise")
+    told = function.tell(Seen(function.points.columns[:99], function.points.who[:99]))
+    assert told.std() < 0.3
+
+
+@pytest.mark.slow
+def test_of_numbers_that_are_far_from_even_codes_are_told():
+    rng, known = random.Random(0), []
+    for number in range(200):
+        x, z = rng.gauss(0, 1), rng.gauss(0, 1)
+        price = round(100 * 10 ** (x + z / 2 + rng.gauss(0, 0.1)), 3)
+        known.append(Entity(f"t{number}", {"x": x, "z": z, "price": price}))
+    schema = of_one_class({(name,): Property(Number()) for name in ("x", "z", "price")})
+    found = train(schema, known, run(), CPU, lambda progress: None)
+    function = found.smooth.places[found.codec.slot("", ("price",)), ENOUGH].expert
+    assert function.knots.shape[1] > 2
+    told = function.tell(Seen(function.points.columns[function.rows], function.points.who[function.rows]))
+    truth = {found.encode([one]).batch(torch.tensor([0])).who.item(): one.tree["price"] for one in known}
+    price = torch.tensor([truth[who] for who in function.points.who[function.rows].tolist()])
+    assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
+
+
+def test_values_are_told_along_their_knots_and_on_beyond_them():
+    knots = torch.tensor([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]], dtype=torch.float64)
+    values = torch.tensor([-1.0, 0.5, 1.0, 2.0, 5.0], dtype=torch.float64)
+    assert along(knots, values).tolist() == [-2.0, 1.0, 2.0, 2.5, 4.0]
+    torch.testing.assert_close(along(knots.flip(0), along(knots, values)), values)
+
+
+def test_what_it_is_worth_where_less_is_visible_is_learnt_apart(model):
+    places = model.smooth.places
+    both = [slot for slot, level in places if level == LESS and (slot, ENOUGH) in places]
+    assert both
+    for slot in both:
+        usual, little = places[slot, ENOUGH], places[slot, LESS]
+        assert torch.equal(usual.expert.counts, little.expert.counts)
+        assert usual.share != little.share
+
+
+def test_what_was_held_out_is_gone_by_and_nobody_s_own_value_is_told_him(model):
+    function = function_of(model, "y")
+    known = [one for one in things()[1] if "y" in one.tree]
+    assert len(function.rows) == len(known)
+    rows = function.rows[:7]
+    seen = Seen(function.points.columns[rows], function.points.who[rows])
+    wild = replace(
+        function, counts=function.counts + 1e3 * function._inverse[:, :1]
+    )  # the first one's value is 1e3 more
+    moved = (wild.tell(seen) - function.tell(seen)).abs()
+    assert moved[0] < 1e-3 < 1e-2 < moved[1:].max()
+
+
+def test_in_parts_the_same_is_told(model, monkeypatch):
+    for name in ("y", "side"):
+        function = function_of(model, name)
+        seen = Seen(function.points.columns[:40], function.points.who[:40])
+        whole = function.tell(seen)
+        monkeypatch.setattr("kbdisk.experts.gaussian_process_expert.ROOM", 1000)
+        torch.testing.assert_close(function.tell(seen), whole)
+        monkeypatch.undo()
+
+
+def test_nothing_is_told_far_beyond_what_is_known(model):
+    function = function_of(model, "y")
+    far = torch.full((1, function.points.columns.shape[1]), 1e6)
+    low, high = function.span.tolist()
+    assert low - (high - low) / 2 <= float(function.tell(Seen(far, torch.tensor([-1])))) <= high + (high - low) / 2
+
+
+def test_chances_of_labels_add_up(model):
+    function = function_of(model, "side")
+    said = function.tell(Seen(function.points.columns[:9], function.points.who[:9]))
+    assert isinstance(said, Labels)
+    torch.testing.assert_close(said.mass.sum(1), torch.ones(9, dtype=torch.float64))
+
+
+def test_what_is_opened_believes_the_same(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    again = open_folder(tmp_path / "m.kbdisk", CPU)
+    assert off(again, again.believer) == off(model, model.believer)
+    assert f"| functions | for {len(model.smooth)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
+
+
+WRONG = {  # what a file may say of each
+    "columns": lambda one: one[:, :-1],
+    "who": lambda one: one[:-1],
+    "slots": lambda one: one + 1000,
+    "enough": lambda one: one[:0],
+    "rows": lambda one: one + 100_000,
+    "counts": lambda one: one[:-1],
+    "mean": lambda one: one + torch.nan,
+    "scale": lambda one: one[:0],
+    "span": lambda one: one + torch.inf,
+    "knots": lambda one: torch.zeros(2, 3, dtype=torch.float64),
+    "steep": lambda one: one.float(),
+    "straight": lambda one: -one - 1,
+    "bent": lambda one: one[:-1],
+    "height": lambda one: -one - 1,
+    "noise": lambda one: one + torch.nan,
+    "share": lambda one: one + 7,
+    "around": lambda one: one + 1,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whose", ["y", "side"])
+@pytest.mark.parametrize(
+    ("name", "change"), [*WRONG.items(), ("labels", lambda one: torch.cat([one, one + 10**6])[:9])]
+)
+def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
+    from kbdisk.training import functions
+
+    file, tensors = tmp_path / "smooth.safetensors", safetensors.torch.load(functions.to_bytes(model.smooth))
+    key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
+    if key.endswith("labels") and whose == "y":
+        change = lambda one: torch.zeros(1, dtype=torch.int64)  # noqa: E731
+    file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
+    with pytest.raises((ValueError, CheckpointError)):
+        functions.read(file, model.codec, CPU)
+
+
+@pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
+def test_what_tells_what_there_is_not_is_refused(model, tmp_path, place):
+    from kbdisk.training import functions
+
+    file, tensors = tmp_path / "smooth.safetensors", safetensors.torch.load(functions.to_bytes(model.smooth))
+    own, moved = f"{slot_of(model, 'y')}.{ENOUGH}.", f"{slot_of(model, place[0])}.{place[1]}."
+    file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
+    with pytest.raises(ValueError, match=r"another model|make no sense"):
+        functions.read(file, model.codec, CPU)
+
+
+@pytest.mark.slow
+def test_none_is_fitted_where_none_is_wanted_or_nothing_is_held_out():
+    own, known = things(60)
+    assert train(own, known, replace(run(), smooth=SmoothConfig()), CPU, lambda progress: None).smooth is None
+    alone = replace(run(), train=replace(run().train, validation=0.0))
+    assert train(own, known, alone, CPU, lambda progress: None).smooth is None
+
+
+def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
+    tokens = model.encode(things()[1])
+    teacher = Teacher(model.codec, tokens, SmoothConfig(points=30), torch.Generator().manual_seed(0))
+    slot = slot_of(model, "side")
+    known = teacher.known(tokens)[slot]
+    values = teacher.values(slot, known, teacher.labels(slot, known))
+    more = replace(values, y=torch.nn.functional.pad(values.y, (0, 1)))
+    function = gaussian_process_training._function(teacher, slot, more, torch.tensor([0, 1, 2]), None)
+    said = function.tell(Seen(values.columns, values.whose))
+    assert len(function.rows) == 30
+    assert said.mass.isfinite().all()
+    assert said.mass[:, 2].mean() < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1e-200, 1e200, 1.7e9])
+def test_numbers_of_any_size_have_functions_or_none(size):
+    rng, known = random.Random(0), []
+    for number in range(120):
+        x = rng.gauss(0, 1)
+        known.append(Entity(f"t{number}", {"x": x, "y": size * (1 + x / 10)}))
+    schema = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
+    found = train(schema, known, run(), CPU, lambda progress: None)
+    batch, hidden = held_out(found, known, "y")
+    told = beliefs(found.believer, batch, hidden, batch.known & ~hidden).kinds["number"].belief.expected()
+    assert told.isfinite().all()
+
+
+def test_what_has_only_itself_has_no_function():
+    rng = random.Random(0)
+    known = [Entity(f"t{number}", {"y": rng.random()}) for number in range(200)]
+    own = of_one_class({("y",): Property(Number())})
+    assert train(own, known, run(), CPU, lambda progress: None).smooth is None
+
+
+@pytest.mark.slow
+def test_of_more_labels_or_points_than_are_wanted_there_are_fewer():
+    few = train(*things(), run(labels=1, points=50), CPU, lambda progress: None)
+    assert slot_of(few, "side") not in few.smooth.slots
+    assert len(function_of(few, "y").rows) == 50
+
+
+def test_of_more_entities_than_are_wanted_there_are_none_and_networks_have_the_time():
+    made = train(*things(), run(most=100), CPU, lambda progress: None)
+    assert (made.smooth, made.run.guiding) == (None, 0)
+
+
+def test_a_time_budget_is_shared_and_kept():
+    timed = replace(run(), train=replace(run().train, seconds=10.0))
+    assert several(timed)[0].train.seconds == 5.0
+    seen: list[Progress] = []
+    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
+    told = [one.after for one in seen if one.after is not None and one.after.doing == "fitting functions"]
+    assert [one.done for one in told] == list(range(1, len(told) + 1))
+    assert told[-1].done == told[-1].total
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"share": 1.0},
+        {"share": -0.1},
+        {"values": 0},
+        {"points": 0},
+        {"most": 0},
+        {"points": 10**5},
+        {"labels": 0},
+        {"properties": 0},
+        {"rounds": -1},
+    ],
+)
+def test_a_config_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        SmoothConfig(**wrong)

@@ -1,0 +1,184 @@
+"""Second opinions: what is told by what is given alone has a say where it is worth it, and nowhere else."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import guided
+import pytest
+import safetensors.torch
+import torch
+from guided import held_out
+from models import tiny_run
+
+from kbdisk.data import Codec
+from kbdisk.entity import Entity
+from kbdisk.errors import CheckpointError, ConfigError
+from kbdisk.experts.given_only import ByGiven, Given, GivenConfig
+from kbdisk.experts.knn_config import LikenessConfig
+from kbdisk.experts.latent_knn import ENOUGH, LESS
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.run import Run
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+
+
+def things(n: int = 140, role: str = "given") -> tuple[Schema, list[Entity]]:
+    """x tells y; what else there is tells nothing."""
+    rng, known = random.Random(0), []
+    for number in range(n):
+        x = round(rng.uniform(0, 40), 2)
+        tree = {"x": x, "y": round(100 * math.sin(x / 5) + x, 2), "kind": rng.choice("pq")}
+        known.append(Entity(f"t{number}", tree | {f"noise{n}": round(rng.gauss(0, 1), 2) for n in range(4)}))
+    leaves = {"y": Number(), "kind": Category(), **{f"noise{n}": Number() for n in range(4)}}
+    given = {("x",): Property(Number(), role=role)}
+    return of_one_class(given | {(name,): Property(leaf) for name, leaf in leaves.items()}), known
+
+
+def run() -> Run:
+    """Kin find who is near where x alone is visible; with all that tells nothing beside it they have hardly learnt to."""
+    return replace(
+        tiny_run(steps=5, batch=64, validation=0.3),
+        likeness=LikenessConfig(share=0.5, rounds=1),
+        given=GivenConfig(share=0.1),
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*things(), run(), CPU, lambda progress: None)
+
+
+def asked(model: Trained, name: str):
+    return held_out(model, things()[1], name)
+
+
+@pytest.mark.slow
+def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(model):
+    batch, hidden = asked(model, "y")
+    slot = int(batch.slot[hidden][0])
+    first = replace(model, opinions=None).believer
+    sight = ByGiven(first, model.opinions.given, torch.tensor([slot]))
+    alone = sight.table(batch, batch.known & ~hidden)
+    assert alone.isnan().sum() == alone.numel() - int(hidden.sum())
+    told = {
+        name: model(batch, visible, hidden).kinds["number"].belief.expected()
+        for name, model, visible in (
+            ("first", first, batch.known & ~hidden),
+            ("second", first, batch.known & batch.fixed),
+            ("both", model.believer, batch.known & ~hidden),
+        )
+    }
+    assert torch.equal(alone[:, slot], told["second"])
+    share = model.opinions.places[slot, ENOUGH].share
+    assert share > 0
+    assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
+
+
+def test_who_lacks_what_is_given_of_most_is_asked_about_once(model):
+    entities = [
+        Entity(one.id, {key: value for key, value in one.tree.items() if key != "x"}) for one in things()[1][:9]
+    ]
+    batch = model.encode(entities).batch(torch.arange(9))
+    hidden = batch.slot == model.codec.slot(model.codec.classes[0], ("y",))
+    first = replace(model, opinions=None).believer
+    assert ByGiven(first, model.opinions.given, hidden.nonzero()[:1]).table(batch, ~hidden).isnan().all()
+    logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.believer, first)]
+    assert torch.equal(*logs)
+
+
+def test_classes_without_anything_given_have_no_second_opinions():
+    told = "kbdisk: 1\nclasses:\n  A:\n    properties: {x: {kind: number, role: given}, y: number, c: category}\n"
+    schema = Schema.read(told + "  B:\n    properties: {x: number, y: number, z: {kind: number, role: given}}\n")
+    trees = [{"x": n, "y": 2 * n, "c": "pq"[n % 2]} for n in range(60)]
+    entities = [Entity(f"{of}{n}", tree, (of,)) for of in "AB" for n, tree in enumerate(trees)]
+    entities[100].tree["z"] = 1  # of one alone: who lacks it is like most
+    codec = Codec.fit(schema, entities)
+    given = Given.of(codec)
+    assert [(codec.slots[n].of, codec.slots[n].path) for n in given.told] == [("A", ("y",))]
+    assert given.count.tolist() == [1, 0]
+
+
+def test_it_is_worth_it(model):
+    assert guided.off(model.believer, *asked(model, "y")) <= guided.off(
+        replace(model, opinions=None).believer, *asked(model, "y")
+    )
+
+
+def test_what_is_given_is_told_by_nobody_nor_are_labels(model):
+    paths = {model.codec.slots[slot].path for slot, _ in model.opinions.places}
+    assert ("x",) not in paths
+    assert ("kind",) not in paths
+    assert {level for _, level in model.opinions.places} <= {ENOUGH, LESS}
+
+
+def test_what_is_opened_believes_the_same(model, tmp_path):
+    save(model, tmp_path / "m")
+    again = open_folder(tmp_path / "m", CPU)
+    batch, hidden = asked(model, "y")
+    beliefs = [one.believer(batch, batch.known & ~hidden, hidden) for one in (model, again)]
+    assert torch.equal(*(one.log_prob(batch) for one in beliefs))
+    assert len(again.opinions) == len(model.opinions) > 0
+    assert f"about {len(model.opinions)} properties" in (tmp_path / "m" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"0.0.share": torch.tensor(1.5, dtype=torch.float64)},
+        {"0.0.share": torch.tensor([0.5], dtype=torch.float64)},
+        {"0.0.share": torch.tensor(0.5)},
+        {"0.0.around": torch.ones(6, dtype=torch.float64)},
+        {"enough": torch.tensor([1, 2])},
+        {"99.0.share": torch.tensor(0.5, dtype=torch.float64), "99.0.around": torch.zeros(6, dtype=torch.float64)},
+        {"0.7.share": torch.tensor(0.5, dtype=torch.float64), "0.7.around": torch.zeros(6, dtype=torch.float64)},
+        None,
+    ],
+)
+def test_what_makes_no_sense_is_refused(model, tmp_path, change, monkeypatch):
+    from kbdisk.training import opinions
+
+    def told(one):
+        slot = next(slot for slot, level in one.places if level == ENOUGH)
+        tensors = safetensors.torch.load(written(one))
+        if change is None:
+            return safetensors.torch.save({"enough": tensors["enough"]})
+        return safetensors.torch.save(
+            tensors | {name.replace("0.0.", f"{slot}.0."): new for name, new in change.items()}
+        )
+
+    written = opinions.to_bytes
+    monkeypatch.setattr(opinions, "to_bytes", told)
+    save(model, tmp_path / "m")
+    with pytest.raises(CheckpointError, match=r"opinions.safetensors: expected what kbdisk"):
+        open_folder(tmp_path / "m", CPU)
+
+
+@pytest.mark.slow
+def test_there_is_none_where_nothing_is_given_or_held_out_or_none_is_wanted():
+    unwanted = replace(run(), given=GivenConfig())
+    for role, one in (("value", run()), ("given", run().with_train(validation=0.0)), ("given", unwanted)):
+        assert train(*things(60, role), one, CPU, lambda progress: None).opinions is None
+
+
+@pytest.mark.slow
+def test_where_nothing_is_given_none_of_the_time_is_for_it():
+    made = [train(*things(60, role), run(), CPU, lambda progress: None) for role in ("value", "given")]
+    assert [one.run.given.share for one in made] == [0, 0.1]
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"rounds": -1}])
+def test_a_config_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match="expected at least 0"):
+        GivenConfig(**wrong)
+
+
+def test_shares_of_a_budget_leave_some_of_it():
+    with pytest.raises(ConfigError, match="expected less than 1 in all"):
+        Run(likeness=LikenessConfig(share=0.9), given=GivenConfig(share=0.1))

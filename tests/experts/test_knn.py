@@ -1,0 +1,244 @@
+"""Known entities that are alike tell what networks have had no time to learn, with much or little given."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import guided
+import pytest
+import safetensors.torch
+import torch
+from guided import held_out
+from models import tiny_run
+
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.errors import ConfigError
+from kbdisk.experts.base import Labels, Seen
+from kbdisk.experts.boosted_trees_config import ForestConfig
+from kbdisk.experts.knn_config import LikenessConfig
+from kbdisk.experts.latent_knn import ENOUGH, LESS
+from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.members import several
+from kbdisk.training.run import Run
+from kbdisk.training.state import Progress
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+LEAVES = {("x",): Number(), ("y",): Number(), ("kind",): Category(), ("name",): Text(), ("noise",): Number()}
+
+
+def things(n: int = 200) -> tuple[Schema, list[Entity]]:
+    """A name's first word tells the kind, it and x tell y; nothing tells the noise; some lack y."""
+    rng, known = random.Random(0), []
+    levels = {f"{first}{second}": rng.randrange(200) for first in "abcdef" for second in "xyz"}
+    for number in range(n):
+        kind, x = rng.choice(list(levels)), round(rng.uniform(0, 4), 2)
+        tree = {"x": x, "kind": kind, "y": round(levels[kind] + 3 * x, 2), "name": f"{kind.upper()} {number}"}
+        tree["noise"] = round(rng.gauss(0, 1), 2)
+        if number % 9 == 0:
+            del tree["y"]
+        known.append(Entity(f"t{number}", tree))
+    return of_one_class({path: Property(leaf) for path, leaf in LEAVES.items()}), known
+
+
+def run(**choices) -> Run:
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), likeness=LikenessConfig(share=0.5, **choices))
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*things(), run(), CPU, lambda progress: None)
+
+
+def asked(model: Trained, name: str):
+    """The held-out part with one property hidden: the batch, and its tokens where it is known."""
+    return held_out(model, things()[1], name)
+
+
+def slot_of(model: Trained, name: str) -> int:
+    return model.codec.slot(model.codec.classes[0], (name,))
+
+
+def nats(model: Trained, believer, name: str) -> float:
+    batch, hidden = asked(model, name)
+    return float(-beliefs(believer, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+
+
+def off(model: Trained, believer) -> float:
+    """How far off y is told, on average."""
+    return guided.off(believer, *asked(model, "y"))
+
+
+def test_numbers_are_told_by_who_is_alike(model):
+    assert off(model, model.network) > 20
+    assert off(model, model.believer) < 4
+    assert nats(model, model.believer, "y") < nats(model, model.network, "y") - 1
+
+
+def test_labels_are_told_by_who_has_such_a_name(model):
+    assert nats(model, model.network, "kind") > 2.5
+    assert nats(model, model.believer, "kind") < 1
+
+
+def test_what_nothing_tells_has_nobody_and_texts_have_none(model):
+    assert slot_of(model, "name") not in model.likeness.slots
+    places = model.likeness.places
+    noise = [float(places[at].share) for at in places if at[0] == slot_of(model, "noise")]
+    assert nats(model, model.believer, "noise") < nats(model, model.network, "noise") + 0.05, noise
+
+
+def test_less_visible_has_kin_of_its_own(model):
+    y = slot_of(model, "y")
+    assert {(y, ENOUGH), (y, LESS)} <= set(model.likeness.places)
+    usual, little = (model.likeness.places[y, level].expert.weights for level in (ENOUGH, LESS))
+    assert not torch.equal(usual, little)
+
+
+def test_nobody_is_his_own_kin_nor_is_who_was_held_out_that_of_others_who_were(model):
+    kin = model.likeness.places[slot_of(model, "y"), ENOUGH].expert
+    assert kin.known.held.sum() == len(model.record.validation)
+    assert len(kin.known.who) == len(model.record.validation) + len(model.record.training)
+    for rows in (kin.known.held.nonzero()[:9, 0], (~kin.known.held).nonzero()[:9, 0]):
+        near = kin.near(Seen(kin.known.columns[rows].float(), kin.known.who[rows]))
+        whose = kin.known.who[kin.rows[near.rows]]
+        assert not (whose == kin.known.who[rows, None])[near.square.isfinite()].any()
+        of_held = kin.known.held[kin.rows[near.rows]][near.square.isfinite()]
+        assert of_held.any() != bool(kin.known.held[rows[0]])
+
+
+def test_of_nobody_near_the_mean_is_told_and_no_label(model):
+    """Everything hidden and everybody left out: nobody is near."""
+    for name in ("y", "kind"):
+        kin = model.likeness.places[slot_of(model, name), ENOUGH].expert
+        alone = replace(kin, known=replace(kin.known, who=torch.full_like(kin.known.who, 7)))
+        said = alone.tell(Seen(torch.full((2, len(kin.weights)), torch.nan), torch.tensor([7, 7])))
+        if isinstance(said, Labels):
+            assert said.mass.sum() == 0
+        else:
+            torch.testing.assert_close(said, kin.values.mean().expand(2))
+
+
+def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
+    kin = model.likeness.places[slot_of(model, "y"), ENOUGH].expert
+    own = int(kin.rows[0])
+    wild = replace(
+        kin, values=kin.values.index_fill(0, torch.tensor([0]), 1e9), ways=torch.eye(len(kin.ways))[-1].double()
+    )
+    said = wild.tell(Seen(torch.full((1, len(kin.weights)), torch.nan), kin.known.who[own : own + 1]))
+    assert abs(float(said)) < 1e6
+
+
+def test_in_parts_the_same_is_told(model, monkeypatch):
+    for name in ("y", "kind"):
+        kin = model.likeness.places[slot_of(model, name), ENOUGH].expert
+        seen = Seen(kin.known.columns[:40].float(), kin.known.who[:40])
+        whole = kin.tell(seen)
+        monkeypatch.setattr("kbdisk.experts.knn.ROOM", 4000)
+        torch.testing.assert_close(kin.tell(seen), whole, rtol=1e-3, atol=1e-3)
+        monkeypatch.undo()
+
+
+def test_what_is_opened_believes_the_same(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    again = open_folder(tmp_path / "m.kbdisk", CPU)
+    assert off(again, again.believer) == off(model, model.believer)
+    assert nats(again, again.believer, "kind") == nats(model, model.believer, "kind")
+    card = (tmp_path / "m.kbdisk" / "README.md").read_text()
+    assert card.startswith("# m.kbdisk\n")
+    assert f"| likeness | for {len(model.likeness)} properties |" in card
+
+
+WRONG = {  # what a file may say of each
+    "columns": lambda one: one[:, :-1],
+    "who": lambda one: one[:-1],
+    "held": lambda one: one[:-1],
+    "slots": lambda one: one + 1000,
+    "enough": lambda one: one[:0],
+    "nearest": lambda one: one * 0,
+    "rows": lambda one: one + 100_000,
+    "values": lambda one: one[:-1],
+    "weights": lambda one: -one - 1,
+    "ways": lambda one: one[:-1],
+    "share": lambda one: one + torch.nan,
+    "around": lambda one: one + 1,
+}
+WRONG_TOO = {
+    "rows": lambda one: one.float(),
+    "values": lambda one: one + (10**6 if not one.is_floating_point() else torch.nan),
+    "weights": lambda one: one + torch.inf,
+    "ways": lambda one: one * 5 + 1,
+    "share": lambda one: one + 7,
+    "held": lambda one: one.float(),
+    "who": lambda one: one[:, None],
+    "nearest": lambda one: one + 10**9,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whose", ["y", "kind"])
+@pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
+def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
+    from kbdisk.training import likenesses
+
+    file, tensors = tmp_path / "likeness.safetensors", safetensors.torch.load(likenesses.to_bytes(model.likeness))
+    key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
+    file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
+    with pytest.raises(ValueError, match=r"another model|makes no sense"):
+        likenesses.read(file, model.codec, CPU)
+
+
+@pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
+def test_who_tells_what_there_is_not_is_refused(model, tmp_path, place):
+    from kbdisk.training import likenesses
+
+    file, tensors = tmp_path / "likeness.safetensors", safetensors.torch.load(likenesses.to_bytes(model.likeness))
+    own = f"{slot_of(model, 'y')}.{ENOUGH}."
+    moved = f"{slot_of(model, place[0])}.{place[1]}."
+    file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
+    with pytest.raises(ValueError, match=r"another model|makes no sense"):
+        likenesses.read(file, model.codec, CPU)
+
+
+def test_nobody_is_looked_for_where_none_is_wanted_or_nothing_is_held_out():
+    own, known = things(80)
+    assert train(own, known, replace(run(), likeness=LikenessConfig()), CPU, lambda progress: None).likeness is None
+    alone = replace(run(), train=replace(run().train, validation=0.0))
+    assert train(own, known, alone, CPU, lambda progress: None).likeness is None
+
+
+def test_a_time_budget_is_shared_and_kept():
+    timed = replace(run(), train=replace(run().train, seconds=10.0))
+    assert several(timed)[0].train.seconds == 5.0
+    seen: list[Progress] = []
+    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
+    told = [one.after for one in seen if one.after is not None and one.after.doing == "comparing"]
+    assert [one.done for one in told] == list(range(1, len(told) + 1))
+    assert told[-1].done == told[-1].total
+
+
+def test_shares_of_a_budget_leave_some_of_it():
+    with pytest.raises(ConfigError, match=r"expected less than 1 in all, got 1\.1\."):
+        Run(likeness=LikenessConfig(share=0.6), forest=ForestConfig(share=0.5))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"share": 1.0},
+        {"share": -0.1},
+        {"nearest": 0},
+        {"values": 0},
+        {"asked": 0},
+        {"rounds": -1},
+        {"properties": 0},
+        {"nearest": 5000},
+    ],
+)
+def test_a_config_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        LikenessConfig(**wrong)

@@ -1,0 +1,326 @@
+"""What is remembered: every value once where it is hidden alone, what it is worth, and for whom it is recalled."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from models import tiny_run
+from things import entities, schema, thing
+
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.experts.latent_knn import ENOUGH, LESS, Memory, Remembering, levels
+from kbdisk.experts.latent_knn_config import MemoryConfig
+from kbdisk.experts.queries import PASSES, Glance, Question, glance, parts, questions, remember, seconds, some, usual
+from kbdisk.hiding import Hidden
+from kbdisk.leaves.number.around import WIDTHS
+from kbdisk.schemas.composites import Coordinate
+from kbdisk.schemas.composites.listed import COUNT, Listed
+from kbdisk.schemas.leaf import Category, Link, Number, Text
+from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.training.data import Data
+from kbdisk.training.loop import build
+from kbdisk.training.state import Progress
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+PAIRS = 400
+
+
+class Enough(Exception):
+    """Ends what has told all that is asked."""
+
+
+def twins() -> tuple[Schema, list[Entity]]:
+    """Phones in families of four: a family's mark tells the size, to the last digit, and the maker; nothing else does."""
+    rng = random.Random(0)
+    families = [(rng.uniform(0, 1000), rng.uniform(1, 9), f"maker {rng.randrange(30)}") for _ in range(PAIRS // 4)]
+    known = []
+    for number in range(PAIRS):
+        mark, size, maker = families[number % len(families)]
+        tree = {"mark": round(mark + rng.uniform(0, 0.01), 3), "size": round(size, 3), "maker": maker}
+        known.append(Entity(f"p{number}", tree))
+    leaves = {("mark",): Number(), ("size",): Number(), ("maker",): Category(), ("id",): Text()}
+    return of_one_class({path: Property(leaf) for path, leaf in leaves.items() if path != ("id",)}), known
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    own, known = twins()
+    return train(own, known, tiny_run(nearest=8, steps=60, batch=64), CPU, lambda progress: None)
+
+
+def test_a_glance_tells_how_long_so_many_values_take(tokens):
+    data, network = tokens
+    without, once = (glance(network, data.training, nearest) for nearest in (0, 8))
+    assert without.weighing == 0 < min(without.passing, once.passing, once.weighing)
+    few, many = (seconds(Glance(1.0, 0.0), data.training, data.validation, most) for most in (10, 20))
+    assert many - few == pytest.approx(PASSES * 20)  # ten more that are remembered, and ten that judge
+    both = seconds(Glance(1.0, 3.0), data.training, data.validation, 10)
+    assert both - few == pytest.approx(3.0 * 10)
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    known = entities(*(thing(i) for i in range(30)))
+    run = tiny_run(nearest=8)
+    data = Data.prepare(schema(), known, run)
+    return data, build(data.codec, run)[0]
+
+
+def asked(data, batch, rounds: int = 0) -> list[Hidden]:
+    return [hidden for _, hidden, _ in every_question(data, batch, rounds)]
+
+
+def every_question(data, batch, rounds: int = 0) -> list[Question]:
+    generator = torch.Generator().manual_seed(0)
+    return list(questions(batch, data.training.layout, usual(data.training), rounds, generator))
+
+
+def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens):
+    data, _ = tokens
+    batch = data.training.batch(torch.arange(len(data.training)))
+    free = batch.known & ~batch.fixed
+    alone = torch.zeros(len(batch), dtype=torch.long)
+    whole = torch.zeros_like(alone)
+    for hidden in asked(data, batch):
+        assert (hidden.asked <= free).all()
+        assert not (hidden.visible & hidden.asked).any()
+        units = torch.stack([batch.entity, batch.unit], 1)[hidden.asked]
+        many = len(units) > len(units.unique(dim=0))
+        owners = units if many else batch.entity[hidden.asked]
+        assert len(owners.unique(dim=0)) <= batch.size
+        if many:
+            whole += hidden.asked
+        else:
+            assert len(batch.entity[hidden.asked].unique()) == int(hidden.asked.sum())  # one of each entity at most
+            alone += hidden.asked
+    shared = batch.unit.bincount(weights=free.double(), minlength=len(batch))[batch.unit] > 1
+    assert (alone + whole)[free & ~shared].eq(1).all()
+    assert (alone + whole)[free & shared].eq(2).all()
+    assert not (alone + whole)[~free].any()
+
+
+def test_what_hides_one_value_leaves_enough_and_what_hides_all_leaves_less(tokens):
+    data, _ = tokens
+    batch, enough = data.training.batch(torch.arange(20)), usual(data.training)
+    *alone, everything, one, two = every_question(data, batch, 3)
+    assert everything[2].unique().tolist() == [LESS]
+    for _, hidden, level in (*alone, everything, one, two):
+        assert level.equal(levels(batch, hidden.visible, enough))  # as it will be when the model is asked
+    assert torch.stack([(level == ENOUGH).float().mean() for _, _, level in alone]).mean() > 0.8
+    for _, hidden, level in (everything, one, two):
+        assert hidden.asked.any()
+        assert (level[batch.entity[hidden.asked]] == LESS).all()
+        assert not hidden.weight[~hidden.asked].any()
+
+
+def test_a_composite_and_a_link_with_what_came_over_it_are_one_value_each():
+    of_city = {("of",): Link(), ("at",): Coordinate(), ("size",): Number()}
+    city = Class("city", {path: Property(leaf) for path, leaf in of_city.items()})
+    country = Class("country", {(name,): Property(Number()) for name in "abcd"})
+    known = [
+        Entity(f"c{i}", {"of": f"k{i % 4}", "at": {"lat": float(i), "lon": float(-i)}, "size": i}, ("city",))
+        for i in range(40)
+    ]
+    known += [Entity(f"k{i}", dict.fromkeys("abcd", i), ("country",)) for i in range(4)]
+    data = Data.prepare(Schema({"city": city, "country": country}), known, tiny_run(validation=0.0))
+    cities = data.training.classes == data.codec.classes.index("city")
+    batch = data.training.batch(cities.nonzero()[:, 0])
+    several = every_question(data, batch)
+    gone = {
+        count
+        for _, hidden, _ in several
+        for count in batch.entity[batch.known & ~hidden.visible].bincount(minlength=batch.size).tolist()
+    }
+    assert {1, 2} < gone, "a number, a coordinate, a link with what the country has"
+    assert max(gone) > 4
+    assert all(level.unique().tolist() == [ENOUGH] for _, _, level in several)
+
+
+def test_who_is_asked_for_the_length_of_a_list_has_none_of_its_places():
+    kind = Listed({"year": Number(), "with": Listed({"": Category()})})
+    known = [
+        Entity(str(i), {"x": i, "prizes": [{"year": 1900 + n, "with": ["a", "b"][: n % 3]} for n in range(i % 4)]})
+        for i in range(40)
+    ]
+    data = Data.prepare(of_one_class({("x",): Property(Number()), ("prizes",): Property(kind)}), known, tiny_run())
+    batch, slots = data.training.batch(torch.arange(len(data.training))), data.codec.slots
+    lengths = {
+        number: slot.path[:-1] for number, slot in enumerate(slots) if slot.kind == "number" and slot.path[-1:] == COUNT
+    }
+    assert len(lengths) >= 3
+    met = 0
+    for hidden in asked(data, batch, 2):
+        visible = [
+            (entity, slots[slot].path)
+            for entity, slot in zip(
+                batch.entity[hidden.visible].tolist(), batch.slot[hidden.visible].tolist(), strict=True
+            )
+        ]
+        for entity, slot in zip(batch.entity[hidden.asked].tolist(), batch.slot[hidden.asked].tolist(), strict=True):
+            if slot in lengths:
+                within = lengths[slot]
+                met += 1
+                assert not [path for one, path in visible if one == entity and path[: len(within)] == within]
+    assert met > 100
+    alone = [hidden for hidden in asked(data, batch) if not {*batch.slot[hidden.asked].tolist()} & {*lengths}]
+    assert any(len(slots[slot].path) > 2 for hidden in alone for slot in batch.slot[hidden.visible].tolist())
+
+
+def test_one_large_entity_leaves_room_for_the_others():
+    known = [Entity(str(i), {"x": list(range(300 if i == 3 else 2))}) for i in range(40)]
+    data = Data.prepare(of_one_class({("x",): Property(Listed({"": Number()}))}), known, tiny_run(validation=0.0))
+    for seed in range(20):
+        assert len(some(data.training, 100, torch.Generator().manual_seed(seed))) > 20
+
+
+def test_parts_hold_every_entity_once_and_some_are_no_more_than_wanted(tokens):
+    data, _ = tokens
+    every = some(data.training, 1 << 40, torch.Generator())
+    assert sorted(torch.cat(list(parts(data.training, every))).tolist()) == list(range(len(data.training)))
+    few = some(data.training, 200, torch.Generator())
+    assert 0 < int(data.training.sizes[few].sum()) <= 200
+
+
+def test_usual_is_what_most_entities_of_a_class_have_but_for_one_value(tokens):
+    data, _ = tokens
+    every = [data.training.batch(torch.tensor([i])) for i in range(len(data.training))]
+    free = [batch.known & ~batch.fixed for batch in every]
+    sizes = torch.tensor([len(batch.unit[own].unique()) for batch, own in zip(every, free, strict=True)])
+    assert all(size < own.sum() for size, own in zip(sizes, free, strict=True))  # some are composites
+    (found,) = usual(data.training).tolist()
+    assert (sizes - 1 >= found).float().mean() >= 0.9
+
+
+@pytest.mark.slow
+def test_families_are_told_by_their_members_to_the_last_digit(model):
+    own, known = twins()
+    held = set(model.record.validation)
+    tokens = model.encode([one for one in known if own.id_of(one) in held])
+    batch = tokens.batch(torch.arange(len(tokens)))
+    size = batch.slot == next(n for n, slot in enumerate(model.codec.slots) if slot.path == ("size",))
+    nats = []
+    for believer in (model.network, model.believer):
+        told = beliefs(believer, batch, size, batch.known & ~size)
+        nats.append(float(-told.log_prob(batch)[size].mean()))
+    assert model.memory is not None
+    assert nats[1] < nats[0] - 0.5
+
+
+def test_nobody_is_told_by_himself(model):
+    _, known = twins()
+    mark = model.codec.slot(model.codec.slots[0].of, ("mark",))
+    tokens = model.encode(known[:20])
+    batch = tokens.batch(torch.arange(20))
+    hidden = batch.slot == mark
+    memory = only(model.memory, batch.who)
+    alone = beliefs(Remembering(model.network, memory), replace(batch, who=batch.who * 0 - 1), hidden, ~hidden)
+    own = beliefs(Remembering(model.network, only(model.memory, batch.who[:1])), batch, hidden, ~hidden)
+    plain = beliefs(model.network, batch, hidden, ~hidden)
+    first = hidden.nonzero()[0]
+    assert own.log_prob(batch)[first] == pytest.approx(float(plain.log_prob(batch)[first]), abs=1e-4)
+    assert alone.log_prob(batch)[first] > plain.log_prob(batch)[first] + 0.5  # as a stranger he would have been
+
+
+def test_what_is_answered_is_believed(model):
+    """With all mass around answers, medians are answers; slots of which nothing is remembered keep their own."""
+    _, known = twins()
+    batch = model.encode(known[:20]).batch(torch.arange(20))
+    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    around = torch.zeros(len(WIDTHS), dtype=torch.float64)
+    around[0] = 1
+    shelves = {place: replace(one, around=around.clone()) for place, one in model.memory.shelves.items()}
+    believer = Remembering(model.network, replace(model.memory, shelves=shelves))
+    told = beliefs(believer, batch, size, batch.known & ~size).kinds["number"].belief
+    assert told.median().tolist() == pytest.approx(told.expected().tolist(), abs=0.05)
+    plain = beliefs(model.network, batch, size, batch.known & ~size).kinds["number"].belief
+    assert (plain.median() - plain.expected()).abs().mean() > 0.1
+
+
+def only(memory: Memory | None, who: torch.Tensor) -> Memory:
+    """What is remembered of some alone."""
+    assert memory is not None
+    shelves = {}
+    for place, shelf in memory.shelves.items():
+        mine = torch.isin(shelf.who, who)
+        several = {name: getattr(shelf, name)[mine] for name in ("keys", "codes", "who", "held")}
+        if mine.any():
+            shelves[place] = replace(shelf, **several)
+    return replace(memory, shelves=shelves)
+
+
+def test_what_was_held_out_is_recalled_for_strangers_and_not_for_what_was(model):
+    own, known = twins()
+    memory = model.memory
+    held = [one for one in known if own.id_of(one) in set(model.record.validation)]
+    batch = model.encode(held).batch(torch.arange(len(held)))
+    assert torch.isin(batch.who, memory.held).all()
+    mine = only(memory, memory.held)
+    assert len(mine) > 0
+    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    told = beliefs(Remembering(model.network, mine), batch, size, batch.known & ~size)
+    plain = beliefs(model.network, batch, size, batch.known & ~size)
+    torch.testing.assert_close(told.log_prob(batch), plain.log_prob(batch), atol=1e-4, rtol=1e-4)
+
+
+def test_it_is_the_same_each_time(model):
+    data, run = Data.prepare(*twins(), model.run), model.run
+    again = remember(model.network, data.training, data.validation, run.memory, run.seed)
+    assert again.shelves.keys() == model.memory.shelves.keys() != set()
+    for place, shelf in model.memory.shelves.items():
+        assert torch.equal(shelf.mass, again.shelves[place].mass)
+        assert torch.equal(shelf.keys, again.shelves[place].keys)
+
+
+@pytest.mark.parametrize(("choice", "held"), [(MemoryConfig(nearest=0), True), (MemoryConfig(), False)])
+def test_nothing_is_remembered_where_none_is_wanted_or_nothing_is_held_out(tokens, choice, held):
+    data, network = tokens
+    beside = (
+        data.validation
+        if held
+        else data.validation.__class__(**{**vars(data.validation), "classes": data.validation.classes[:0]})
+    )
+    assert remember(network, data.training, beside, choice, 0) is None
+
+
+def test_the_watcher_is_told_how_far_it_is():
+    own, known = twins()
+    seen: list[Progress] = []
+    train(own, known, tiny_run(nearest=8), CPU, seen.append)
+    told = [one.after for one in seen if one.after is not None]
+    assert told
+    assert told == sorted(told)
+    assert told[-1] == ("remembering", PAIRS, PAIRS)
+
+
+@pytest.mark.parametrize("name", ["nearest", "values", "rounds", "prior"])
+def test_less_than_nothing_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name}: expected at least 0, got -1"):
+        MemoryConfig(**{name: -1})
+    with pytest.raises(ValueError, match="prior: expected more than 0, got 0"):
+        MemoryConfig(prior=0)
+
+
+@pytest.mark.slow
+def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, monkeypatch):
+    monkeypatch.setattr("kbdisk.experts.queries.LEAST", 20)
+    data, network = tokens
+    seen: list[int] = []
+
+    def first(done: int, of: int) -> None:
+        raise Enough(of)
+
+    for values in (80, 240, 1 << 17):
+        config = MemoryConfig(values=values, rounds=0)
+        with pytest.raises(Enough) as told:
+            remember(network, data.validation, data.training, config, 0, first)
+        seen.append(told.value.args[0])
+        generator = torch.Generator().manual_seed(0)
+        sides = some(data.validation, values, generator), some(data.training, max(values // 8, 20), generator)
+        assert seen[-1] == sum(map(len, sides))
+    assert seen[0] < seen[-1] == len(data.validation) + len(data.training)
