@@ -30,7 +30,7 @@ from kbdisk.schemas.rules import Rule
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
 Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
-Comments: TypeAlias = Mapping[tuple[str, Path], str]  # by class and path
+Comments: TypeAlias = Mapping[tuple[str | None, Path], str]  # by class and path; without a class, of a shared property
 
 ID = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S|_:")  # of RDF: IRIs and blank nodes
 
@@ -120,7 +120,12 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Schema:
-    """Classes and their properties, spellings of gaps, prefixes, rules (None: those that a source shows)."""
+    """Classes and their properties, spellings of gaps, prefixes, rules (None: those that a source shows).
+
+    `properties` are the definitions that classes share, by path. A property at such a path is learnt once for all classes
+    that have it, any other for its class alone. None: properties of all classes that stand at one path are learnt once.
+    Each class holds its properties in full, shared ones included, with what the class changes.
+    """
 
     classes: Mapping[str, Class]
     label: str = ""
@@ -128,6 +133,7 @@ class Schema:
     missing: tuple[str, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[Rule, ...] | None = None
+    properties: Mapping[Path, Property] | None = None
 
     @classmethod
     def read(cls, source: str | os.PathLike[str]) -> Schema:

@@ -174,7 +174,9 @@ def folder_beside(sources: Collection[str]) -> FilePath | None:
 
 def told_apart(schema: Schema, only: Collection[Path]) -> Schema:
     """The schema with text to be read alone, but for what is named; of a class that has much of it no more than `READ`."""
-    return replace(schema, classes={name: _of_class(one, only) for name, one in schema.classes.items()})
+    classes = {name: _of_class(one, only) for name, one in schema.classes.items()}
+    shared = schema.properties and {path: _of_property(one, path, only) for path, one in schema.properties.items()}
+    return replace(schema, classes=classes, properties=shared)
 
 
 def _of_class(of: Class, only: Collection[Path]) -> Class:
@@ -262,7 +264,8 @@ def _in_order(schema: Schema) -> str:
         name: replace(of, properties=dict(sorted(of.properties.items(), key=repr)))
         for name, of in sorted(schema.classes.items())
     }
-    return replace(schema, classes=classes).to_yaml()
+    shared = schema.properties and dict(sorted(schema.properties.items(), key=repr))
+    return replace(schema, classes=classes, properties=shared).to_yaml()
 
 
 def _is_run(kept: Mapping[str, Any], run: Run) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kbdisk.entity import Entity, Path
-from kbdisk.schemas.inference.decision import Decision
+from kbdisk.schemas.inference.decision import Decision, counted
 from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.reading import Reading
 from kbdisk.schemas.inference.shapes import Shapes
+from kbdisk.schemas.inference.sharing import share
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.suggest import refuse_unmet
@@ -27,10 +28,20 @@ class Inference:
     reasons: Mapping[Place, str] = field(default_factory=dict)
     left_out: Mapping[Place, str] = field(default_factory=dict)
     rule_notes: tuple[str, ...] = ()  # beside each rule of the schema: some of its exceptions
+    counts: Mapping[Place, int] = field(default_factory=dict)  # the values that each property has
 
     def to_yaml(self) -> str:
         """The schema as YAML, the reasons as comments."""
-        return self.schema.to_yaml(comments=self.reasons, rule_notes=self.rule_notes)
+        return self.schema.to_yaml(comments={**self.reasons, **self._shared_reasons()}, rule_notes=self.rule_notes)
+
+    def _shared_reasons(self) -> dict[tuple[None, Path], str]:
+        """For each shared property, how many classes have it, and the reason of the one that has most values."""
+        shared: dict[tuple[None, Path], str] = {}
+        for path in self.schema.properties or ():
+            names = [name for name, of in self.schema.classes.items() if path in of.properties]
+            most = max(names, key=lambda name: self.counts.get((name, path), 0))
+            shared[None, path] = f"{counted(len(names), 'class', 'classes')}; of {most}: {self.reasons[most, path]}"
+        return shared
 
 
 def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "") -> Inference:
@@ -45,6 +56,7 @@ def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "")
     reasons: dict[Place, str] = {}
     left_out: dict[Place, str] = {}
     found: dict[str, Class] = {}
+    counts: dict[Place, int] = {}
     for name, node in nodes.items():
         properties: dict[Path, Property] = {}
         for path, decision in _decided(node, reading.id_key(name), reading):
@@ -52,11 +64,22 @@ def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "")
             if decision.kind is not None:
                 last = str(path[-1])
                 properties[path] = decision.property(iris.get(last), reading.labels.get(last, ""))
+                counts[names[name], path] = _filled(node, path)
         key = reading.id_key(name)
         iri = name if name != names[name] else None
         found[names[name]] = Class(names[name], properties, iri, None if key is None else (key,))
     prefixes = getattr(kb, "prefixes", None)
-    return Inference(Schema(found, label, prefixes=dict(prefixes) if prefixes else {}), reasons, left_out)
+    schema = Schema(found, label, prefixes=dict(prefixes) if prefixes else {})
+    return Inference(share(schema, counts), reasons, left_out, counts=counts)
+
+
+def _filled(node: Node, path: Path) -> int:
+    """How many values stand at a path."""
+    for key in path:
+        if str(key) not in node.children:
+            return 0
+        node = node.children[str(key)]
+    return node.filled
 
 
 def _decided(node: Node, id_key: str | None, reading: Reading) -> Iterator[tuple[Path, Decision]]:

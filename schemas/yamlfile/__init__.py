@@ -22,7 +22,7 @@ from kbdisk.schemas.yamlfile import writing
 from kbdisk.schemas.yamlfile.building import Builder, written
 from kbdisk.schemas.yamlfile.formatschema import format_schema
 from kbdisk.schemas.yamlfile.keys import Written, problems_of
-from kbdisk.schemas.yamlfile.model import FileKeys
+from kbdisk.schemas.yamlfile.model import FileKeys, definitions_of
 from kbdisk.schemas.yamlfile.text import Document, Place, parsed
 
 __all__ = ["format_schema", "loads", "read", "to_yaml", "write"]
@@ -49,7 +49,8 @@ def loads(text: str | bytes, name: str = "schema") -> Schema:
 
 
 def to_yaml(schema: Schema, comments: Comments | None = None, head: str = "", rule_notes: Sequence[str] = ()) -> str:
-    """A schema as YAML. `comments` stand beside the property of a class (or, by the path (), the class itself).
+    """A schema as YAML. `comments` stand beside the property of a class (or, by the path (), the class itself); a
+    property that a class has as it is shared is listed by its path, without a comment.
 
     Each rule has its formula as a comment, with its note of `rule_notes`.
     """
@@ -79,7 +80,9 @@ def write(
         raise SchemaError(error.where, error.problem) from None
 
 
-def _place(name: str, path: Path) -> tuple[str, ...]:
+def _place(name: str | None, path: Path) -> tuple[str, ...]:
+    if name is None:
+        return ("properties", show(path))
     return ("classes", name, "properties", show(path)) if path else ("classes", name)
 
 
@@ -108,7 +111,7 @@ def _built(tree: Written, name: str, document: Document | None) -> Schema:
     """The schema that keys and values tell; or the first thing that is wrong with them, and how many more there are."""
     builder = Builder()
     try:
-        schema = builder.schema(FileKeys.model_validate(tree))
+        schema = builder.schema(FileKeys.model_validate(tree, context=definitions_of(tree)))
         problems = builder.problems
     except ValidationError as error:
         problems = problems_of(error)
@@ -130,6 +133,6 @@ def _shown(place: Place) -> str:
         if isinstance(key, int):
             text += f"[{key}]"
         else:
-            is_path = n > 0 and keys[n - 1] == "properties" and n == 2
+            is_path = n > 0 and keys[n - 1] == "properties" and n == (1 if place[0] == "properties" else 2)
             text += ("." if n else "") + (key if is_path else show((key,)))
     return text

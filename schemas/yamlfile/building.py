@@ -6,8 +6,9 @@ Whatever can be written can be read: `written` is checked by `built` before it i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from kbdisk.entity import Path, read_path, show
@@ -41,9 +42,10 @@ class Builder:
         for name, iri in told.prefixes.items():
             self.read(("prefixes", name), _absolute, iri)
         self.prefixes = told.prefixes
-        classes = {name: self.class_(name, keys) for name, keys in told.classes.items()}
+        shared = None if told.properties is None else self.properties(("properties",), told.properties)
+        classes = {name: self.class_(name, keys, shared) for name, keys in told.classes.items()}
         rules = None if told.rules is None else self.rules(told.rules, classes)
-        return Schema(classes, told.label, told.description, told.missing, told.prefixes, rules)
+        return Schema(classes, told.label, told.description, told.missing, told.prefixes, rules, shared)
 
     def rules(self, told: Sequence[RuleKeys], classes: Mapping[str, Class]) -> tuple[Rule, ...]:
         """The rules of a file, in their order."""
@@ -70,22 +72,48 @@ class Builder:
         settings = {key: getattr(told, key) for key in RULE_SETTINGS}
         return self.read(place, lambda paths: Rule(target, told.rule, tuple(paths), **settings), of)
 
-    def class_(self, name: str, told: ClassKeys) -> Class:
-        """A class, with all its properties."""
+    def class_(self, name: str, told: ClassKeys, shared: Mapping[Path, Property] | None) -> Class:
+        """A class, with all its properties: those that it uses, then its own and those that it changes."""
         place: Place = ("classes", name)
-        properties: dict[Path, Property] = {}
-        for text, one in told.properties.items():
-            here = (*place, "properties", text)
-            path = self.read(here, _names, text)
-            if path in properties:
-                self.problems[here] = f"{show(path)} stands twice"
-            elif path is not None:
-                properties[path] = self.property(here, one)
+        used = self.uses((*place, "uses"), told.uses, shared or {})
+        properties = {path: (shared or {})[path] for path in used}
+        properties |= self.properties((*place, "properties"), told.properties, used)
         for path in properties:
-            self.check(place, path, properties)
+            self.check(used.get(path, (*place, "properties", show(path))), path, properties)
         iri = self.read((*place, "iri"), self.iri, told.iri)
         id = self.read((*place, "id"), read_path, told.id)
         return Class(name, properties, iri, id, told.label, told.description)
+
+    def uses(self, place: Place, told: Sequence[str], shared: Mapping[Path, Property]) -> dict[Path, Place]:
+        """The shared properties that a class uses as they are, each with its place in the file."""
+        used: dict[Path, Place] = {}
+        for n, text in enumerate(told):
+            here = (*place, n)
+            path = self.read(here, _names, text)
+            if path in used:
+                self.problems[here] = f"{show(path)} stands twice"
+            elif path in shared:
+                used[path] = here
+            elif path is not None:
+                hint = did_you_mean(show(path), list(map(show, shared))) or " Define it in `properties` of the file."
+                self.problems[here] = f"no property of the file has the path {show(path)}.{hint}"
+        return used
+
+    def properties(
+        self, place: Place, told: Mapping[str, Told], before: Collection[Path] = ()
+    ) -> dict[Path, Property]:
+        """Properties by their paths, none of which stands there before."""
+        properties: dict[Path, Property] = {}
+        for text, one in told.items():
+            here = (*place, text)
+            path = self.read(here, _names, text)
+            if path in before:
+                self.problems[here] = f"{show(path)} stands in uses, too. Leave it out there."
+            elif path in properties:
+                self.problems[here] = f"{show(path)} stands twice"
+            elif path is not None:
+                properties[path] = self.property(here, one)
+        return properties
 
     def property(self, place: Place, told: Told) -> Property:
         """A property; whether the paths it names are there is checked when all are."""
@@ -99,9 +127,9 @@ class Builder:
             **{key: getattr(keys, key) for key in PropertyKeys.model_fields if key not in own},
         )
 
-    def check(self, place: Place, path: Path, properties: Mapping[Path, Property]) -> None:
+    def check(self, here: Place, path: Path, properties: Mapping[Path, Property]) -> None:
         """Refuse a path within another's, and formulas of what there is not."""
-        one, here = properties[path], (*place, "properties", show(path))
+        one = properties[path]
         inside = next((other for length in range(1, len(path)) if (other := path[:length]) in properties), None)
         if inside is not None:
             kind = kind_called(properties[inside].kind)
@@ -191,9 +219,11 @@ def written(schema: Schema) -> Written:
         "missing": list(schema.missing),
         "prefixes": dict(schema.prefixes),
     }
-    classes = {name: _written_class(one, schema.prefixes) for name, one in schema.classes.items()}
+    shared = {path: _written_property(one, schema.prefixes) for path, one in (schema.properties or {}).items()}
+    classes = {name: _written_class(one, schema.prefixes, shared) for name, one in schema.classes.items()}
+    properties = {} if schema.properties is None else {"properties": {show(path): one for path, one in shared.items()}}
     rules = {} if schema.rules is None else {"rules": [_written_rule(one) for one in schema.rules]}
-    return {key: value for key, value in said.items() if value} | {"classes": classes} | rules
+    return {key: value for key, value in said.items() if value} | properties | {"classes": classes} | rules
 
 
 def _written_rule(one: Rule) -> Written:
@@ -208,15 +238,32 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MAX_WHOLE else value
 
 
-def _written_class(one: Class, prefixes: Mapping[str, str]) -> Written:
+def _written_class(one: Class, prefixes: Mapping[str, str], shared: Mapping[Path, str | Written]) -> Written:
     said: Written = {
         "iri": _short(one.iri, prefixes),
         "id": None if one.id is None else show(one.id),
         "label": one.label,
         "description": one.description,
     }
-    properties = {show(path): _written_property(inner, prefixes) for path, inner in one.properties.items()}
-    return {key: value for key, value in said.items() if value} | {"properties": properties}
+    properties = {path: _written_property(inner, prefixes) for path, inner in one.properties.items()}
+    uses = list(takewhile(lambda path: repr(properties[path]) == repr(shared.get(path)), properties))  # 1 is not True
+    rest = {
+        show(path): _changes(shared[path], inner) if path in shared else inner
+        for path, inner in list(properties.items())[len(uses) :]
+    }
+    said["uses"] = [show(path) for path in uses]
+    return {key: value for key, value in said.items() if value} | ({"properties": rest} if rest or not uses else {})
+
+
+def _changes(shared: str | Written, own: str | Written) -> str | Written:
+    """What a class changes of a shared property: the other keys, null for those that it leaves out. In full where the
+    kinds differ."""
+    before = shared if isinstance(shared, dict) else {"kind": shared}
+    after = own if isinstance(own, dict) else {"kind": own}
+    if before["kind"] != after["kind"]:
+        return own
+    other = {key: value for key, value in after.items() if key not in before or repr(value) != repr(before[key])}
+    return other | dict.fromkeys(key for key in before if key not in after)
 
 
 def _written_property(one: Property, prefixes: Mapping[str, str]) -> str | Written:

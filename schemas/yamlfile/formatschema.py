@@ -14,7 +14,9 @@ from kbdisk.schemas.yamlfile.model import FileKeys, PropertyKeys
 Json: TypeAlias = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-FRAGMENTS: dict[str, Json] = {name: {"$ref": f"#/$defs/{name}"} for name in ("kind", "fields", "property")}
+FRAGMENTS: dict[str, Json] = {
+    name: {"$ref": f"#/$defs/{name.replace(' ', '%20')}"} for name in ("kind", "fields", "property", "property or changes")
+}
 
 
 def format_schema() -> Json:
@@ -30,7 +32,40 @@ def format_schema() -> Json:
     definitions["kind"] = {"anyOf": [names, *({"$ref": f"#/$defs/{name}"} for name in kinds())]}
     definitions["property"] = {"anyOf": [names, *({"$ref": f"#/$defs/{name}%20property"} for name in kinds())]}
     definitions["fields"] = {"anyOf": [FRAGMENTS["kind"], _fields()]}
-    return {"$schema": DIALECT, **file, "title": "A schema of kbdisk", "$defs": definitions}
+    definitions["property or changes"] = {"anyOf": [FRAGMENTS["property"], _changes(common)]}
+    return {"$schema": DIALECT, **file, **_WITHOUT_SHARED, "title": "A schema of kbdisk", "$defs": definitions}
+
+
+_WITHOUT_SHARED: Json = {  # a file that shares no properties has none to change
+    "if": {"not": {"required": ["properties"]}},
+    "then": {
+        "properties": {
+            "classes": {
+                "additionalProperties": {
+                    "properties": {"properties": {"additionalProperties": FRAGMENTS["property"]}}
+                }
+            }
+        }
+    },
+}
+
+
+def _changes(common: Json) -> Json:
+    """The keys of a shared property that a class changes: of any kind but `kind` itself; null for one to leave out."""
+    keys: dict[str, list[Json]] = {key: [told] for key, told in common.items()}
+    for name in kinds():
+        for key, told in _of(keys_of(name)).get("properties", {}).items():
+            if told not in keys.setdefault(key, []):
+                keys[key].append(told)
+    return {
+        "type": ["object", "null"],
+        "description": "What a class changes of a shared property; null leaves a key out.",
+        "properties": {
+            key: {"anyOf": [*several, {"type": "null"}], "description": several[0].get("description", "")}
+            for key, several in keys.items()
+        },
+        "additionalProperties": False,
+    }
 
 
 def _kind(name: str, own: Json, common: Json) -> Json:

@@ -1,17 +1,23 @@
 """The keys of a schema file beside those of its kinds: of the file, of a class, of a property.
 
-file -> classes -> properties -> a kind with its own keys, and those of every property
+file -> properties, and classes -> properties -> a kind with its own keys, and those of every property
+
+A property of the file is shared: a class that lists its path in `uses` has it as it is defined there. A class that has a
+mapping without a kind at the path has it with these changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, TypeAlias, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from kbdisk.entity import Path, read_path, show
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.rules import KINDS as RULES
-from kbdisk.schemas.yamlfile.keys import Keys, keys_of, named, problems_of, refuse, unknown_key
+from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.yamlfile.keys import Keys, Written, keys_of, named, problems_of, refuse, unknown_key
 from kbdisk.schemas.yamlfile.text import Place
 from kbdisk.schemas.yamlfile.told import (
     COUNT,
@@ -25,6 +31,7 @@ from kbdisk.schemas.yamlfile.told import (
     Words,
     choice,
     got,
+    nothing,
     whole,
 )
 
@@ -74,9 +81,65 @@ class Told(NamedTuple):
     keys: PropertyKeys
 
 
+class Use(NamedTuple):
+    """A shared property with what a class changes: the name of its kind, and its other keys."""
+
+    kind: str
+    keys: Written
+
+
+class Undefined(NamedTuple):
+    """A mapping without a kind, at a path that no shared property has."""
+
+    problem: str
+
+
+Definitions: TypeAlias = Mapping[Path, Use | None]  # the shared properties of a file; None for those that are wrong
+
+
+def definitions_of(tree: Any) -> Definitions | None:
+    """The shared properties of a file that classes may use; None where the file has none."""
+    shared = tree.get("properties") if isinstance(tree, dict) else None
+    if not isinstance(shared, dict):
+        return None
+    definitions: dict[Path, Use | None] = {}
+    for text, told in shared.items():
+        try:
+            path = read_path(text)
+        except ValueError:
+            continue
+        try:
+            _property(told)
+            definitions[path] = Use(*named(told))
+        except ValueError:
+            definitions[path] = None
+    return definitions
+
+
+def _with_changes(text: str, told: Any, definitions: Definitions) -> Any:
+    """A property of a class: as it stands where it has a kind, else the shared one with these changes."""
+    if not (nothing(told) or (isinstance(told, dict) and "kind" not in told)):
+        return told
+    try:
+        path = read_path(text)
+    except ValueError:
+        return told
+    if path not in definitions:
+        hint = did_you_mean(show(path), [show(other) for other in definitions])
+        return Undefined(f"expected a kind, got none, and no property of the file has the path {show(path)}.{hint}")
+    definition = definitions[path]
+    if definition is None:
+        return Use("boolean", {})  # what is wrong is said where it is defined
+    changes = told if isinstance(told, dict) else {}
+    keys = {key: value for key, value in {**definition.keys, **changes}.items() if not nothing(changes.get(key, value))}
+    return Use(definition.kind, keys)
+
+
 def _property(told: Any) -> Told:
     """A property by its kind alone, or as a mapping. All that is wrong with it is told at once."""
-    name, rest = named(told)
+    if isinstance(told, Undefined):
+        raise ValueError(told.problem)
+    name, rest = told if isinstance(told, Use) else named(told)
     own, common = keys_of(name), [key for key in PropertyKeys.names() if key not in keys_of(name).names()]
     known = ["kind", *own.names(), *common]
     problems: dict[Place, str] = {(key,): unknown_key(key, known, name) for key in rest if key not in known}
@@ -92,6 +155,7 @@ def _property(told: Any) -> Told:
 
 
 Property: TypeAlias = Annotated[Told, As(_property, {"$kbdisk": "property"})]
+PropertyOrChanges: TypeAlias = Annotated[Told, As(_property, {"$kbdisk": "property or changes"})]
 
 
 class ClassKeys(Keys):
@@ -101,7 +165,18 @@ class ClassKeys(Keys):
     id: MaybeWords = Field(None, description="The path of the id.")
     label: Title = LABEL
     description: Title = DESCRIPTION
-    properties: dict[str, Property] = Field({}, description="What stands at each path: a kind, or a mapping with one.")
+    uses: tuple[Words, ...] = Field((), description="Paths of shared properties that the class has as they are defined.")
+    properties: dict[str, PropertyOrChanges] = Field(
+        {},
+        description="What stands at each path: a kind, a mapping with one, or the keys of a shared property to change.",
+    )
+
+    @field_validator("properties", mode="before")
+    @classmethod
+    def _changed(cls, properties: Any, info: ValidationInfo) -> Any:
+        if info.context is None or not isinstance(properties, dict):
+            return properties
+        return {text: _with_changes(text, told, info.context) for text, told in properties.items()}
 
 
 class RuleKeys(Keys):
@@ -129,6 +204,13 @@ class FileKeys(Keys):
     description: Title = DESCRIPTION
     missing: tuple[Spelling, ...] = Field((), description=f"{MISSING}, of any property.")
     prefixes: dict[str, Words] = Field({}, description="Prefixes of IRIs.")
+    properties: dict[str, Property] = cast(
+        "dict[str, Property]",
+        Field(
+            None,
+            description="Properties that classes share, by path: each is learnt once for all classes that have it. With this key a property that is not listed is learnt for its class alone.",
+        ),
+    )
     classes: dict[str, ClassKeys] = Field(
         description="The classes by their names; the one with the name '' is for entities of no other."
     )

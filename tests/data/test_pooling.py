@@ -15,14 +15,17 @@ from tables import examples
 from kbdisk.completion.completing import complete
 from kbdisk.data import Codec
 from kbdisk.data.config import CodecConfig
-from kbdisk.data.pooling import Pools, merged
+from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import CLASSES, Source
+from kbdisk.entity import Date as Day
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as LinkValue
 from kbdisk.evaluation import evaluate
 from kbdisk.sampling import sample
+from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.merging import merged
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.values import nearest
 from kbdisk.training.train import train
@@ -194,3 +197,31 @@ def test_a_pooled_model_completes_evaluates_and_draws(trained):
     heights = [row for row in scores if row["path"] == "height"]
     assert [(row["class"], row["n"]) for row in heights] == [("City", 50)]
     assert {entity.classes[0] for entity in sample(trained, 9)} <= SCHEMA.classes.keys()
+
+
+def test_a_schema_that_says_which_properties_are_shared_pools_these_alone():
+    shared = replace(SCHEMA, properties={("height",): Property(Number())})
+    apart = Codec.fit(shared, entities(), CodecConfig(pooling=True))
+    assert len({apart.slot(name, ("height",)) for name in SCHEMA.classes}) == 1
+    assert apart.slot("City", ("in",)) != apart.slot("Mountain", ("in",))
+
+
+def test_years_are_learnt_together_from_years_alone_and_from_days():
+    parts = {"A": ("year",), "B": ("year", "month", "day"), "C": ("year",)}
+    schema = Schema({name: Class(name, {("born",): Property(Date(parts=several))}) for name, several in parts.items()})
+    born = {"A": Day(1900), "B": Day(1901, 2, 3), "C": Day(1902)}
+    known = [Entity(f"{name}{n}", {"born": born[name]}, (name,)) for name in parts for n in (0, 1)]
+    made = Codec.fit(schema, known, CodecConfig(pooling=True))
+    assert {slot.path[-1]: slot.counts for slot in made.slots if slot.role == "value"} == {
+        "year": {"A": 2, "B": 2, "C": 2},
+        "month": {"B": 2},
+        "day": {"B": 2},
+    }
+    assert made.slot("A", ("born", "month")) is None
+    assert Codec.from_json(json.loads(json.dumps(made.to_json())), schema, made.words).slots == made.slots
+
+
+def test_dates_neither_of_which_has_all_parts_are_learnt_apart():
+    parts = {"A": ("year", "month"), "B": ("year", "day")}
+    schema = Schema({name: Class(name, {("born",): Property(Date(parts=several))}) for name, several in parts.items()})
+    assert len(Pools.of(schema, pooled=True).members) == 4

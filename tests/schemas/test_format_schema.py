@@ -75,7 +75,10 @@ RULES = [
     {"target": "name", "rule": "template", "of": ["base", "other"], "template": "{} of {}"},
     {"target": "name", "rule": "determined", "of": ["base"]},
 ]
-FILES |= {"set of links": file_of(links=LINKS), "file": file_of(other="number", name="text") | {"rules": RULES}}
+SHARED = {"properties": {"area": {"kind": "number", "min": 0, "required": True}, "born": "date"}}
+FILES |= {"set of links": file_of(links=LINKS), "file": file_of(other="number", name="text") | SHARED | {"rules": RULES}}
+FILES["file"]["classes"]["Thing"]["uses"] = ["born"]
+FILES["changes"] = file_of(area={"min": 5, "max": 9, "required": False, "unique": True}) | SHARED
 REQUIRED = {"kbdisk", "classes", "kind", "of"}
 FREE = {"prefixes", "classes", "properties", "units"}  # mappings whose keys are names of the user's
 TEXTS = {"label", "description", "to", "language", "unit", "iri", "id", "formula"}
@@ -85,6 +88,7 @@ NEEDED_BY = {
     "unit": "normal",
     "prefixes": "Thing.iri",
     "properties": "target",
+    ("properties",): "uses",
     ("set of links", "of"): "to",
 }  # or refused
 WRONG = [["x"], {"x": ["y"]}, "soon", 2.25, [[]], [{}], None]
@@ -244,7 +248,7 @@ def fits(place, right, wrong) -> bool:
     if isinstance(right, list):
         return wrong == ["x"] and key != "parts"
     if wrong is None:
-        return key in NULLABLE
+        return key in NULLABLE or "area" in place[3:]  # null leaves a key of a shared property out
     if key in TEXTS:
         return isinstance(wrong, str | float)
     return key in ("min", "max", "above", "below") and wrong == 2.25 and "a date" not in place
@@ -255,11 +259,11 @@ def test_a_missing_key_is_named_where_it_is_required(name):
     for place in places(name):
         key = place[-1]
         tree = changed(name, place, lambda holds, key=key: holds.pop(key))
-        needed = NEEDED_BY.get((name, key)) or NEEDED_BY.get(key)
+        needed = NEEDED_BY.get(place) or NEEDED_BY.get((name, key)) or NEEDED_BY.get(key)
         if key in REQUIRED and name not in ("set", "set of links"):
             assert named_by(complaint(tree), key), place
             assert not VALIDATOR.is_valid(tree), place
-        elif needed in at(FILES[name], place[:-1]) or needed in ("Thing.iri", "target"):
+        elif needed in at(FILES[name], place[:-1]) or needed in ("Thing.iri", "target", "uses"):
             assert named_by(complaint(tree), needed), place
         elif key != "kind":
             loads(json.dumps(tree))

@@ -920,3 +920,43 @@ def test_long_texts_that_come_again_are_labels_in_full():
         assert one.role == "value"
     assert decided([same] * 30)[0].role == "ignore"
     assert isinstance(fitting([f"{same}{n}" for n in range(40)]), leaf.Text)
+
+
+# ---------------------------------------------------------------- properties that classes share
+
+
+def several_classes(many=30):
+    """Cities and a few lakes: both have names and areas; a size is a number in one and a label in the other."""
+    cities = [Entity(f"c{n}", {"name": f"City of {n}", "area": n + 0.25, "size": n}, ("City",)) for n in range(many)]
+    lakes = [
+        Entity(f"l{n}", {"name": f"Lake No. {n}", "area": 5 - n, "size": ["big", "small"][n % 2]}, ("Lake",))
+        for n in range(8)
+    ]
+    return [*cities, *lakes]
+
+
+def test_what_two_classes_share_is_defined_once_and_a_class_with_few_values_has_no_bounds_of_its_own():
+    found = infer(several_classes())
+    shared, city, lake = found.schema.properties, *(of.properties for of in found.schema.classes.values())
+    assert set(shared) == {("name",), ("area",)}
+    assert shared["area",].kind == lake["area",].kind == leaf.Number(decimals=2)
+    assert city["area",].kind == leaf.Number(minimum=0, decimals=2)
+    assert city["size",].kind == leaf.Number(integer=True, minimum=0)
+    assert lake["size",].kind == leaf.Text()
+    written = found.to_yaml()
+    assert "  area: {kind: number, decimals: 2}  # 2 classes; of City: 100 % filled" in written
+    assert "    uses: [name, area]\n    properties:\n      size: " in written
+    assert kbdisk.Schema.read(written) == found.schema
+
+
+def test_a_source_of_one_class_and_classes_with_nothing_in_common_have_no_shared_properties():
+    assert infer(several_classes()[:30]).schema.properties is None
+    apart = infer([Entity("a", {"x": 1}, ("A",)), Entity("b", {"y": 1}, ("B",))])
+    assert apart.schema.properties is None
+
+
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(trees(), st.sampled_from(["A", "B", ""])), max_size=8))
+def test_any_entities_of_several_classes_have_a_schema_that_is_read_as_it_was_written(several):
+    found = infer([Entity(f"e{n}", tree, (name,) if name else ()) for n, (tree, name) in enumerate(several)])
+    assert kbdisk.Schema.read(found.to_yaml()) == found.schema

@@ -228,10 +228,10 @@ def test_what_is_wrong_between_properties_is_said_too(lines, said):
         ("kbdisk: 1\n", "p.yaml:1: classes: expected a value, got none."),
         ("\nkbdisk: 2\nclasses: {}\n", "p.yaml:2: kbdisk: expected version 1 of the format, got '2'."),
         ("kbdisk:\nclasses: {}\n", "p.yaml:1: kbdisk: expected version 1 of the format, got nothing."),
-        ("kbdisk: 1\nclases: {}\n", "p.yaml:2: clases: unknown key. Did you mean 'classes'? Known keys: kbdisk, label, description, missing, prefixes, classes, rules."),
+        ("kbdisk: 1\nclases: {}\n", "p.yaml:2: clases: unknown key. Did you mean 'classes'? Known keys: kbdisk, label, description, missing, prefixes, properties, classes, rules."),
         ("kbdisk: 1\nclasses: [A]\n", "p.yaml:2: classes: expected a mapping, got a list."),
         ("kbdisk: 1\nclasses:\n  A:\n", "p.yaml:3: A: expected a mapping, got nothing."),
-        ("kbdisk: 1\nclasses:\n  http://x.org/A: {propertys: {}}\n", "p.yaml:3: \"http://x.org/A\".propertys: unknown key. Did you mean 'properties'? Known keys: iri, id, label, description, properties."),
+        ("kbdisk: 1\nclasses:\n  http://x.org/A: {propertys: {}}\n", "p.yaml:3: \"http://x.org/A\".propertys: unknown key. Did you mean 'properties'? Known keys: iri, id, label, description, uses, properties."),
         ("kbdisk: 1\nclasses:\n  A: {id: 'x['}\n", "p.yaml:3: A.id: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'x['."),
         ("kbdisk: 1\nmissing: nan\nclasses: {}\n", "p.yaml:2: missing: expected a list, got 'nan'."),
         ("kbdisk: 1\nprefixes: {a: b}\nclasses: {}\n", "p.yaml:2: prefixes.a: expected an IRI such as http://example.org/Phone, got 'b'."),
@@ -382,3 +382,61 @@ def test_every_field_of_our_kinds_can_be_told():
     for name, row in made.items():
         keys = {SPELT.get(key, key) for key in keys_of(name).names()}
         assert {one.name for one in fields(row)} - renamed.get(name, set()) <= keys
+
+
+# ---------------------------------------------------------------- properties that classes share
+
+SHARED = """\
+kbdisk: 1
+properties:
+  name: {kind: text, max_length: 40}
+  area: {kind: number, min: 0, transform: log}
+  bmi: {kind: number, formula: weight / 2}
+classes:
+  Lake:
+    uses: [area]
+    properties:
+      name: {required: true, max_length: null}
+      depth: number
+  City:
+    uses: [name]
+    properties:
+      area: {min: 5}
+      bmi: {kind: text}
+"""
+
+
+def test_a_class_has_shared_properties_as_they_are_defined_or_with_what_it_changes():
+    read = loads(SHARED)
+    lake, city = read.classes["Lake"].properties, read.classes["City"].properties
+    assert list(lake) == [("area",), ("name",), ("depth",)]
+    assert lake["area",] == read.properties["area",] == Property(Number(minimum=0, transform="log"))
+    assert lake["name",] == Property(Text(), required=True)
+    assert city["name",] == Property(Text(max_length=40))
+    assert city["area",] == Property(Number(minimum=5, transform="log"))
+    assert city["bmi",] == Property(Text())
+    assert loads(SHARED.partition("properties:\n  name")[0] + "classes: {A: {properties: {x: text}}}\n").properties is None
+
+
+def test_a_schema_with_shared_properties_is_written_as_it_was_read():
+    assert loads(SHARED).to_yaml() == SHARED.replace("{kind: text}\n", "text\n")
+
+
+@for_each(
+    ("old", "new", "said"),
+    [
+        ("[name]", "[nam]", "p.yaml:13: City.uses[0]: no property of the file has the path nam. Did you mean 'name'?"),
+        ("[name]", "[name, name]", "p.yaml:13: City.uses[1]: name stands twice."),
+        ("[name]", "[area]", "p.yaml:15: City.properties.area: area stands in uses, too. Leave it out there."),
+        ("{min: 5}", "{min: x}", "p.yaml:15: City.properties.area.min: expected a number, got 'x'."),
+        ("{min: 5}", "{max: -1}", "p.yaml:15: City.properties.area.max: expected at least the min, 0, got -1."),
+        ("kind: number, min: 0", "kind: number, min: y", "p.yaml:4: properties.area.min: expected a number, got 'y'."),
+        ("[area]", "[area, bmi]", "p.yaml:8: Lake.uses[1].formula: no property has the path weight."),
+        ("area: {min: 5}", "are: {min: 5}", "p.yaml:15: City.properties.are: expected a kind, got none, and no property of the file has the path are. Did you mean 'area'?"),
+        ("  bmi: {kind: number, formula: weight / 2}", "  x[0]: text", "p.yaml:5: properties.x[0]: expected names alone, got 'x[0]'. Several values at a path are of the kind list."),
+        (SHARED, "kbdisk: 1\nclasses:\n  A: {uses: [x]}\n", "p.yaml:3: A.uses[0]: no property of the file has the path x. Define it in `properties` of the file."),
+        (SHARED, "kbdisk: 1\nclasses:\n  A: {properties: {x: {}}}\n", "p.yaml:3: A.properties.x.kind: expected a kind, got none. Known kinds: number, category, boolean, text, link, set, quantity, date, coordinate, list, map."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_shared_properties_is_said_once_with_its_line(old, new, said):
+    assert problem(SHARED.replace(old, new, 1)) == said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import yaml
 from hypothesis import example, given, settings
@@ -191,11 +193,22 @@ def one_class(name, told, iri, id, label, description):
 
 
 @st.composite
+def used(draw, shared):
+    """Shared properties as a class has them: some as they are, some changed, some of other kinds."""
+    properties = {}
+    for path in draw(st.lists(st.sampled_from(sorted(shared, key=repr)), unique=True)) if shared else ():
+        changed = replace(shared[path], required=draw(st.booleans()), label=draw(words), novalue=draw(spellings))
+        properties[path] = draw(st.sampled_from([shared[path], changed]) | property_)
+    return properties
+
+
+@st.composite
 def schemas(draw):
     names = draw(st.lists(words, max_size=2, unique=True))
-    told = st.dictionaries(paths, property_, max_size=3)
+    shared = draw(st.none() | st.dictionaries(paths, property_, max_size=3))
+    told = st.builds(lambda ours, own: {**ours, **own}, used(shared or {}), st.dictionaries(paths, property_, max_size=2))
     classes = {name: one_class(name, draw(told), *map(draw, (st.none() | iris, st.none() | paths, words, words))) for name in names}  # fmt: skip
-    return Schema(classes, draw(words), draw(words), draw(spellings), draw(prefixes))
+    return Schema(classes, draw(words), draw(words), draw(spellings), draw(prefixes), properties=shared)
 
 
 @settings(max_examples=examples(40))
@@ -203,6 +216,7 @@ def schemas(draw):
 @example(of_one_class({("",): Property(Listed({"0": Boolean()}, 10**18 - 1))}), "", "")
 def test_any_schema_is_read_as_it_was_written(schema, comment, head):
     comments = {(name, path): comment for name, one in schema.classes.items() for path in [(), *one.properties]}
+    comments |= {(None, path): comment for path in schema.properties or ()}
     written = schema.to_yaml(comments, head)
     read = loads(written)
     assert read == schema

@@ -1,0 +1,103 @@
+"""Properties that several classes share: one definition at each path, wide enough for all of them.
+
+A class with enough values keeps its own bounds, decimals and target of links; one with few takes those of the definition,
+for its own would be chance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, TypeVar
+
+from kbdisk.entity import Path
+from kbdisk.schemas.composites.base import Kind
+from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.merging import merged
+from kbdisk.schemas.schema import Class, Property, Schema
+
+MIN_OWN_VALUES = 20  # with fewer a class has no bounds of its own
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Group:
+    """Properties of classes at one path whose kinds go together."""
+
+    kind: Kind
+    of: dict[str, Property]  # by class
+
+    def take(self, name: str, property: Property) -> bool:
+        """Whether another class's property goes together with these, and is one of them now."""
+        role = next(iter(self.of.values())).role
+        kind = merged(self.kind, property.kind) if role == property.role else None
+        if kind is None:
+            return False
+        self.kind, self.of[name] = kind, property
+        return True
+
+    def definition(self) -> Property:
+        """The property of all these classes."""
+        several = list(self.of.values())
+        return Property(
+            self.kind,
+            several[0].role,
+            required=all(property.required for property in several),
+            unique=all(property.unique for property in several),
+            many=_most_frequent(property.many for property in several) or "",
+            missing=tuple(dict.fromkeys(chain.from_iterable(property.missing for property in several))),
+            novalue=tuple(dict.fromkeys(chain.from_iterable(property.novalue for property in several))),
+            iri=_most_frequent(property.iri for property in several),
+            label=_most_frequent(property.label for property in several) or "",
+        )
+
+
+def share(schema: Schema, counts: Mapping[tuple[str, Path], int]) -> Schema:
+    """The schema with definitions of what several classes share; `counts` has the values of each class and path.
+
+    Each class has what it shares unchanged before the rest. Itself where nothing is shared.
+    """
+    groups: dict[Path, list[_Group]] = {}
+    for name, of in schema.classes.items():
+        for path, property in of.properties.items():
+            known = groups.setdefault(path, [])
+            if not any(group.take(name, property) for group in known):
+                known.append(_Group(property.kind, {name: property}))
+    largest = {path: max(several, key=lambda group: len(group.of)) for path, several in groups.items()}
+    shared = {path: group for path, group in largest.items() if len(group.of) > 1}
+    if not shared:
+        return schema
+    definitions = {path: group.definition() for path, group in shared.items()}
+    classes: dict[str, Class] = {}
+    for name, of in schema.classes.items():
+        properties = dict(of.properties)
+        for path, property in properties.items():
+            if path in shared and name in shared[path].of:
+                own = counts.get((name, path), 0) >= MIN_OWN_VALUES
+                properties[path] = _of_class(definitions[path], property, own)
+        unchanged = {path: one for path, one in properties.items() if one == definitions.get(path)}
+        classes[name] = replace(of, properties={**unchanged, **properties})
+    return replace(schema, classes=classes, properties=definitions)
+
+
+def _of_class(definition: Property, property: Property, own_kind: bool) -> Property:
+    """A shared property as a class has it: unique as there, and with its own kind where that is borne out."""
+    kind = _scaled_like(property.kind, definition.kind) if own_kind else definition.kind
+    return replace(definition, kind=kind, unique=property.unique, required=property.required)
+
+
+def _scaled_like(kind: Kind, definition: Kind) -> Any:
+    """A kind on the scale of the definition: a scale is no bound of a class."""
+    if isinstance(kind, Quantity):
+        return replace(kind, value=_scaled_like(kind.value, definition.value))
+    return replace(kind, transform=definition.transform) if isinstance(kind, Number) else kind
+
+
+def _most_frequent(values: Iterable[T]) -> T | None:
+    """The most frequent of values that say something; the first of several."""
+    counts = Counter(value for value in values if value)
+    return max(counts, key=counts.__getitem__, default=None)

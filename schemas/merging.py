@@ -1,0 +1,110 @@
+"""Kinds that go together: one that takes the values of both, with the wider bounds, all labels, all parts of a date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from kbdisk.schemas.composites.date import NUMBERS, Date
+from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+
+
+def merged(first: Any, second: Any) -> Any:
+    """A kind that takes the values of both; None where they do not go together."""
+    if type(first) is not type(second) or not is_dataclass(first):
+        return None
+    if first == second:
+        return first
+    rule = RULES.get(type(first), _merged_fields)
+    return rule(first, second)
+
+
+def _merged_numbers(first: Number, second: Number) -> Number | None:
+    transforms = {first.transform, second.transform} - {"auto"}
+    if len(transforms) > 1 or (first.above, first.below) != (second.above, second.below):
+        return None
+    integer = first.integer and second.integer
+    return replace(
+        first,
+        transform=next(iter(transforms), "auto"),
+        integer=integer,
+        minimum=_widest(min, first.minimum, second.minimum),
+        maximum=_widest(max, first.maximum, second.maximum),
+        decimals=_widest(max, *((one.decimals if integer else _decimals(one)) for one in (first, second))),
+    )
+
+
+def _decimals(number: Number) -> int | None:
+    """To how many decimals a number is rounded; None where it is not."""
+    return 0 if number.integer and number.decimals is None else number.decimals
+
+
+def _merged_labels(first: Category, second: Category) -> Category | None:
+    if first.ordered or second.ordered:
+        return None
+    return Category(tuple(dict.fromkeys((*first.values, *second.values))), first.closed and second.closed)
+
+
+def _merged_links(first: Link, second: Link) -> Link | None:
+    values = tuple(dict.fromkeys((*first.values, *second.values))) if first.values and second.values else ()
+    return Link(first.to if first.to == second.to else None, values)
+
+
+def _merged_sets(first: Set, second: Set) -> Set | None:
+    of = merged(first.of, second.of)
+    return None if of is None else Set(of, _widest(max, first.most, second.most))
+
+
+def _merged_texts(first: Text, second: Text) -> Text | None:
+    if first.language != second.language:
+        return None
+    return Text(
+        first.language, _widest(max, first.max_length, second.max_length), min(first.min_length, second.min_length)
+    )
+
+
+def _merged_dates(first: Date, second: Date) -> Date | None:
+    if (first.order, first.coarse) != (second.order, second.coarse):
+        return None
+    return replace(
+        first,
+        parts=tuple(name for name in NUMBERS if name in {*first.parts, *second.parts}),
+        minimum=_widest(min, first.minimum, second.minimum),
+        maximum=_widest(max, first.maximum, second.maximum),
+    )
+
+
+RULES: Mapping[type[Any], Any] = {
+    Number: _merged_numbers,
+    Category: _merged_labels,
+    Link: _merged_links,
+    Set: _merged_sets,
+    Text: _merged_texts,
+    Date: _merged_dates,
+}
+
+
+def _merged_fields(first: Any, second: Any) -> Any:
+    """Composites whose parts go together; all else about them is the same."""
+    changes: dict[str, Any] = {}
+    for field in fields(first):
+        ours, theirs = getattr(first, field.name), getattr(second, field.name)
+        if ours == theirs:
+            continue
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping) and ours.keys() == theirs.keys():
+            together = {key: ours[key] if ours[key] == theirs[key] else merged(ours[key], theirs[key]) for key in ours}
+            if any(together[key] is None and ours[key] is not None for key in ours):
+                return None
+            changes[field.name] = together
+            continue
+        kind = merged(ours, theirs)
+        if kind is None:
+            return None
+        changes[field.name] = kind
+    return replace(first, **changes)
+
+
+def _widest(choose: Any, first: Any, second: Any) -> Any:
+    """The wider of two bounds; None, which is no bound, where either is."""
+    return None if first is None or second is None else choose(first, second)
