@@ -32,11 +32,13 @@ class Inference:
 
     def to_yaml(self) -> str:
         """The schema as YAML, the reasons as comments."""
-        return self.schema.to_yaml(comments={**self.reasons, **self._shared_reasons()}, rule_notes=self.rule_notes)
+        comments: dict[tuple[str | None, Path], str] = dict(self.reasons.items())
+        comments.update(self._shared_reasons())
+        return self.schema.to_yaml(comments=comments, rule_notes=self.rule_notes)
 
-    def _shared_reasons(self) -> dict[tuple[None, Path], str]:
+    def _shared_reasons(self) -> dict[tuple[str | None, Path], str]:
         """For each shared property, how many classes have it, and the reason of the one that has most values."""
-        shared: dict[tuple[None, Path], str] = {}
+        shared: dict[tuple[str | None, Path], str] = {}
         for path in self.schema.properties or ():
             names = [name for name, of in self.schema.classes.items() if path in of.properties]
             most = max(names, key=lambda name: self.counts.get((name, path), 0))

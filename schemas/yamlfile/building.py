@@ -90,28 +90,30 @@ class Builder:
         for n, text in enumerate(told):
             here = (*place, n)
             path = self.read(here, _names, text)
+            if path is None:
+                continue
             if path in used:
                 self.problems[here] = f"{show(path)} stands twice"
             elif path in shared:
                 used[path] = here
-            elif path is not None:
+            else:
                 hint = did_you_mean(show(path), list(map(show, shared))) or " Define it in `properties` of the file."
                 self.problems[here] = f"no property of the file has the path {show(path)}.{hint}"
         return used
 
-    def properties(
-        self, place: Place, told: Mapping[str, Told], before: Collection[Path] = ()
-    ) -> dict[Path, Property]:
+    def properties(self, place: Place, told: Mapping[str, Told], before: Collection[Path] = ()) -> dict[Path, Property]:
         """Properties by their paths, none of which stands there before."""
         properties: dict[Path, Property] = {}
         for text, one in told.items():
             here = (*place, text)
             path = self.read(here, _names, text)
+            if path is None:
+                continue
             if path in before:
                 self.problems[here] = f"{show(path)} stands in uses, too. Leave it out there."
             elif path in properties:
                 self.problems[here] = f"{show(path)} stands twice"
-            elif path is not None:
+            else:
                 properties[path] = self.property(here, one)
         return properties
 

@@ -15,7 +15,8 @@ Json: TypeAlias = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FRAGMENTS: dict[str, Json] = {
-    name: {"$ref": f"#/$defs/{name.replace(' ', '%20')}"} for name in ("kind", "fields", "property", "property or changes")
+    name: {"$ref": f"#/$defs/{name.replace(' ', '%20')}"}
+    for name in ("kind", "fields", "property", "property or changes")
 }
 
 
@@ -41,9 +42,7 @@ _WITHOUT_SHARED: Json = {  # a file that shares no properties has none to change
     "then": {
         "properties": {
             "classes": {
-                "additionalProperties": {
-                    "properties": {"properties": {"additionalProperties": FRAGMENTS["property"]}}
-                }
+                "additionalProperties": {"properties": {"properties": {"additionalProperties": FRAGMENTS["property"]}}}
             }
         }
     },

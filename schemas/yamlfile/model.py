@@ -165,7 +165,9 @@ class ClassKeys(Keys):
     id: MaybeWords = Field(None, description="The path of the id.")
     label: Title = LABEL
     description: Title = DESCRIPTION
-    uses: tuple[Words, ...] = Field((), description="Paths of shared properties that the class has as they are defined.")
+    uses: tuple[Words, ...] = Field(
+        (), description="Paths of shared properties that the class has as they are defined."
+    )
     properties: dict[str, PropertyOrChanges] = Field(
         {},
         description="What stands at each path: a kind, a mapping with one, or the keys of a shared property to change.",

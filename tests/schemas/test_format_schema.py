@@ -76,7 +76,10 @@ RULES = [
     {"target": "name", "rule": "determined", "of": ["base"]},
 ]
 SHARED = {"properties": {"area": {"kind": "number", "min": 0, "required": True}, "born": "date"}}
-FILES |= {"set of links": file_of(links=LINKS), "file": file_of(other="number", name="text") | SHARED | {"rules": RULES}}
+FILES |= {
+    "set of links": file_of(links=LINKS),
+    "file": file_of(other="number", name="text") | SHARED | {"rules": RULES},
+}
 FILES["file"]["classes"]["Thing"]["uses"] = ["born"]
 FILES["changes"] = file_of(area={"min": 5, "max": 9, "required": False, "unique": True}) | SHARED
 REQUIRED = {"kbdisk", "classes", "kind", "of"}

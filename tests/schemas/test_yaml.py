@@ -415,7 +415,9 @@ def test_a_class_has_shared_properties_as_they_are_defined_or_with_what_it_chang
     assert city["name",] == Property(Text(max_length=40))
     assert city["area",] == Property(Number(minimum=5, transform="log"))
     assert city["bmi",] == Property(Text())
-    assert loads(SHARED.partition("properties:\n  name")[0] + "classes: {A: {properties: {x: text}}}\n").properties is None
+    assert (
+        loads(SHARED.partition("properties:\n  name")[0] + "classes: {A: {properties: {x: text}}}\n").properties is None
+    )
 
 
 def test_a_schema_with_shared_properties_is_written_as_it_was_read():

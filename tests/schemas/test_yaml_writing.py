@@ -206,7 +206,9 @@ def used(draw, shared):
 def schemas(draw):
     names = draw(st.lists(words, max_size=2, unique=True))
     shared = draw(st.none() | st.dictionaries(paths, property_, max_size=3))
-    told = st.builds(lambda ours, own: {**ours, **own}, used(shared or {}), st.dictionaries(paths, property_, max_size=2))
+    told = st.builds(
+        lambda ours, own: {**ours, **own}, used(shared or {}), st.dictionaries(paths, property_, max_size=2)
+    )
     classes = {name: one_class(name, draw(told), *map(draw, (st.none() | iris, st.none() | paths, words, words))) for name in names}  # fmt: skip
     return Schema(classes, draw(words), draw(words), draw(spellings), draw(prefixes), properties=shared)
 
