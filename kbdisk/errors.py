@@ -50,6 +50,9 @@ class CheckpointError(KBDiskError):
     """A model folder that cannot be used."""
 
 
+RESTORE = "Copy the whole folder again from where it is sound, or train again."  # what to do about a damaged folder
+
+
 class TrainingError(KBDiskError):
     """A run that cannot go on."""
 

@@ -28,6 +28,11 @@ def in_one_line(text: str) -> str:
     return _BEYOND_A_LINE.sub(_escaped, text)
 
 
+def plain_line(text: str) -> str:
+    """A text of unknown origin on one line; a replacement character stands for each character that is not printable."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split()))
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return {10: "\\n", 9: "\\t", 13: "\\r"}.get(code, f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}")

@@ -15,7 +15,7 @@ import torch
 import kbdisk
 from kbdisk.data import CodecConfig
 from kbdisk.entity import Entity
-from kbdisk.experts.latent_knn_config import MemoryConfig
+from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.schema import Schema
@@ -33,22 +33,22 @@ def phones() -> tuple[Schema, list[Entity]]:
 
 def tiny_run(*, seed: int = 0, nearest: int = 0, **train_choices: Any) -> Run:
     """A run of 5 steps of a network of width 16. It remembers nothing, which would take most of its time, unless asked to."""
-    model, memory = ModelConfig(width=16, layers=1, heads=2, base=16), MemoryConfig(nearest=nearest, rounds=1)
+    model, latent_knn = ModelConfig(width=16, layers=1, heads=2, base=16), LatentKNNConfig(neighbours=nearest, rounds=1)
     choices = {"steps": 5, "batch": 16, "evaluations": 2, "validation": 0.1, **train_choices}
     codec = CodecConfig(kinds={"text": TextConfig(most=12)})  # who has learnt nothing writes to the end
-    return Run("fast", seed, codec, model=model, memory=memory, train=TrainConfig(**choices))
+    return Run("fast", seed, codec, model=model, latent_knn=latent_knn, train=TrainConfig(**choices))
 
 
 QUICK: dict[str, Any] = {  # a preset that trains within a second, whatever the budget
     "codec": CodecConfig(kinds={**CodecConfig().kinds, "text": TextConfig(most=12)}),
     "model": ModelConfig(width=16, layers=1, heads=2, base=16),
-    "memory": MemoryConfig(nearest=0),
+    "latent_knn": LatentKNNConfig(neighbours=0),
     "train": TrainConfig(steps=5, batch=16, evaluations=2),
 }
 
 
 def run_file(steps: int, evaluations: int = 2) -> str:
-    """The same as a run file over any preset: a network alone, without what has a say beside it."""
+    """The same as a run file over any preset: a network alone, without experts."""
     return f"""
 [codec.kinds.text]
 most = 12
@@ -57,13 +57,13 @@ width = 16
 layers = 1
 heads = 2
 base = 16
-[memory]
-nearest = 0
-[likeness]
+[latent_knn]
+neighbours = 0
+[knn]
 share = 0
-[smooth]
+[gaussian_process]
 share = 0
-[given]
+[given_only]
 share = 0
 [train]
 members = 1

@@ -24,7 +24,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["inspection"],
     ["checking", "shapes"],
     ["randomness"],
-    ["blocks"],
+    ["blocks", "tensors"],
     ["leaves"],
     ["data"],
     ["network"],

@@ -116,7 +116,7 @@ def test_entities_of_an_unseen_class_are_told_by_both(phones, run, tmp_path):
     lines = [json.dumps({"id": f"c{n}", "@type": "Car" if n % 5 else "Bus", "x": n, "y": n % 3}) for n in range(40)]
     Path("kb.jsonl").write_text("\n".join(lines))
     Path("run.toml").write_text(
-        "[model]\nwidth = 16\nlayers = 1\nheads = 2\nbase = 16\n[memory]\nnearest = 0\n[train]\nmembers = 1\nsteps = 3\nbatch = 16\n"
+        "[model]\nwidth = 16\nlayers = 1\nheads = 2\nbase = 16\n[latent_knn]\nneighbours = 0\n[train]\nmembers = 1\nsteps = 3\nbatch = 16\n"
     )
     assert run("train", "kb.jsonl", "--class", "Car", "--config", "run.toml", "--out", "cars", "-q")[0] == 0
     status, out, _ = run("evaluate", "cars", "kb.jsonl", "--json", "--strict")

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kbdisk.experts.boosted_trees_config import by_size, threads, unattended
+from kbdisk.experts.catboost_settings import by_size, threads, unattended
 
 if TYPE_CHECKING:
     import numpy as np

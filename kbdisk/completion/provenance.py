@@ -37,13 +37,13 @@ from kbdisk.completion.placing import Told
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.wording import in_words
 from kbdisk.entity import Completion, show
+from kbdisk.experts import serialize
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.tagged import encode
 from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.training import remembered
-from kbdisk.training.folder import GUIDES
+from kbdisk.training.files import EXPERTS
 from kbdisk.training.trained import Trained
 
 SHORT = 12  # digits of a model's hash
@@ -51,17 +51,17 @@ WIDTH = 3  # digits after the first one of an interval's width
 
 
 def fingerprint(trained: Trained) -> str:
-    """A short hash of a model's weights, of what it remembers, and of all that has a say beside it."""
+    """A short hash of a model's weights and of its experts."""
     digest = hashlib.sha256()
     for member in trained.members:
         for name, one in sorted(member.network.state_dict().items()):
             digest.update(name.encode())
             digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-        if member.memory is not None:
-            digest.update(remembered.to_bytes(member.memory))
-    for field, module in GUIDES.values():
-        if (guide := getattr(trained, field)) is not None:
-            digest.update(module.to_bytes(guide))
+        if member.latent_knn is not None:
+            digest.update(serialize.to_bytes("latent_knn", member.latent_knn))
+    for name in EXPERTS:
+        if (experts := getattr(trained, name)) is not None:
+            digest.update(serialize.to_bytes(name, experts))
     return digest.hexdigest()[:SHORT]
 
 

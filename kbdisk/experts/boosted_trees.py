@@ -27,9 +27,10 @@ from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts.base import SET, Guide, Guiding
 from kbdisk.experts.boosted_trees_columns import KINDS, NUMBER, Columns
-from kbdisk.experts.boosted_trees_config import MANY_LABELS, ForestConfig, early_stopped, unattended
 from kbdisk.experts.boosted_trees_expert import Grown
 from kbdisk.experts.boosted_trees_tensors import Trees
+from kbdisk.experts.catboost_settings import MANY_LABELS, early_stopped, unattended
+from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.latent_knn import ENOUGH, Place, by_place
 from kbdisk.experts.queries import asked, reserved, some, usual
@@ -75,7 +76,7 @@ def grow(
     held_out: Tokens,
     whole: Tokens | None = None,
     *,
-    config: ForestConfig,
+    config: BoostedTreesConfig,
     seed: int,
     seconds: float | None = None,
     told: Report | None = None,
@@ -156,7 +157,9 @@ class Task:
     entities: Tensor  # (n,)
 
     @classmethod
-    def build(cls, codec: Codec, slot: int, examples: Examples, columns: Columns, config: ForestConfig) -> Task | None:
+    def build(
+        cls, codec: Codec, slot: int, examples: Examples, columns: Columns, config: BoostedTreesConfig
+    ) -> Task | None:
         """None where there is nothing to learn."""
         if len(examples) < MIN_VALUES:
             return None

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.estimates import decoded
+from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.features import BLOCKS, SIGN, Features, fullest, named
-from kbdisk.experts.gaussian_process_config import SmoothConfig
 from kbdisk.experts.latent_knn import ENOUGH, by_place
 from kbdisk.experts.queries import asked, some, usual
 
@@ -73,7 +73,7 @@ class Values:
 class Teacher:
     """What functions are learnt of, and with."""
 
-    def __init__(self, codec: Codec, tokens: Tokens, config: SmoothConfig, generator: Generator) -> None:
+    def __init__(self, codec: Codec, tokens: Tokens, config: GaussianProcessConfig, generator: Generator) -> None:
         self.codec, self.config, self.generator = codec, config, generator
         self.features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
         self.enough = usual(tokens)

@@ -19,8 +19,8 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.experts.base import Guide, Guiding
+from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import fitted, learnt
-from kbdisk.experts.gaussian_process_config import SmoothConfig
 from kbdisk.experts.gaussian_process_examples import Teacher, Values
 from kbdisk.experts.gaussian_process_expert import Function, Points, along
 from kbdisk.experts.latent_knn import ENOUGH, LESS, Place
@@ -42,7 +42,7 @@ def fit(
     codec: Codec,
     tokens: Tokens,
     held_out: Tokens,
-    config: SmoothConfig,
+    config: GaussianProcessConfig,
     *,
     seed: int,
     seconds: float | None = None,

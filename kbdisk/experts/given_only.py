@@ -31,7 +31,7 @@ MOST = 0.5  # of a class that have something given: more, and nothing is said of
 
 
 @dataclass(frozen=True)
-class GivenConfig:
+class GivenOnlyConfig:
     """How long it may take to learn what second opinions are worth."""
 
     share: float = 0.0  # of a time budget that is for it; 0: there are none
@@ -131,7 +131,7 @@ def weigh(
     codec: Codec,
     tokens: Tokens,
     held_out: Tokens,
-    config: GivenConfig,
+    config: GivenOnlyConfig,
     *,
     seed: int,
     seconds: float | None = None,

@@ -21,9 +21,9 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts.base import Guide, Guiding, Seen
+from kbdisk.experts.config import KNNConfig
 from kbdisk.experts.features import Features, fullest, named
 from kbdisk.experts.knn import STEEP, TOLD, WAYS, Kin, Known, counts
-from kbdisk.experts.knn_config import LikenessConfig
 from kbdisk.experts.knn_metric import learnt
 from kbdisk.experts.latent_knn import ENOUGH, Place, by_place
 from kbdisk.experts.queries import parts, questions, some, usual
@@ -59,7 +59,7 @@ def learn(
     codec: Codec,
     tokens: Tokens,
     held_out: Tokens,
-    config: LikenessConfig,
+    config: KNNConfig,
     *,
     seed: int,
     seconds: float | None = None,
@@ -81,7 +81,7 @@ def learn(
         left = None if seconds is None else _left((1 - JUDGING) * seconds, begun) / (len(order) - done)
         if left is None or left > 0:  # else there is no time for those that are left
             block = features.block(codec, slot).to(known.who.device)
-            kin = _kin(known, values[slot], queries[slot, level], block, config.nearest, generator, left)
+            kin = _kin(known, values[slot], queries[slot, level], block, config.neighbours, generator, left)
             if kin is not None:
                 found[slot, level] = Guiding.unweighed(kin)
         if told is not None:
@@ -163,19 +163,19 @@ def _queries(
     tokens: Tokens,
     chosen: Tensor,
     enough: Tensor,
-    config: LikenessConfig,
+    config: KNNConfig,
     generator: Generator,
     seconds: float | None,
 ) -> Mapping[Place, Queries]:
     """Some of the known entities with values hidden, as they are hidden in those that lack them; as time permits."""
-    drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.asked]
+    drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.queries]
     found: dict[Place, Queries] = defaultdict(Queries)
     begin, begun = 0, time.monotonic()
     for part in parts(tokens, chosen[drawn]):
         for batch, hidden, level in questions(tokens.batch(part), tokens.layout, enough, config.rounds, generator):
             table = features.table(batch, hidden.visible).half()
             for place, entity in _asked(batch, hidden, level):
-                if len(found[place]) < config.asked:
+                if len(found[place]) < config.queries:
                     found[place].columns.append(table[entity])
                     found[place].whose.append(drawn[begin + entity])
         begin += len(part)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import Place
-from kbdisk.experts.latent_knn_config import MemoryConfig
 from kbdisk.experts.latent_knn_index import OWN, Shelf, Values
 from kbdisk.experts.weights import chances, each_least, each_masses
 from kbdisk.leaves.base import Recalling
@@ -71,10 +71,12 @@ class Experts:
         return chances(torch.cat([own[:, None], log_masses(answering, values.codes).double()], 1))
 
 
-def weighed(shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config: MemoryConfig) -> dict[Place, Shelf]:
+def weighed(
+    shelves: Mapping[Place, Shelf], heard: Mapping[Place, Heard], config: LatentKNNConfig
+) -> dict[Place, Shelf]:
     """The shelves of one kind that are worth it, with what they are worth; the held-out values are put there, too."""
     both = {place: (shelves[place], Values.joined(one.values)) for place, one in heard.items() if place in shelves}
-    experts = {place: _experts(shelf, heard[place], config.nearest) for place, (shelf, _) in both.items()}
+    experts = {place: _experts(shelf, heard[place], config.neighbours) for place, (shelf, _) in both.items()}
     if sum(len(one.logs) for one in experts.values()) < FEW:
         return {}
     whose = {place: torch.cat(one.whose) for place, one in heard.items() if place in both}

@@ -18,9 +18,9 @@ from torch import Generator, Tensor
 
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK, Layout, Tokens
+from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.kriging import SURFACES, counts
 from kbdisk.experts.latent_knn import LESS, Memory, Place, amount, by_place, levels
-from kbdisk.experts.latent_knn_config import MemoryConfig
 from kbdisk.experts.latent_knn_index import Shelf, Values
 from kbdisk.experts.latent_knn_weights import Heard, weighed
 from kbdisk.hiding import Hidden, Hiding, hide, shuffled
@@ -41,10 +41,10 @@ Question = tuple[Batch, Hidden, Tensor]  # what is hidden in some entities, and 
 
 @torch.no_grad()
 def remember(
-    network: DiSK, tokens: Tokens, held_out: Tokens, config: MemoryConfig, seed: int, told: Told | None = None
+    network: DiSK, tokens: Tokens, held_out: Tokens, config: LatentKNNConfig, seed: int, told: Told | None = None
 ) -> Memory | None:
     """What is worth remembering of all these, judged by how well `tokens` tell what is held out; None if nothing is."""
-    if not config.nearest or not len(held_out):
+    if not config.neighbours or not len(held_out):
         return None
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)
@@ -71,7 +71,7 @@ def remember(
     kept: dict[Place, Shelf] = {}
     for own in heard.values():
         kept |= weighed(shelves, own, config)
-    return Memory(kept, enough, held_out.who.sort().values, config.nearest) if kept else None
+    return Memory(kept, enough, held_out.who.sort().values, config.neighbours) if kept else None
 
 
 class Glance(NamedTuple):

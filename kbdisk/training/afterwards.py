@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kbdisk.data.dataset import Tokens
-from kbdisk.experts.latent_knn_config import MemoryConfig
+from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.queries import glance
 from kbdisk.experts.queries import seconds as remembering
 from kbdisk.network.disk import DiSK
@@ -30,17 +30,17 @@ class Afterwards(NamedTuple):
 
 
 def planned(
-    network: DiSK, tokens: Tokens, held_out: Tokens, budget: float, memory: MemoryConfig, *, records: bool
+    network: DiSK, tokens: Tokens, held_out: Tokens, budget: float, memory: LatentKNNConfig, *, records: bool
 ) -> Afterwards:
     """What a budget is good for, where something is held out; `records` tells whether the network learns what is recorded."""
-    if not len(held_out) or not (memory.nearest or records):
+    if not len(held_out) or not (memory.neighbours or records):
         return Afterwards(memory.values, MOST, 0.0)
-    once = glance(network, tokens, memory.nearest)
+    once = glance(network, tokens, memory.neighbours)
     values, spent = _affordable(
         memory.values, REMEMBERED * budget, lambda most: remembering(once, tokens, held_out, most)
     )
     recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once.passing, tokens, most))
-    taken = spent * bool(memory.nearest) + more * records
+    taken = spent * bool(memory.neighbours) + more * records
     return Afterwards(values, recorded, min(taken, HALF * budget))
 
 

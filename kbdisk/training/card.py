@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from kbdisk.training.configfile import Told, printable
+from kbdisk.printable import plain_line
+from kbdisk.training.configfile import Told
 
 FEW = 30  # hidden values: a figure of fewer says little
 LONG = 70  # characters of anything
@@ -59,17 +60,26 @@ def trained_how(config: Told) -> dict[str, str]:
         seconds=number(facts.get("seconds")),
         stopped=facts.get("stopped"),
         parameters=number(counts.get("parameters")),
-        remembered=number(counts.get("remembered") or None),
-        functions=f"for {number(counts['smooth'])} properties" if counts.get("smooth") else None,
-        likeness=f"for {number(counts['likeness'])} properties" if counts.get("likeness") else None,
-        trees=f"for {number(counts['forests'])} properties" if counts.get("forests") else None,
-        opinions=f"about {number(counts['opinions'])} properties" if counts.get("opinions") else None,
+        **_experts(counts),
         device=facts.get("device"),
         machine=facts.get("machine"),
         versions=", ".join(
             f"{name} {told}" for name in ("kbdisk", "torch", "python") if (told := facts.get(name, config.get(name)))
         ),
     )
+
+
+def _experts(counts: Told) -> dict[str, str]:
+    """The experts that have a weight: of how many values or properties."""
+    values = number(counts.get("latent_knn") or None)
+    names = {
+        "knn": "nearest neighbours",
+        "gaussian_process": "Gaussian processes",
+        "boosted_trees": "boosted trees",
+        "given_only": "answers from given properties alone",
+    }
+    properties = {text: f"for {number(counts[name])} properties" for name, text in names.items() if counts.get(name)}
+    return {"values in the latent index": values, **properties}
 
 
 def quality(metrics: Told) -> list[Row]:
@@ -103,13 +113,13 @@ def number(value: Any) -> str:
 
 def text(value: Any) -> str:
     """Anything as a short line of text that is only that."""
-    told = printable(str(value)[: 4 * LONG])
+    told = plain_line(str(value)[: 4 * LONG])
     return told if len(told) <= LONG else told[: LONG - 1] + "…"
 
 
 def markdown(config: Told, metrics: Told, name: str) -> str:
     """The card, for a model folder of this name."""
-    plain = printable(name).replace("`", "")
+    plain = plain_line(name).replace("`", "")
     parts = [
         f"# {_escaped(text(name))}",
         "A model of kbdisk. It knows how the properties of a knowledge base's entities hang together: it completes\n"

@@ -16,7 +16,8 @@ import stat
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
-from kbdisk.errors import CheckpointError
+from kbdisk.errors import RESTORE, CheckpointError
+from kbdisk.printable import plain_line
 
 Told: TypeAlias = dict[str, Any]
 
@@ -24,7 +25,6 @@ CONFIG = "config.json"
 LARGEST = 1 << 24  # bytes
 VERSION = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 WANTED = "Name a folder that kbdisk train wrote."
-RESTORE = "Copy the whole folder again from where it is sound, or train again."
 
 
 def is_model(folder: FilePath) -> bool:
@@ -74,11 +74,11 @@ def refuse_no_folder(place: FilePath) -> None:
         raise CheckpointError(str(place), f"expected a model folder, got a file. {hint}") from None
     except (OSError, ValueError) as error:
         fact = getattr(error, "strerror", None) or str(error)
-        raise CheckpointError(printable(str(place)), f"cannot be read: {fact.lower()}.") from None
+        raise CheckpointError(plain_line(str(place)), f"cannot be read: {fact.lower()}.") from None
     if not held:
         raise CheckpointError(str(place), f"expected a model folder, got an empty one. {WANTED}")
     if CONFIG not in held:
-        some = printable(", ".join(held[:3])) + (f" and {len(held) - 3} more" if len(held) > 3 else "")
+        some = plain_line(", ".join(held[:3])) + (f" and {len(held) - 3} more" if len(held) > 3 else "")
         advice = RESTORE if "model.safetensors" in held else WANTED
         raise CheckpointError(str(place), f"expected a model folder, got one with {some} and no {CONFIG}. {advice}")
 
@@ -104,13 +104,8 @@ def parsed(data: bytes, name: str) -> Any:
     except RecursionError:
         raise CheckpointError(name, f"expected JSON, got what is nested too deep. {RESTORE}") from None
     except ValueError as error:  # UTF-8, JSON, numbers of thousands of digits
-        fact = printable(str(error)).rstrip(".")
+        fact = plain_line(str(error)).rstrip(".")
         raise CheckpointError(name, f"expected JSON, got what is none: {fact}. {RESTORE}") from None
-
-
-def printable(text: str) -> str:
-    """Somebody else's text on one line, without what would command a terminal."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(text.split()))
 
 
 def _no_number(text: str) -> float:

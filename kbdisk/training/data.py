@@ -45,7 +45,7 @@ class Data:
             raise SchemaError("the schema", _nothing_to_learn(codec))
         whole = codec.encode(training, graph=known)
         # Without links entities that are held out tell the same, and nothing need be kept from training.
-        reserves = run.forest.share and len(validation) and len(whole.needs)
+        reserves = run.boosted_trees.share and len(validation) and len(whole.needs)
         return cls(
             codec,
             without_reserved(whole, run.seed) if reserves else whole,

@@ -6,12 +6,10 @@
     codec.json          what was fitted to the training entities
     tokenizer.model     the tokenizer of their text, where there is any
     habits.json         how their values are written, where that is known
-    memory.safetensors  what is remembered of their values, where that is worth it
-    model-2.safetensors, memory-2.safetensors, ...  the same of other networks, where there are several
-    smooth.safetensors    functions of what is visible that tell properties, where it is worth it
-    likeness.safetensors  who is alike, and what that counts, where it is worth it
-    forest.safetensors  the trees that have a say beside them, likewise
-    opinions.safetensors  what it counts that all of these say by what is given alone, likewise
+    latent_knn.safetensors  the index of the latent nearest neighbours, where they have a weight
+    model-2.safetensors, latent_knn-2.safetensors, ...  the same of other networks, where there are several
+    knn.safetensors, gaussian_process.safetensors, boosted_trees.safetensors, given_only.safetensors
+                        the other experts, where they have a weight
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -24,85 +22,36 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
-from kbdisk.errors import CheckpointError, ConfigError, SchemaError
-from kbdisk.training.configfile import CONFIG, RESTORE, Told, opened, parsed, printable, read_config, refuse_no_folder
+from kbdisk.errors import RESTORE, CheckpointError, ConfigError, SchemaError
+from kbdisk.printable import plain_line
+from kbdisk.training.configfile import CONFIG, Told, opened, parsed, read_config, refuse_no_folder
 
-FORMAT = 8
-MEMBERS = tuple(  # each network's weights, and what it remembers
-    (f"model{number}.safetensors", f"memory{number}.safetensors")
+FORMAT = 9
+MEMBERS = tuple(  # each network's weights, and the index of its latent nearest neighbours
+    (f"model{number}.safetensors", f"latent_knn{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
 )
-WEIGHTS, MEMORY = MEMBERS[0]
+WEIGHTS, LATENT_KNN = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
-SMOOTH, LIKENESS, FOREST, OPINIONS = (
-    "smooth.safetensors",
-    "likeness.safetensors",
-    "forest.safetensors",
-    "opinions.safetensors",
-)
+EXPERTS = {  # the name of each expert and its file
+    name: f"{name}.safetensors" for name in ("knn", "gaussian_process", "boosted_trees", "given_only")
+}
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
-# Up to format 5 these counted in another way how much is visible, and only training can tell what is usual in this one.
-EXPERTS, COUNTED = frozenset({LIKENESS, FOREST, OPINIONS, *(memory for _, memory in MEMBERS)}), 6
-# Up to format 7 rows of tables without ids counted from 0: what was held out of them is another row today.
-NUMBERED = 8
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
-OPTIONAL = (
+OPTIONAL = (  # needed where config.json has them
     WORDS,
     HABITS,
-    SMOOTH,
-    LIKENESS,
-    FOREST,
-    OPINIONS,
-    MEMORY,
-    *(name for one in MEMBERS[1:] for name in one),
-)  # needed where config.json has them
+    LATENT_KNN,
+    *EXPERTS.values(),
+    *(name for names in MEMBERS[1:] for name in names),
+)
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
-
-
-def _without_opinions(told: dict[str, Told]) -> dict[str, Told]:
-    """Format 3 knew nothing of second opinions; what else a run does not say of what came later is as it was then."""
-    told[CONFIG]["run"].setdefault("given", {})
-    return told
-
-
-def _without_usual(told: dict[str, Told]) -> dict[str, Told]:
-    """In format 4 presence was learnt from nothing, not from how often a property is recorded."""
-    told[CONFIG]["run"]["model"]["usual"] = False
-    return told
-
-
-def _without_experts(told: dict[str, Told]) -> dict[str, Told]:
-    """Of models that have none of `EXPERTS` format 5 is format 6."""
-    return told
-
-
-def _without_functions(told: dict[str, Told]) -> dict[str, Told]:
-    """Format 6 knew nothing of smooth functions."""
-    told[CONFIG]["run"].setdefault("smooth", {})
-    return told
-
-
-def _without_ranges(told: dict[str, Told]) -> dict[str, Told]:
-    """Format 7 kept no ranges of numbers: to a model of it none is outside."""
-    return told
-
-
-# From a format to the next one: takes and gives all JSON of a folder, by the names of its files.
-MIGRATIONS: dict[int, Callable[[dict[str, Told]], dict[str, Told]]] = {
-    3: _without_opinions,
-    4: _without_usual,
-    5: _without_experts,
-    6: _without_functions,
-    7: _without_ranges,
-}
-
-ANEW = "Train again, or use that version."
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."
 SHAPES: Mapping[str, Mapping[str, type]] = {  # what each JSON file has at least
@@ -140,7 +89,6 @@ class Files:
 
     folder: FilePath
     config: Told
-    migrated: dict[str, Told] = field(default_factory=dict)  # of an older format, as it would be written today
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Files:
@@ -148,10 +96,8 @@ class Files:
         place = FilePath(folder)
         refuse_no_folder(place)
         files = cls(place, read_config(place))
-        if files.config["format"] == FORMAT:
-            files._refuse_listing()
-        else:
-            files._migrate()
+        files._refuse_other_format()
+        files._refuse_listing()
         files._refuse_shape(CONFIG, files.config)
         return files
 
@@ -178,9 +124,11 @@ class Files:
 
     def json(self, name: str) -> Told:
         """What a JSON file says; what every such file has is there."""
-        told = self.migrated[name] if name in self.migrated else self._json(name)
-        self._refuse_shape(name, told)
-        return told
+        if self.config["files"][name]["bytes"] > LARGEST_JSON:
+            raise CheckpointError(self.path(name), f"expected at most {LARGEST_JSON:,} bytes, got more. {RESTORE}")
+        content: Told = parsed(self.read(name), self.path(name))
+        self._refuse_shape(name, content)
+        return content
 
     def check_sizes(self) -> None:
         """CheckpointError where a file is missing or has another size: tells most of what goes wrong, at once."""
@@ -193,18 +141,13 @@ class Files:
         try:
             yield
         except MALFORMED as error:
-            fact = printable(f"{type(error).__name__}: {error}")[:200]
+            fact = plain_line(f"{type(error).__name__}: {error}")[:200]
             problem = (
                 f"expected what kbdisk {self.config['kbdisk']} writes, got what makes no sense ({fact}). {RESTORE}"
             )
             raise CheckpointError(self.path(name), problem) from error
 
     # ------------------------------------------------------------ what is refused
-
-    def _json(self, name: str) -> Any:
-        if self.config["files"][name]["bytes"] > LARGEST_JSON:
-            raise CheckpointError(self.path(name), f"expected at most {LARGEST_JSON:,} bytes, got more. {RESTORE}")
-        return parsed(self.read(name), self.path(name))
 
     def _opened(self, name: str) -> io.BufferedReader:
         stream = opened(self.folder / name)
@@ -232,30 +175,17 @@ class Files:
                 raise self._wrong("names of files in the folder", repr(name)[:80])
             size, digest = (told.get("bytes"), told.get("sha256")) if isinstance(told, dict) else (None, None)
             if type(size) is not int or size < 0 or not isinstance(digest, str) or not digest.isalnum():
-                raise self._wrong(f"the size and SHA-256 of {printable(name)}", "others")
+                raise self._wrong(f"the size and SHA-256 of {plain_line(name)}", "others")
         for name in NEEDED:
             if name not in listed:
                 raise self._wrong(f"{name} in the list of files", "none")
 
-    def _migrate(self) -> None:
-        """Bring the JSON of an older format up to this one, where each step on the way is known."""
+    def _refuse_other_format(self) -> None:
         number = self.config["format"]
-        wrote = f"{number}, that of kbdisk {self.config['kbdisk']}"
-        if number > FORMAT:
-            advice = "Upgrade: pip install -U kbdisk."
-            raise CheckpointError(self.path(CONFIG), f"expected format {FORMAT} or an older one, got {wrote}. {advice}")
-        self._refuse_listing()
-        is_lost = number < COUNTED and not EXPERTS.isdisjoint(self.config["files"])
-        if is_lost or number < 0 or any(step not in MIGRATIONS for step in range(number, FORMAT)):
-            problem = f"expected format {FORMAT}, got {wrote}, which is no longer read."
-            raise CheckpointError(self.path(CONFIG), f"{problem} {ANEW}")
-        told = {CONFIG: self.config} | {name: self._json(name) for name in self.config["files"] if name in SHAPES}
-        if number < NUMBERED and _counts_from_0(told[SPLIT]):
-            raise CheckpointError(self.path(SPLIT), f"expected ids that count from 1, got some from 0. {ANEW}")
-        with self.understood(CONFIG):
-            for step in range(number, FORMAT):
-                told = MIGRATIONS[step](told)
-            self.config, self.migrated = told[CONFIG], told
+        if number != FORMAT:
+            advice = "Upgrade: pip install -U kbdisk." if number > FORMAT else "Train again, or use that version."
+            problem = f"expected format {FORMAT}, got {number}, that of kbdisk {self.config['kbdisk']}."
+            raise CheckpointError(self.path(CONFIG), f"{problem} {advice}")
 
     def _refuse_shape(self, name: str, told: Any) -> None:
         for key, kind in SHAPES[name].items():
@@ -268,13 +198,6 @@ class Files:
 
     def _wrong(self, expected: str, got: str, name: str = CONFIG) -> CheckpointError:
         return CheckpointError(self.path(name), f"expected {expected}, got {got}. {RESTORE}")
-
-
-def _counts_from_0(split: Any) -> bool:
-    """Whether the ids of a split are the numbers from 0, as those of rows were."""
-    sides = [split.get(side) for side in ("training", "validation")] if isinstance(split, dict) else []
-    ids = {id for side in sides if isinstance(side, list) for id in side if isinstance(id, str)}
-    return "0" in ids and ids == set(map(str, range(len(ids))))
 
 
 def _is_plain(name: str) -> bool:

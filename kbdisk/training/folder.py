@@ -16,29 +16,27 @@ from typing import Any
 
 import torch
 
+from kbdisk import tensors
 from kbdisk.constants import Constants
 from kbdisk.data import Codec
-from kbdisk.errors import CheckpointError, SchemaError
-from kbdisk.experts.latent_knn import Memory
+from kbdisk.errors import RESTORE, CheckpointError, SchemaError
+from kbdisk.experts import serialize
 from kbdisk.leaves.words import Words
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
-from kbdisk.training import forests, functions, likenesses, opinions, remembered, swapping, weights
+from kbdisk.training import swapping
 from kbdisk.training.card import markdown
-from kbdisk.training.configfile import CONFIG, RESTORE, Told, checksum
+from kbdisk.training.configfile import CONFIG, Told, checksum
 from kbdisk.training.files import (
     CARD,
     CODEC,
-    FOREST,
+    EXPERTS,
     FORMAT,
     HABITS,
-    LIKENESS,
     MEMBERS,
     METRICS,
-    OPINIONS,
     SCHEMA,
-    SMOOTH,
     SPLIT,
     WORDS,
     Files,
@@ -47,12 +45,6 @@ from kbdisk.training.place import refuse_place
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 
-GUIDES: Mapping[str, tuple[str, Any]] = {  # the field that each file has, and the module that writes and reads it
-    LIKENESS: ("likeness", likenesses),
-    SMOOTH: ("smooth", functions),
-    FOREST: ("forest", forests),
-    OPINIONS: ("opinions", opinions),
-}
 CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
 
 
@@ -91,8 +83,9 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         constants=metrics["constants"],
         facts=files.config["facts"],
     )
-    shapes, guides = _shapes(files, codec), _guides(files, codec, device)
-    return Trained(codec, first.network, run, record, shapes, first.memory, tuple(others), **guides)
+    shapes = _shapes(files, codec)
+    experts = {name: _expert(files, codec, device, name, file) for name, file in EXPERTS.items()}
+    return Trained(codec, first.network, run, record, shapes, first.latent_knn, tuple(others), **experts)
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -116,9 +109,9 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     }
     if codec.words is not None:
         files[WORDS] = codec.words.to_bytes()
-    for file, (field, module) in GUIDES.items():
-        if (guide := getattr(trained, field)) is not None:
-            files[file] = module.to_bytes(guide)
+    for kind, file in EXPERTS.items():
+        if (experts := getattr(trained, kind)) is not None:
+            files[file] = serialize.to_bytes(kind, experts)
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
@@ -127,12 +120,12 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
 
 
 def _networks(trained: Trained, where: str) -> dict[str, bytes]:
-    """What all networks have learnt, and what they remember, by the names of their files."""
+    """The weights of all networks and the indices of their latent nearest neighbours, by the names of their files."""
     files = {}
-    for (network, memory), one in zip(MEMBERS, trained.members, strict=False):
-        files[network] = weights.to_bytes(one.network, where)
-        if one.memory is not None:
-            files[memory] = remembered.to_bytes(one.memory)
+    for (network_file, index_file), member in zip(MEMBERS, trained.members, strict=False):
+        files[network_file] = tensors.to_bytes(member.network, where)
+        if member.latent_knn is not None:
+            files[index_file] = serialize.to_bytes("latent_knn", member.latent_knn)
     return files
 
 
@@ -152,11 +145,8 @@ def _config(trained: Trained) -> Told:
         "training": len(record.training),
         "validation": len(record.validation),
         "networks": len(trained.members),
-        "remembered": sum(len(one.memory or ()) for one in trained.members),
-        "likeness": len(trained.likeness or ()),
-        "smooth": len(trained.smooth or ()),
-        "forests": len(trained.forest or ()),
-        "opinions": len(trained.opinions or ()),
+        "latent_knn": sum(len(member.latent_knn or ()) for member in trained.members),
+        **{name: len(getattr(trained, name) or ()) for name in EXPERTS},
     }
     told = {
         "kbdisk": version("kbdisk"),
@@ -231,34 +221,25 @@ def _shapes(files: Files, codec: Codec) -> Shapes | None:
 
 
 def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iterator[Member]:
-    """The networks, and what they remember."""
-    for network, memory in MEMBERS:
-        if files.has(network):
-            read = _network(files, codec, run, network).to(device)
-            yield Member(read, _memory(files, codec, device, memory))
+    """The networks, each with its latent nearest neighbours."""
+    for network_file, index_file in MEMBERS:
+        if files.has(network_file):
+            network = _network(files, codec, run, network_file).to(device)
+            yield Member(network, _expert(files, codec, device, "latent_knn", index_file))
 
 
-def _guides(files: Files, codec: Codec, device: torch.device) -> dict[str, Any]:
-    """All that has a say beside the networks, by the names of its fields."""
-    found = {}
-    for name, (field, module) in GUIDES.items():
-        if files.has(name):
-            with files.understood(name):
-                found[field] = module.read(files.sound(name), codec, device)
-    return found
-
-
-def _memory(files: Files, codec: Codec, device: torch.device, name: str) -> Memory | None:
-    if not files.has(name):
+def _expert(files: Files, codec: Codec, device: torch.device, name: str, file: str) -> Any:
+    """The experts of a kind; None where the model has none."""
+    if not files.has(file):
         return None
-    with files.understood(name):
-        return remembered.read(files.sound(name), codec, device)
+    with files.understood(file):
+        return serialize.read(name, files.sound(file), codec, device)
 
 
 def _network(files: Files, codec: Codec, run: Run, name: str) -> DiSK:
     """The network that the run and the codec tell of, with the folder's weights, which have to fit it."""
     file = files.sound(name)
-    shapes = weights.shapes(file)
+    shapes = tensors.shapes(file)
     sizes: list[Any] = [run.model, *codec.config.kinds.values()]
     with files.understood(CONFIG):
         most = max(getattr(one, name, 0) for one in sizes for name in ("layers", "blocks"))
@@ -268,7 +249,7 @@ def _network(files: Files, codec: Codec, run: Run, name: str) -> DiSK:
     _refuse_encoder(files, codec)
     with files.understood(CODEC), torch.random.fork_rng(devices=[]):
         network = DiSK(codec, run.model)
-    weights.put(network, file)
+    tensors.put(network, file)
     return network
 
 

@@ -68,7 +68,7 @@ class Trainer:
         self.watching = Watching(self.network, self.average, data.codec, data.training, self.held_out, run, device)
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]
         self.balance = self._balance() if self.config.balance else None
-        values = run.memory.values if self.config.seconds is None else None
+        values = run.latent_knn.values if self.config.seconds is None else None
         self.state = State(evaluations=self.config.evaluations, values=values)
         self.state.total = self.pace.planned
 
@@ -180,7 +180,7 @@ class Trainer:
         self.watching.look(state.step)
         taken = time.monotonic() - begun
         spent = state.seconds + seconds + taken
-        after = planned(self.network, self.tokens, self.held_out, budget, self.run.memory, records=self._records)
+        after = planned(self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records)
         state.values, state.recorded, state.spare = after
         self.pace.buy(budget, spent, taken)
 
@@ -249,7 +249,7 @@ class Trainer:
     def remembered(self, watch: Watch) -> Memory | None:
         """What the finished network remembers of what it has learnt from."""
         values = self.state.values
-        config = self.run.memory if values is None else replace(self.run.memory, values=values)
+        config = self.run.latent_knn if values is None else replace(self.run.latent_knn, values=values)
         with self._after("remembering", watch) as told:
             return remember(self.network, self.tokens, self.held_out, config, self.run.seed, told)
 

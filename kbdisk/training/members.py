@@ -38,7 +38,7 @@ def _shared(run: Run) -> tuple[int, float | None]:
     count, seconds = run.train.members, run.train.seconds
     if seconds is None:
         return count, None
-    seconds *= 1 - run.guiding
+    seconds *= 1 - run.experts_share
     count = min(count, max(int(seconds / SHORTEST), 1))
     return count, seconds / count
 

@@ -23,11 +23,14 @@ from kbdisk.data import CodecConfig
 from kbdisk.data.config import EvidenceConfig
 from kbdisk.data.slots import BY_NAME
 from kbdisk.errors import ConfigError
-from kbdisk.experts.boosted_trees_config import ForestConfig
-from kbdisk.experts.gaussian_process_config import SmoothConfig
-from kbdisk.experts.given_only import GivenConfig
-from kbdisk.experts.knn_config import LikenessConfig
-from kbdisk.experts.latent_knn_config import MemoryConfig
+from kbdisk.experts.config import (
+    CONFIGS,
+    BoostedTreesConfig,
+    GaussianProcessConfig,
+    GivenOnlyConfig,
+    KNNConfig,
+    LatentKNNConfig,
+)
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
@@ -49,24 +52,25 @@ class Run:
     model: ModelConfig = field(default_factory=ModelConfig)
     hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", everything=0.1, nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
-    memory: MemoryConfig = field(default_factory=MemoryConfig)
-    smooth: SmoothConfig = field(default_factory=SmoothConfig)
-    likeness: LikenessConfig = field(default_factory=LikenessConfig)
-    forest: ForestConfig = field(default_factory=ForestConfig)
-    given: GivenConfig = field(default_factory=GivenConfig)
+    latent_knn: LatentKNNConfig = field(default_factory=LatentKNNConfig)
+    gaussian_process: GaussianProcessConfig = field(default_factory=GaussianProcessConfig)
+    knn: KNNConfig = field(default_factory=KNNConfig)
+    boosted_trees: BoostedTreesConfig = field(default_factory=BoostedTreesConfig)
+    given_only: GivenOnlyConfig = field(default_factory=GivenOnlyConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError("seed", f"expected a whole number from 0 to 2 ** 63 - 1, got {self.seed!r}.")
-        if self.guiding >= 1:
+        if self.experts_share >= 1:
             raise ConfigError(
-                ", ".join(f"{name}.share" for name in GUIDES), f"expected less than 1 in all, got {self.guiding:g}."
+                ", ".join(f"{name}.share" for name in STACKED),
+                f"expected less than 1 in all, got {self.experts_share:g}.",
             )
 
     @property
-    def guiding(self) -> float:
-        """The share of a time budget that is for what has a say beside networks."""
-        return float(sum(getattr(self, name).share for name in GUIDES))
+    def experts_share(self) -> float:
+        """The share of a time budget for experts."""
+        return float(sum(getattr(self, name).share for name in STACKED))
 
     @classmethod
     def of(cls, preset: str) -> Self:
@@ -109,13 +113,9 @@ TABLES: dict[str, Any] = {
     "model": ModelConfig,
     "hiding": Hiding,
     "train": TrainConfig,
-    "memory": MemoryConfig,
-    "smooth": SmoothConfig,
-    "likeness": LikenessConfig,
-    "forest": ForestConfig,
-    "given": GivenConfig,
+    **CONFIGS,
 }
-GUIDES = ("likeness", "smooth", "forest", "given")  # the tables of what has a say beside networks, in turn
+STACKED = ("knn", "gaussian_process", "boosted_trees", "given_only")  # experts, in the order in which they are fitted
 
 
 def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
@@ -165,36 +165,36 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "model": ModelConfig(width=64, dropout=0.05),
         "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
-        "memory": MemoryConfig(values=1 << 15),
-        "smooth": SmoothConfig(share=0.06),
-        "likeness": LikenessConfig(share=0.12),
-        "given": GivenConfig(share=0.03),
+        "latent_knn": LatentKNNConfig(values=1 << 15),
+        "gaussian_process": GaussianProcessConfig(share=0.06),
+        "knn": KNNConfig(share=0.12),
+        "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "forest": ForestConfig(share=0.3),
+        "boosted_trees": BoostedTreesConfig(share=0.3),
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
-        "smooth": SmoothConfig(share=0.06),
-        "likeness": LikenessConfig(share=0.12),
-        "given": GivenConfig(share=0.03),
+        "gaussian_process": GaussianProcessConfig(share=0.06),
+        "knn": KNNConfig(share=0.12),
+        "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "forest": ForestConfig(share=0.3),
+        "boosted_trees": BoostedTreesConfig(share=0.3),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=3600),
-        "smooth": SmoothConfig(share=0.06),
-        "likeness": LikenessConfig(share=0.12),
-        "given": GivenConfig(share=0.03),
+        "gaussian_process": GaussianProcessConfig(share=0.06),
+        "knn": KNNConfig(share=0.12),
+        "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "forest": ForestConfig(share=0.15),
+        "boosted_trees": BoostedTreesConfig(share=0.15),
     },
     # To draw entities: a row's conditionals in one order (of few rows others, too), and networks enough to average over.
     "synthetic": {
         "model": ModelConfig(width=0, dropout=0.05),
         "hiding": Hiding(rate="few", ordered=None),
-        "memory": MemoryConfig(nearest=0),
+        "latent_knn": LatentKNNConfig(neighbours=0),
         "train": TrainConfig(members=4, more=4, batch=0, rate=3e-3, course="plateau", seconds=1200, validation=0.1),
     },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
@@ -215,7 +215,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         ),
         "model": ModelConfig(width=512, layers=2, heads=2, hidden=2, blocks=2, dropout=0.1, base=8),
         "hiding": Hiding(rate="batch", together=0.0, nothing=0.0),
-        "memory": MemoryConfig(nearest=0),
+        "latent_knn": LatentKNNConfig(neighbours=0),
         "train": TrainConfig(
             batch=1024,
             parts=1,

@@ -35,19 +35,22 @@ def fitted(run: Run, data: Data) -> Run:
     batch = run.train.batch or min(max(wanted, LEAST), most, MOST)
     dropout = DROPPED if not run.model.width and entities < FEW else run.model.dropout
     is_asked = len(data.validation) and Given.of(data.codec).told  # or time would go to nobody
-    given = run.given if is_asked else replace(run.given, share=0.0)
-    smooth = run.smooth if entities <= run.smooth.most else replace(run.smooth, share=0.0)
+    given_only = run.given_only if is_asked else replace(run.given_only, share=0.0)
+    gaussian_process = run.gaussian_process
+    if entities > gaussian_process.max_entities:
+        gaussian_process = replace(gaussian_process, share=0.0)
     hiding = run.hiding
     if hiding.ordered is None:
         hiding = replace(hiding, ordered=1.0 if entities >= ENOUGH else PART)
     model, train = replace(run.model, width=width, dropout=dropout), replace(run.train, batch=batch)
-    return replace(run, model=model, train=train, hiding=hiding, given=given, smooth=smooth)
+    return replace(
+        run, model=model, train=train, hiding=hiding, given_only=given_only, gaussian_process=gaussian_process
+    )
 
 
 def left_open(run: Run) -> list[tuple[str, str]]:
     """The choices, each by its table and name, that are fitted to the data."""
     model = [("model", "width"), ("model", "dropout")] if not run.model.width else []
     hiding = [("hiding", "ordered")] if run.hiding.ordered is None else []
-    given = [("given", "share")] if run.given.share else []
-    smooth = [("smooth", "share")] if run.smooth.share else []
-    return model + hiding + given + smooth + ([("train", "batch")] if not run.train.batch else [])
+    experts = [(name, "share") for name in ("given_only", "gaussian_process") if getattr(run, name).share]
+    return model + hiding + experts + ([("train", "batch")] if not run.train.batch else [])

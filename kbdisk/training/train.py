@@ -28,19 +28,19 @@ from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
 from kbdisk.training.room import within_memory
-from kbdisk.training.run import Run
+from kbdisk.training.run import STACKED, Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
 from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
-GUIDES: Sequence[tuple[str, str, Callable[..., Any], str]] = (  # a run's table, what is done, by what; the field for it
-    ("likeness", "comparing", learn, "likeness"),
-    ("smooth", "fitting functions", fit, "smooth"),
-    ("forest", "growing trees", grow, "forest"),
-    ("given", "asking again", weigh, "opinions"),
-)
+EXPERTS: Mapping[str, tuple[str, Callable[..., Any]]] = {  # by name: what the progress bar says, and what fits it
+    "knn": ("comparing", learn),
+    "gaussian_process": ("fitting functions", fit),
+    "boosted_trees": ("growing trees", grow),
+    "given_only": ("asking again", weigh),
+}
 
 
 def train(
@@ -69,33 +69,29 @@ def train(
         trainers, members = _networks(run, data, device, watch, keeping)
     first, *others = members
     record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(schema, entities)
-    trained = Trained(data.codec, first.network, run, record, shapes, first.memory, tuple(others))
-    for table, doing, teach, name in GUIDES:
-        if getattr(run, table).share:
-            changes: dict[str, Any] = {name: _guide(trained, data, device, watch, table, doing, teach)}
+    trained = Trained(data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others))
+    for name in STACKED:
+        if getattr(run, name).share:
+            changes: dict[str, Any] = {name: _fit_expert(trained, data, device, watch, name)}
             trained = replace(trained, **changes)
     return trained
 
 
-def _guide(
-    trained: Trained,
-    data: Data,
-    device: torch.device,
-    watch: Watch,
-    name: str,
-    doing: str,
-    teach: Callable[..., Guide | Opinions | None],
-) -> Guide | Opinions | None:
-    """The experts of one kind that are worth it beside all that a model has by then."""
+def _fit_expert(trained: Trained, data: Data, device: torch.device, watch: Watch, name: str) -> Guide | Opinions | None:
+    """The experts of one kind that have a weight beside the model so far."""
     run, facts, begun = trained.run, trained.record.facts, time.monotonic()
-    config = getattr(run, name)
+    config, (doing, fit_expert) = getattr(run, name), EXPERTS[name]
 
     def told(done: int, total: int) -> None:
         spent, after = facts["seconds"] + time.monotonic() - begun, After(doing, done, total)
         watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=after))
 
-    sides = [data.training, data.validation, *([data.whole] if name == "forest" and data.whole is not None else [])]
-    guide = teach(
+    sides = [
+        data.training,
+        data.validation,
+        *([data.whole] if name == "boosted_trees" and data.whole is not None else []),
+    ]
+    experts: Guide | Opinions | None = fit_expert(
         trained.believer,
         data.codec,
         *(side.to(device) for side in sides),
@@ -105,15 +101,14 @@ def _guide(
         told=told,
     )
     facts["seconds"] = round(facts["seconds"] + time.monotonic() - begun, 1)
-    return guide
+    return experts
 
 
 def _time_for(name: str, run: Run, spent: float) -> float | None:
-    """The seconds of a guide, once so many of the budget were spent on what came before it."""
+    """The seconds for an expert, once `spent` seconds of the budget are used."""
     if run.train.seconds is None:
         return None
-    names = [table for table, *_ in GUIDES]
-    later = sum(getattr(run, one).share for one in names[names.index(name) + 1 :])
+    later = sum(getattr(run, other).share for other in STACKED[STACKED.index(name) + 1 :])
     return still_for(getattr(run, name).share, run.train.seconds, spent, later)
 
 

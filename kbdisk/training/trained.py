@@ -40,15 +40,15 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A network, and what it remembers."""
+    """A network, and its latent nearest neighbours."""
 
     network: DiSK
-    memory: Memory | None
+    latent_knn: Memory | None
 
     @property
     def model(self) -> Model:
         """Both as one."""
-        return self.network if self.memory is None else Remembering(self.network, self.memory)
+        return self.network if self.latent_knn is None else Remembering(self.network, self.latent_knn)
 
 
 @dataclass(eq=False)
@@ -60,12 +60,12 @@ class Trained:
     run: Run
     record: Record
     shapes: Shapes | None = None  # how the values that it was trained on are written
-    memory: Memory | None = None  # what the network remembers of what it was trained on
-    others: tuple[Member, ...] = ()  # networks that were trained as well, from other beginnings
-    likeness: Guide | None = None  # known entities that have a say beside the networks
-    smooth: Guide | None = None  # functions of what is visible that have a say beside these
-    forest: Guide | None = None  # trees that have a say beside all of these
-    opinions: Opinions | None = None  # what all of these say by what is given alone has a say beside what they say
+    latent_knn: Memory | None = None  # nearest neighbours in the network's latent space
+    others: tuple[Member, ...] = ()  # further networks of the ensemble
+    knn: Guide | None = None  # each expert is stacked on the networks and the experts above it
+    gaussian_process: Guide | None = None
+    boosted_trees: Guide | None = None
+    given_only: Opinions | None = None
 
     def __post_init__(self) -> None:
         for one in self.members:
@@ -78,16 +78,16 @@ class Trained:
 
     @property
     def members(self) -> list[Member]:
-        """All networks that were trained, each with what it remembers."""
-        return [Member(self.network, self.memory), *self.others]
+        """All networks of the ensemble, each with its latent nearest neighbours."""
+        return [Member(self.network, self.latent_knn), *self.others]
 
     @property
     def believer(self) -> Model:
         """What is asked for beliefs about entities that there are: all networks, what they remember, and all guides."""
         believer = _together([one.model for one in self.members])
-        for guide in (self.likeness, self.smooth, self.forest):
+        for guide in (self.knn, self.gaussian_process, self.boosted_trees):
             believer = believer if guide is None else Guided(believer, guide)
-        return believer if self.opinions is None else self.opinions.beside(believer)
+        return believer if self.given_only is None else self.given_only.beside(believer)
 
     @property
     def maker(self) -> Model:

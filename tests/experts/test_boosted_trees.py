@@ -17,8 +17,9 @@ from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
+from kbdisk.experts import serialize
 from kbdisk.experts.boosted_trees_columns import Columns
-from kbdisk.experts.boosted_trees_config import ForestConfig
+from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.queries import reserved
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
@@ -49,7 +50,7 @@ def things(n: int = 600) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    return replace(tiny_run(steps=5, batch=64, validation=0.3), forest=ForestConfig(share=0.5, **choices))
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), boosted_trees=BoostedTreesConfig(share=0.5, **choices))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def off(model: Trained, believer, visible=None) -> float:
 
 
 def test_it_tells_what_networks_have_not_learnt(model):
-    assert model.forest is not None
+    assert model.boosted_trees is not None
     assert off(model, model.network) > 100
     assert off(model, model.believer) < 20
 
@@ -95,13 +96,13 @@ def test_labels_are_told_too_and_texts_have_no_trees(model):
     ]
     assert nats[0] > 0.4
     assert nats[1] < 0.2
-    kept = {model.codec.slots[slot].path for slot in model.forest.slots}
+    kept = {model.codec.slots[slot].path for slot in model.boosted_trees.slots}
     assert ("y",) in kept
     assert ("name",) not in kept
 
 
 def test_trees_have_a_say_however_little_is_visible(model):
-    assert (model.forest.enough == 0).all()
+    assert (model.boosted_trees.enough == 0).all()
     batch, _ = asked(model, "y")
     nothing = torch.zeros_like(batch.known)
     assert off(model, model.believer, nothing) != off(model, model.network, nothing)
@@ -134,7 +135,7 @@ def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
 
 def test_where_there_are_links_trees_are_judged_by_what_is_reserved():
     model = train(*linked(), run(), CPU, lambda progress: None)
-    assert {model.codec.slots[slot].path for slot in model.forest.slots} >= {("n",)}
+    assert {model.codec.slots[slot].path for slot in model.boosted_trees.slots} >= {("n",)}
 
 
 def test_what_came_over_a_reserved_link_is_gone_as_well():
@@ -151,32 +152,36 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
-    assert "forest.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
-    assert f"| trees | for {len(model.forest)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    assert "boosted_trees.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
+    assert (
+        f"| boosted trees | for {len(model.boosted_trees)} properties |"
+        in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
 def test_trees_that_make_no_sense_are_refused(model, tmp_path, name):
-    from kbdisk.training import forests
-
-    tensors = safetensors.torch.load(forests.to_bytes(model.forest))
-    slot = min(model.forest.slots)
-    tensors[f"{slot}.{name}"] = (
-        tensors[f"{slot}.{name}"][:1]
+    tensors = safetensors.torch.load(serialize.to_bytes("boosted_trees", model.boosted_trees))
+    slot = min(model.boosted_trees.slots)
+    tensors[f"{slot}.0.{name}"] = (
+        tensors[f"{slot}.0.{name}"][:1]
         if name in ("border", "leaves")
-        else (tensors[f"{slot}.{name}"] + (10_000 if name != "start" else torch.inf))
+        else (tensors[f"{slot}.0.{name}"] + (10_000 if name != "start" else torch.inf))
     )
-    (tmp_path / "forest.safetensors").write_bytes(safetensors.torch.save(tensors))
+    (tmp_path / "boosted_trees.safetensors").write_bytes(safetensors.torch.save(tensors))
     with pytest.raises((ValueError, CheckpointError)):
-        forests.read(tmp_path / "forest.safetensors", model.codec, CPU)
+        serialize.read("boosted_trees", tmp_path / "boosted_trees.safetensors", model.codec, CPU)
 
 
 @pytest.mark.slow
 def test_none_grows_where_none_is_wanted_or_nothing_is_held_out():
     own, known = things(60)
-    assert train(own, known, replace(run(), forest=ForestConfig()), CPU, lambda progress: None).forest is None
+    assert (
+        train(own, known, replace(run(), boosted_trees=BoostedTreesConfig()), CPU, lambda progress: None).boosted_trees
+        is None
+    )
     alone = replace(run(), train=replace(run().train, validation=0.0))
-    assert train(own, known, alone, CPU, lambda progress: None).forest is None
+    assert train(own, known, alone, CPU, lambda progress: None).boosted_trees is None
 
 
 @pytest.mark.slow
@@ -210,13 +215,13 @@ def test_what_has_only_itself_or_what_is_the_same_for_all_has_no_trees():
     rng = random.Random(0)
     known = [Entity(f"t{number}", {"x": 1.0, "y": rng.random()}) for number in range(200)]
     own = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
-    assert train(own, known, run(), CPU, lambda progress: None).forest is None
+    assert train(own, known, run(), CPU, lambda progress: None).boosted_trees is None
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"values": 0}, {"labels": 0}, {"columns": 0}])
 def test_a_config_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        ForestConfig(**wrong)
+        BoostedTreesConfig(**wrong)
 
 
 @pytest.mark.slow
@@ -251,7 +256,7 @@ def test_members_of_sets_are_told_by_trees_and_tell_other_properties():
         known.append(Entity(f"t{number}", {"x": number % 3 + rng.random() / 2, "tags": tags}))
     schema = of_one_class({("x",): Property(Number()), ("tags",): Property(Set(Category()))})
     model = train(schema, known, run(), CPU, lambda progress: None)
-    slots = {model.codec.slots[slot].path for slot, _ in model.forest.places}
+    slots = {model.codec.slots[slot].path for slot, _ in model.boosted_trees.places}
     assert slots == {("x",), ("tags",)}
     batch, hidden = held_out(model, known, "tags")
     nats = []

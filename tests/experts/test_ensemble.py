@@ -66,7 +66,7 @@ def test_all_make_up_entities_and_score_them(model):
     """By themselves, without what they remember: those are not to be copies."""
     known = points()[1][:3]
     networks = [one.network for one in model.members]
-    assert [one.memory is None for one in model.members] == [False] * 3
+    assert [one.latent_knn is None for one in model.members] == [False] * 3
     batch = model.encode(known).batch(torch.arange(3))
     asked = batch.known & (batch.entity % 2 == 0)
     told, wanted = (beliefs(one, batch, asked, batch.known & ~asked) for one in (model.maker, Council(networks)))

@@ -15,9 +15,9 @@ from models import tiny_run
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
-from kbdisk.experts import gaussian_process_training
+from kbdisk.experts import gaussian_process_training, serialize
 from kbdisk.experts.base import Labels, Seen
-from kbdisk.experts.gaussian_process_config import SmoothConfig
+from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process_examples import Teacher
 from kbdisk.experts.gaussian_process_expert import Function, along
 from kbdisk.experts.latent_knn import ENOUGH, LESS
@@ -56,7 +56,9 @@ def things(n: int = 200) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    return replace(tiny_run(steps=5, batch=64, validation=0.3), smooth=SmoothConfig(share=0.5, **choices))
+    return replace(
+        tiny_run(steps=5, batch=64, validation=0.3), gaussian_process=GaussianProcessConfig(share=0.5, **choices)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,7 @@ def slot_of(model: Trained, name: str) -> int:
 
 
 def function_of(model: Trained, name: str) -> Function:
-    return model.smooth.places[slot_of(model, name), ENOUGH].expert
+    return model.gaussian_process.places[slot_of(model, name), ENOUGH].expert
 
 
 def off(model: Trained, believer, visible=None) -> float:
@@ -97,7 +99,7 @@ def test_labels_are_told_too(model):
 
 
 def test_texts_have_no_function_and_of_noise_the_mean_is_told(model):
-    assert slot_of(model, "name") not in model.smooth.slots
+    assert slot_of(model, "name") not in model.gaussian_process.slots
     function = function_of(model, "noise")
     told = function.tell(Seen(function.points.columns[:99], function.points.who[:99]))
     assert told.std() < 0.3
@@ -112,7 +114,7 @@ def test_of_numbers_that_are_far_from_even_codes_are_told():
         known.append(Entity(f"t{number}", {"x": x, "z": z, "price": price}))
     schema = of_one_class({(name,): Property(Number()) for name in ("x", "z", "price")})
     found = train(schema, known, run(), CPU, lambda progress: None)
-    function = found.smooth.places[found.codec.slot("", ("price",)), ENOUGH].expert
+    function = found.gaussian_process.places[found.codec.slot("", ("price",)), ENOUGH].expert
     assert function.knots.shape[1] > 2
     told = function.tell(Seen(function.points.columns[function.rows], function.points.who[function.rows]))
     truth = {found.encode([one]).batch(torch.tensor([0])).who.item(): one.tree["price"] for one in known}
@@ -128,7 +130,7 @@ def test_values_are_told_along_their_knots_and_on_beyond_them():
 
 
 def test_what_it_is_worth_where_less_is_visible_is_learnt_apart(model):
-    places = model.smooth.places
+    places = model.gaussian_process.places
     both = [slot for slot, level in places if level == LESS and (slot, ENOUGH) in places]
     assert both
     for slot in both:
@@ -178,7 +180,10 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
-    assert f"| functions | for {len(model.smooth)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    assert (
+        f"| Gaussian processes | for {len(model.gaussian_process)} properties |"
+        in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    )
 
 
 WRONG = {  # what a file may say of each
@@ -208,39 +213,46 @@ WRONG = {  # what a file may say of each
     ("name", "change"), [*WRONG.items(), ("labels", lambda one: torch.cat([one, one + 10**6])[:9])]
 )
 def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
-    from kbdisk.training import functions
-
-    file, tensors = tmp_path / "smooth.safetensors", safetensors.torch.load(functions.to_bytes(model.smooth))
+    file, tensors = (
+        tmp_path / "gaussian_process.safetensors",
+        safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
+    )
     key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
     if key.endswith("labels") and whose == "y":
         change = lambda one: torch.zeros(1, dtype=torch.int64)  # noqa: E731
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
     with pytest.raises((ValueError, CheckpointError)):
-        functions.read(file, model.codec, CPU)
+        serialize.read("gaussian_process", file, model.codec, CPU)
 
 
 @pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
 def test_what_tells_what_there_is_not_is_refused(model, tmp_path, place):
-    from kbdisk.training import functions
-
-    file, tensors = tmp_path / "smooth.safetensors", safetensors.torch.load(functions.to_bytes(model.smooth))
+    file, tensors = (
+        tmp_path / "gaussian_process.safetensors",
+        safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
+    )
     own, moved = f"{slot_of(model, 'y')}.{ENOUGH}.", f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
-    with pytest.raises(ValueError, match=r"another model|make no sense"):
-        functions.read(file, model.codec, CPU)
+    with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
+        serialize.read("gaussian_process", file, model.codec, CPU)
 
 
 @pytest.mark.slow
 def test_none_is_fitted_where_none_is_wanted_or_nothing_is_held_out():
     own, known = things(60)
-    assert train(own, known, replace(run(), smooth=SmoothConfig()), CPU, lambda progress: None).smooth is None
+    assert (
+        train(
+            own, known, replace(run(), gaussian_process=GaussianProcessConfig()), CPU, lambda progress: None
+        ).gaussian_process
+        is None
+    )
     alone = replace(run(), train=replace(run().train, validation=0.0))
-    assert train(own, known, alone, CPU, lambda progress: None).smooth is None
+    assert train(own, known, alone, CPU, lambda progress: None).gaussian_process is None
 
 
 def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
     tokens = model.encode(things()[1])
-    teacher = Teacher(model.codec, tokens, SmoothConfig(points=30), torch.Generator().manual_seed(0))
+    teacher = Teacher(model.codec, tokens, GaussianProcessConfig(points=30), torch.Generator().manual_seed(0))
     slot = slot_of(model, "side")
     known = teacher.known(tokens)[slot]
     values = teacher.values(slot, known, teacher.labels(slot, known))
@@ -270,19 +282,19 @@ def test_what_has_only_itself_has_no_function():
     rng = random.Random(0)
     known = [Entity(f"t{number}", {"y": rng.random()}) for number in range(200)]
     own = of_one_class({("y",): Property(Number())})
-    assert train(own, known, run(), CPU, lambda progress: None).smooth is None
+    assert train(own, known, run(), CPU, lambda progress: None).gaussian_process is None
 
 
 @pytest.mark.slow
 def test_of_more_labels_or_points_than_are_wanted_there_are_fewer():
     few = train(*things(), run(labels=1, points=50), CPU, lambda progress: None)
-    assert slot_of(few, "side") not in few.smooth.slots
+    assert slot_of(few, "side") not in few.gaussian_process.slots
     assert len(function_of(few, "y").rows) == 50
 
 
 def test_of_more_entities_than_are_wanted_there_are_none_and_networks_have_the_time():
-    made = train(*things(), run(most=100), CPU, lambda progress: None)
-    assert (made.smooth, made.run.guiding) == (None, 0)
+    made = train(*things(), run(max_entities=100), CPU, lambda progress: None)
+    assert (made.gaussian_process, made.run.experts_share) == (None, 0)
 
 
 def test_a_time_budget_is_shared_and_kept():
@@ -302,7 +314,7 @@ def test_a_time_budget_is_shared_and_kept():
         {"share": -0.1},
         {"values": 0},
         {"points": 0},
-        {"most": 0},
+        {"max_entities": 0},
         {"points": 10**5},
         {"labels": 0},
         {"properties": 0},
@@ -311,4 +323,4 @@ def test_a_time_budget_is_shared_and_kept():
 )
 def test_a_config_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        SmoothConfig(**wrong)
+        GaussianProcessConfig(**wrong)

@@ -16,8 +16,9 @@ from models import tiny_run
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.experts.given_only import ByGiven, Given, GivenConfig
-from kbdisk.experts.knn_config import LikenessConfig
+from kbdisk.experts import serialize
+from kbdisk.experts.config import KNNConfig
+from kbdisk.experts.given_only import ByGiven, Given, GivenOnlyConfig
 from kbdisk.experts.latent_knn import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
@@ -45,8 +46,8 @@ def run() -> Run:
     """Kin find who is near where x alone is visible; with all that tells nothing beside it they have hardly learnt to."""
     return replace(
         tiny_run(steps=5, batch=64, validation=0.3),
-        likeness=LikenessConfig(share=0.5, rounds=1),
-        given=GivenConfig(share=0.1),
+        knn=KNNConfig(share=0.5, rounds=1),
+        given_only=GivenOnlyConfig(share=0.1),
     )
 
 
@@ -63,8 +64,8 @@ def asked(model: Trained, name: str):
 def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(model):
     batch, hidden = asked(model, "y")
     slot = int(batch.slot[hidden][0])
-    first = replace(model, opinions=None).believer
-    sight = ByGiven(first, model.opinions.given, torch.tensor([slot]))
+    first = replace(model, given_only=None).believer
+    sight = ByGiven(first, model.given_only.given, torch.tensor([slot]))
     alone = sight.table(batch, batch.known & ~hidden)
     assert alone.isnan().sum() == alone.numel() - int(hidden.sum())
     told = {
@@ -76,7 +77,7 @@ def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(mode
         )
     }
     assert torch.equal(alone[:, slot], told["second"])
-    share = model.opinions.places[slot, ENOUGH].share
+    share = model.given_only.places[slot, ENOUGH].share
     assert share > 0
     assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
 
@@ -87,8 +88,8 @@ def test_who_lacks_what_is_given_of_most_is_asked_about_once(model):
     ]
     batch = model.encode(entities).batch(torch.arange(9))
     hidden = batch.slot == model.codec.slot(model.codec.classes[0], ("y",))
-    first = replace(model, opinions=None).believer
-    assert ByGiven(first, model.opinions.given, hidden.nonzero()[:1]).table(batch, ~hidden).isnan().all()
+    first = replace(model, given_only=None).believer
+    assert ByGiven(first, model.given_only.given, hidden.nonzero()[:1]).table(batch, ~hidden).isnan().all()
     logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.believer, first)]
     assert torch.equal(*logs)
 
@@ -107,15 +108,15 @@ def test_classes_without_anything_given_have_no_second_opinions():
 
 def test_it_is_worth_it(model):
     assert guided.off(model.believer, *asked(model, "y")) <= guided.off(
-        replace(model, opinions=None).believer, *asked(model, "y")
+        replace(model, given_only=None).believer, *asked(model, "y")
     )
 
 
 def test_what_is_given_is_told_by_nobody_nor_are_labels(model):
-    paths = {model.codec.slots[slot].path for slot, _ in model.opinions.places}
+    paths = {model.codec.slots[slot].path for slot, _ in model.given_only.places}
     assert ("x",) not in paths
     assert ("kind",) not in paths
-    assert {level for _, level in model.opinions.places} <= {ENOUGH, LESS}
+    assert {level for _, level in model.given_only.places} <= {ENOUGH, LESS}
 
 
 def test_what_is_opened_believes_the_same(model, tmp_path):
@@ -124,8 +125,8 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     batch, hidden = asked(model, "y")
     beliefs = [one.believer(batch, batch.known & ~hidden, hidden) for one in (model, again)]
     assert torch.equal(*(one.log_prob(batch) for one in beliefs))
-    assert len(again.opinions) == len(model.opinions) > 0
-    assert f"about {len(model.opinions)} properties" in (tmp_path / "m" / "README.md").read_text()
+    assert len(again.given_only) == len(model.given_only) > 0
+    assert f"for {len(model.given_only)} properties" in (tmp_path / "m" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -142,43 +143,44 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_refused(model, tmp_path, change, monkeypatch):
-    from kbdisk.training import opinions
-
-    def told(one):
-        slot = next(slot for slot, level in one.places if level == ENOUGH)
-        tensors = safetensors.torch.load(written(one))
+    def forged(kind, experts):
+        data = to_bytes(kind, experts)
+        if kind != "given_only":
+            return data
+        slot = next(slot for slot, level in experts.places if level == ENOUGH)
+        tensors = safetensors.torch.load(data)
         if change is None:
             return safetensors.torch.save({"enough": tensors["enough"]})
         return safetensors.torch.save(
             tensors | {name.replace("0.0.", f"{slot}.0."): new for name, new in change.items()}
         )
 
-    written = opinions.to_bytes
-    monkeypatch.setattr(opinions, "to_bytes", told)
+    to_bytes = serialize.to_bytes
+    monkeypatch.setattr(serialize, "to_bytes", forged)
     save(model, tmp_path / "m")
-    with pytest.raises(CheckpointError, match=r"opinions.safetensors: expected what kbdisk"):
+    with pytest.raises(CheckpointError, match=r"given_only.safetensors: expected what kbdisk"):
         open_folder(tmp_path / "m", CPU)
 
 
 @pytest.mark.slow
 def test_there_is_none_where_nothing_is_given_or_held_out_or_none_is_wanted():
-    unwanted = replace(run(), given=GivenConfig())
+    unwanted = replace(run(), given_only=GivenOnlyConfig())
     for role, one in (("value", run()), ("given", run().with_train(validation=0.0)), ("given", unwanted)):
-        assert train(*things(60, role), one, CPU, lambda progress: None).opinions is None
+        assert train(*things(60, role), one, CPU, lambda progress: None).given_only is None
 
 
 @pytest.mark.slow
 def test_where_nothing_is_given_none_of_the_time_is_for_it():
     made = [train(*things(60, role), run(), CPU, lambda progress: None) for role in ("value", "given")]
-    assert [one.run.given.share for one in made] == [0, 0.1]
+    assert [one.run.given_only.share for one in made] == [0, 0.1]
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"rounds": -1}])
 def test_a_config_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(ValueError, match="expected at least 0"):
-        GivenConfig(**wrong)
+        GivenOnlyConfig(**wrong)
 
 
 def test_shares_of_a_budget_leave_some_of_it():
     with pytest.raises(ConfigError, match="expected less than 1 in all"):
-        Run(likeness=LikenessConfig(share=0.9), given=GivenConfig(share=0.1))
+        Run(knn=KNNConfig(share=0.9), given_only=GivenOnlyConfig(share=0.1))

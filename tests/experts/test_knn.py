@@ -15,9 +15,9 @@ from models import tiny_run
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
+from kbdisk.experts import serialize
 from kbdisk.experts.base import Labels, Seen
-from kbdisk.experts.boosted_trees_config import ForestConfig
-from kbdisk.experts.knn_config import LikenessConfig
+from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.experts.latent_knn import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
@@ -47,7 +47,7 @@ def things(n: int = 200) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    return replace(tiny_run(steps=5, batch=64, validation=0.3), likeness=LikenessConfig(share=0.5, **choices))
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), knn=KNNConfig(share=0.5, **choices))
 
 
 @pytest.fixture(scope="module")
@@ -86,21 +86,21 @@ def test_labels_are_told_by_who_has_such_a_name(model):
 
 
 def test_what_nothing_tells_has_nobody_and_texts_have_none(model):
-    assert slot_of(model, "name") not in model.likeness.slots
-    places = model.likeness.places
+    assert slot_of(model, "name") not in model.knn.slots
+    places = model.knn.places
     noise = [float(places[at].share) for at in places if at[0] == slot_of(model, "noise")]
     assert nats(model, model.believer, "noise") < nats(model, model.network, "noise") + 0.05, noise
 
 
 def test_less_visible_has_kin_of_its_own(model):
     y = slot_of(model, "y")
-    assert {(y, ENOUGH), (y, LESS)} <= set(model.likeness.places)
-    usual, little = (model.likeness.places[y, level].expert.weights for level in (ENOUGH, LESS))
+    assert {(y, ENOUGH), (y, LESS)} <= set(model.knn.places)
+    usual, little = (model.knn.places[y, level].expert.weights for level in (ENOUGH, LESS))
     assert not torch.equal(usual, little)
 
 
 def test_nobody_is_his_own_kin_nor_is_who_was_held_out_that_of_others_who_were(model):
-    kin = model.likeness.places[slot_of(model, "y"), ENOUGH].expert
+    kin = model.knn.places[slot_of(model, "y"), ENOUGH].expert
     assert kin.known.held.sum() == len(model.record.validation)
     assert len(kin.known.who) == len(model.record.validation) + len(model.record.training)
     for rows in (kin.known.held.nonzero()[:9, 0], (~kin.known.held).nonzero()[:9, 0]):
@@ -114,7 +114,7 @@ def test_nobody_is_his_own_kin_nor_is_who_was_held_out_that_of_others_who_were(m
 def test_of_nobody_near_the_mean_is_told_and_no_label(model):
     """Everything hidden and everybody left out: nobody is near."""
     for name in ("y", "kind"):
-        kin = model.likeness.places[slot_of(model, name), ENOUGH].expert
+        kin = model.knn.places[slot_of(model, name), ENOUGH].expert
         alone = replace(kin, known=replace(kin.known, who=torch.full_like(kin.known.who, 7)))
         said = alone.tell(Seen(torch.full((2, len(kin.weights)), torch.nan), torch.tensor([7, 7])))
         if isinstance(said, Labels):
@@ -124,7 +124,7 @@ def test_of_nobody_near_the_mean_is_told_and_no_label(model):
 
 
 def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
-    kin = model.likeness.places[slot_of(model, "y"), ENOUGH].expert
+    kin = model.knn.places[slot_of(model, "y"), ENOUGH].expert
     own = int(kin.rows[0])
     wild = replace(
         kin, values=kin.values.index_fill(0, torch.tensor([0]), 1e9), ways=torch.eye(len(kin.ways))[-1].double()
@@ -135,7 +135,7 @@ def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
 
 def test_in_parts_the_same_is_told(model, monkeypatch):
     for name in ("y", "kind"):
-        kin = model.likeness.places[slot_of(model, name), ENOUGH].expert
+        kin = model.knn.places[slot_of(model, name), ENOUGH].expert
         seen = Seen(kin.known.columns[:40].float(), kin.known.who[:40])
         whole = kin.tell(seen)
         monkeypatch.setattr("kbdisk.experts.knn.ROOM", 4000)
@@ -150,7 +150,7 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
     assert nats(again, again.believer, "kind") == nats(model, model.believer, "kind")
     card = (tmp_path / "m.kbdisk" / "README.md").read_text()
     assert card.startswith("# m.kbdisk\n")
-    assert f"| likeness | for {len(model.likeness)} properties |" in card
+    assert f"| nearest neighbours | for {len(model.knn)} properties |" in card
 
 
 WRONG = {  # what a file may say of each
@@ -183,32 +183,28 @@ WRONG_TOO = {
 @pytest.mark.parametrize("whose", ["y", "kind"])
 @pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
 def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
-    from kbdisk.training import likenesses
-
-    file, tensors = tmp_path / "likeness.safetensors", safetensors.torch.load(likenesses.to_bytes(model.likeness))
+    file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
     key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
-    with pytest.raises(ValueError, match=r"another model|makes no sense"):
-        likenesses.read(file, model.codec, CPU)
+    with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
+        serialize.read("knn", file, model.codec, CPU)
 
 
 @pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
 def test_who_tells_what_there_is_not_is_refused(model, tmp_path, place):
-    from kbdisk.training import likenesses
-
-    file, tensors = tmp_path / "likeness.safetensors", safetensors.torch.load(likenesses.to_bytes(model.likeness))
+    file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
     own = f"{slot_of(model, 'y')}.{ENOUGH}."
     moved = f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
-    with pytest.raises(ValueError, match=r"another model|makes no sense"):
-        likenesses.read(file, model.codec, CPU)
+    with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
+        serialize.read("knn", file, model.codec, CPU)
 
 
 def test_nobody_is_looked_for_where_none_is_wanted_or_nothing_is_held_out():
     own, known = things(80)
-    assert train(own, known, replace(run(), likeness=LikenessConfig()), CPU, lambda progress: None).likeness is None
+    assert train(own, known, replace(run(), knn=KNNConfig()), CPU, lambda progress: None).knn is None
     alone = replace(run(), train=replace(run().train, validation=0.0))
-    assert train(own, known, alone, CPU, lambda progress: None).likeness is None
+    assert train(own, known, alone, CPU, lambda progress: None).knn is None
 
 
 def test_a_time_budget_is_shared_and_kept():
@@ -223,7 +219,7 @@ def test_a_time_budget_is_shared_and_kept():
 
 def test_shares_of_a_budget_leave_some_of_it():
     with pytest.raises(ConfigError, match=r"expected less than 1 in all, got 1\.1\."):
-        Run(likeness=LikenessConfig(share=0.6), forest=ForestConfig(share=0.5))
+        Run(knn=KNNConfig(share=0.6), boosted_trees=BoostedTreesConfig(share=0.5))
 
 
 @pytest.mark.parametrize(
@@ -231,14 +227,14 @@ def test_shares_of_a_budget_leave_some_of_it():
     [
         {"share": 1.0},
         {"share": -0.1},
-        {"nearest": 0},
+        {"neighbours": 0},
         {"values": 0},
-        {"asked": 0},
+        {"queries": 0},
         {"rounds": -1},
         {"properties": 0},
-        {"nearest": 5000},
+        {"neighbours": 5000},
     ],
 )
 def test_a_config_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        LikenessConfig(**wrong)
+        KNNConfig(**wrong)

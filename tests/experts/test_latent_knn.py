@@ -12,8 +12,8 @@ from things import entities, schema, thing
 
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
+from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import ENOUGH, LESS, Memory, Remembering, levels
-from kbdisk.experts.latent_knn_config import MemoryConfig
 from kbdisk.experts.queries import PASSES, Glance, Question, glance, parts, questions, remember, seconds, some, usual
 from kbdisk.hiding import Hidden
 from kbdisk.leaves.number.around import WIDTHS
@@ -208,7 +208,7 @@ def test_families_are_told_by_their_members_to_the_last_digit(model):
     for believer in (model.network, model.believer):
         told = beliefs(believer, batch, size, batch.known & ~size)
         nats.append(float(-told.log_prob(batch)[size].mean()))
-    assert model.memory is not None
+    assert model.latent_knn is not None
     assert nats[1] < nats[0] - 0.5
 
 
@@ -218,9 +218,9 @@ def test_nobody_is_told_by_himself(model):
     tokens = model.encode(known[:20])
     batch = tokens.batch(torch.arange(20))
     hidden = batch.slot == mark
-    memory = only(model.memory, batch.who)
+    memory = only(model.latent_knn, batch.who)
     alone = beliefs(Remembering(model.network, memory), replace(batch, who=batch.who * 0 - 1), hidden, ~hidden)
-    own = beliefs(Remembering(model.network, only(model.memory, batch.who[:1])), batch, hidden, ~hidden)
+    own = beliefs(Remembering(model.network, only(model.latent_knn, batch.who[:1])), batch, hidden, ~hidden)
     plain = beliefs(model.network, batch, hidden, ~hidden)
     first = hidden.nonzero()[0]
     assert own.log_prob(batch)[first] == pytest.approx(float(plain.log_prob(batch)[first]), abs=1e-4)
@@ -234,8 +234,8 @@ def test_what_is_answered_is_believed(model):
     size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
     around = torch.zeros(len(WIDTHS), dtype=torch.float64)
     around[0] = 1
-    shelves = {place: replace(one, around=around.clone()) for place, one in model.memory.shelves.items()}
-    believer = Remembering(model.network, replace(model.memory, shelves=shelves))
+    shelves = {place: replace(one, around=around.clone()) for place, one in model.latent_knn.shelves.items()}
+    believer = Remembering(model.network, replace(model.latent_knn, shelves=shelves))
     told = beliefs(believer, batch, size, batch.known & ~size).kinds["number"].belief
     assert told.median().tolist() == pytest.approx(told.expected().tolist(), abs=0.05)
     plain = beliefs(model.network, batch, size, batch.known & ~size).kinds["number"].belief
@@ -256,7 +256,7 @@ def only(memory: Memory | None, who: torch.Tensor) -> Memory:
 
 def test_what_was_held_out_is_recalled_for_strangers_and_not_for_what_was(model):
     own, known = twins()
-    memory = model.memory
+    memory = model.latent_knn
     held = [one for one in known if own.id_of(one) in set(model.record.validation)]
     batch = model.encode(held).batch(torch.arange(len(held)))
     assert torch.isin(batch.who, memory.held).all()
@@ -270,14 +270,14 @@ def test_what_was_held_out_is_recalled_for_strangers_and_not_for_what_was(model)
 
 def test_it_is_the_same_each_time(model):
     data, run = Data.prepare(*twins(), model.run), model.run
-    again = remember(model.network, data.training, data.validation, run.memory, run.seed)
-    assert again.shelves.keys() == model.memory.shelves.keys() != set()
-    for place, shelf in model.memory.shelves.items():
+    again = remember(model.network, data.training, data.validation, run.latent_knn, run.seed)
+    assert again.shelves.keys() == model.latent_knn.shelves.keys() != set()
+    for place, shelf in model.latent_knn.shelves.items():
         assert torch.equal(shelf.mass, again.shelves[place].mass)
         assert torch.equal(shelf.keys, again.shelves[place].keys)
 
 
-@pytest.mark.parametrize(("choice", "held"), [(MemoryConfig(nearest=0), True), (MemoryConfig(), False)])
+@pytest.mark.parametrize(("choice", "held"), [(LatentKNNConfig(neighbours=0), True), (LatentKNNConfig(), False)])
 def test_nothing_is_remembered_where_none_is_wanted_or_nothing_is_held_out(tokens, choice, held):
     data, network = tokens
     beside = (
@@ -298,12 +298,12 @@ def test_the_watcher_is_told_how_far_it_is():
     assert told[-1] == ("remembering", PAIRS, PAIRS)
 
 
-@pytest.mark.parametrize("name", ["nearest", "values", "rounds", "prior"])
+@pytest.mark.parametrize("name", ["neighbours", "values", "rounds", "prior"])
 def test_less_than_nothing_is_refused(name):
     with pytest.raises(ValueError, match=f"{name}: expected at least 0, got -1"):
-        MemoryConfig(**{name: -1})
+        LatentKNNConfig(**{name: -1})
     with pytest.raises(ValueError, match="prior: expected more than 0, got 0"):
-        MemoryConfig(prior=0)
+        LatentKNNConfig(prior=0)
 
 
 @pytest.mark.slow
@@ -316,7 +316,7 @@ def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, m
         raise Enough(of)
 
     for values in (80, 240, 1 << 17):
-        config = MemoryConfig(values=values, rounds=0)
+        config = LatentKNNConfig(values=values, rounds=0)
         with pytest.raises(Enough) as told:
             remember(network, data.validation, data.training, config, 0, first)
         seen.append(told.value.args[0])

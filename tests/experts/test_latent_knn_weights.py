@@ -6,8 +6,9 @@ import pytest
 import safetensors.torch
 import torch
 
+from kbdisk.experts import serialize
+from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import ENOUGH, Memory
-from kbdisk.experts.latent_knn_config import MemoryConfig
 from kbdisk.experts.latent_knn_index import OWN, REACHES, Shelf, Values
 from kbdisk.experts.latent_knn_weights import Heard, weighed
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
@@ -15,7 +16,6 @@ from kbdisk.leaves.number.around import centred
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.schemas.leaf import Number
-from kbdisk.training import remembered
 
 PLACE = (0, ENOUGH)
 HELD = 100
@@ -37,7 +37,7 @@ def plane() -> tuple[Shelf, Values, NumberBelief, torch.Tensor]:
     heard = Heard()
     for rows in torch.arange(HELD).split(60):
         heard.take(Values(*(one[rows] for one in held)), belief.pick(rows))
-    (shelf,) = weighed({PLACE: Shelf.of(known)}, {PLACE: heard}, MemoryConfig()).values()
+    (shelf,) = weighed({PLACE: Shelf.of(known)}, {PLACE: heard}, LatentKNNConfig()).values()
     return shelf, held, belief, numbers[-HELD:]
 
 
@@ -65,13 +65,15 @@ def test_held_out_values_are_kept_as_such(plane):
 @pytest.mark.parametrize("name", ["mass", "said", "around", "codes"])
 def test_a_shelf_that_makes_no_sense_is_refused(plane, tmp_path, name, tiny_model):
     shelf, held, _, _ = plane
-    file, codec = tmp_path / "memory.safetensors", tiny_model.codec
+    file, codec = tmp_path / "latent_knn.safetensors", tiny_model.codec
     memory = Memory({PLACE: shelf}, torch.zeros(len(codec.classes), dtype=torch.long), held.who, 64)
-    file.write_bytes(remembered.to_bytes(memory))
-    assert torch.equal(remembered.read(file, codec, torch.device("cpu")).shelves[PLACE].around, shelf.around)
-    told = safetensors.torch.load(remembered.to_bytes(memory))
+    file.write_bytes(serialize.to_bytes("latent_knn", memory))
+    assert torch.equal(
+        serialize.read("latent_knn", file, codec, torch.device("cpu")).shelves[PLACE].around, shelf.around
+    )
+    told = safetensors.torch.load(serialize.to_bytes("latent_knn", memory))
     right = getattr(shelf, name)
     for wrong in (right[:-1], -right - 1) if name == "around" else (right[:-1],):
         file.write_bytes(safetensors.torch.save({**told, f"{PLACE[0]}.{PLACE[1]}.{name}": wrong.contiguous()}))
-        with pytest.raises(ValueError, match="another model"):
-            remembered.read(file, codec, torch.device("cpu"))
+        with pytest.raises(ValueError, match="expected"):
+            serialize.read("latent_knn", file, codec, torch.device("cpu"))

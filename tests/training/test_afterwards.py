@@ -6,7 +6,7 @@ import pytest
 import torch
 from models import phones, tiny_run
 
-from kbdisk.experts.latent_knn_config import MemoryConfig
+from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.queries import Glance
 from kbdisk.training import afterwards, loop, recording
 from kbdisk.training.afterwards import FEWEST, HALF, RECORDED, REMEMBERED, planned
@@ -14,7 +14,7 @@ from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer
 from kbdisk.training.recording import LACKING, MOST
 
-MEMORY = MemoryConfig()
+MEMORY = LatentKNNConfig()
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_it_is_done_by_a_few_values_where_all_is_slow_and_never_takes_more_than_
 
 
 def test_nothing_is_kept_for_what_is_not_done(monkeypatch, one):
-    none = MemoryConfig(nearest=0)
+    none = LatentKNNConfig(neighbours=0)
     assert at(monkeypatch, one, 1e6, memory=none, records=False).seconds == 0
     assert at(monkeypatch, one, 1e6, memory=none).seconds == pytest.approx(MOST * 1e-3)
     assert at(monkeypatch, one, 1e6, records=False).seconds == pytest.approx(MEMORY.values * 1e-3)

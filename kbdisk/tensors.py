@@ -1,9 +1,8 @@
-"""Weights as safetensors: names, shapes, numbers, nothing that could be run. What does not fit is refused by its name."""
+"""Tensors as safetensors: names, shapes and numbers, no code. A network refuses tensors that do not fit it, by their names."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from kbdisk.errors import CheckpointError
-from kbdisk.experts.latent_knn import Place
-from kbdisk.training.configfile import RESTORE, printable
+from kbdisk.errors import RESTORE, CheckpointError
+from kbdisk.printable import plain_line
 
 Shape = tuple[int, ...]
 
@@ -68,25 +66,6 @@ def put(network: nn.Module, file: Path) -> None:
             one.copy_(tensor)
 
 
-def by_place(tensors: Mapping[str, Tensor]) -> dict[Place, dict[str, Tensor]]:
-    """Tensors by the slot and the level in their names, and what is left of those: `3.0.rows`."""
-    found: dict[Place, dict[str, Tensor]] = defaultdict(dict)
-    for name, one in tensors.items():
-        slot, level, part = name.split(".")
-        found[int(slot), int(level)][part] = one
-    return dict(sorted(found.items()))
-
-
-def is_of(tensor: Tensor, dtype: torch.dtype, *shape: int) -> bool:
-    """Whether a tensor is of a type and a shape."""
-    return tensor.dtype == dtype and tensor.shape == shape
-
-
-def between(tensor: Tensor, low: float, high: float) -> bool:
-    """Whether all of a tensor is; NaN is not."""
-    return bool(((tensor >= low) & (tensor <= high)).all())
-
-
 @contextmanager
 def opened(file: Path) -> Iterator[Any]:
     """A file's tensors, read when they are asked for; CheckpointError where there are none."""
@@ -94,7 +73,7 @@ def opened(file: Path) -> Iterator[Any]:
         with safe_open(file, "pt") as stored:
             yield stored
     except SafetensorError as error:
-        fact = printable(str(error)).rstrip(".")
+        fact = plain_line(str(error)).rstrip(".")
         raise CheckpointError(
             str(file), f"expected weights as safetensors, got other bytes ({fact}). {RESTORE}"
         ) from error
@@ -104,7 +83,7 @@ def _refuse(file: Path, what: str, names: Iterable[str]) -> None:
     some = sorted(names)
     if some:
         more = f" and {len(some) - 3} more" if len(some) > 3 else ""
-        problem = f"expected the weights of this model, got others ({what}: {printable(', '.join(some[:3]))}{more})."
+        problem = f"expected the weights of this model, got others ({what}: {plain_line(', '.join(some[:3]))}{more})."
         raise CheckpointError(str(file), f"{problem} {RESTORE}")
 
 

@@ -1,0 +1,119 @@
+"""Settings of the experts: one dataclass for each, one table of all.
+
+`share` is the part of a time budget that an expert's fit may use; 0 leaves the expert out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MAX_NEIGHBOURS = 1 << 12
+MAX_POINTS = 1 << 13  # the time of a Gaussian process grows with the cube of its points
+
+
+@dataclass(frozen=True)
+class LatentKNNConfig:
+    """k nearest neighbours in the network's latent space."""
+
+    neighbours: int = 64  # of a value; 0 leaves the expert out
+    values: int = 1 << 17  # in the index, at most
+    rounds: int = 4  # of masking many values of an entity at once
+    prior: float = 20.0  # held-out values of a property that the weights of all properties count as
+
+    def __post_init__(self) -> None:
+        _require_at_least(0, self, "neighbours", "values", "rounds", "prior")
+        if self.prior == 0:
+            raise ValueError("prior: expected more than 0, got 0")
+
+
+@dataclass(frozen=True)
+class KNNConfig:
+    """k nearest neighbours in feature space, with a learnt metric."""
+
+    share: float = 0.0
+    neighbours: int = 64  # of an entity
+    values: int = 1 << 17  # of the entities that are searched, at most
+    queries: int = 4096  # entities that the metric is learnt from, at most
+    rounds: int = 3  # of masking many values of a query at once
+    properties: int = 64  # of a class that have features, at most: the most frequent
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+        _require_at_least(1, self, "neighbours", "values", "queries", "properties")
+        _require_at_least(0, self, "rounds")
+        _require_at_most(MAX_NEIGHBOURS, self, "neighbours")
+
+
+@dataclass(frozen=True)
+class GaussianProcessConfig:
+    """A Gaussian process for each property."""
+
+    share: float = 0.0
+    max_entities: int = 2000  # for training; with more, networks and neighbours are as accurate
+    values: int = 1 << 17  # of the entities that are used, at most
+    rounds: int = 3  # of masking many values of a held-out entity at once
+    points: int = 1024  # of one process, at most
+    labels: int = 16  # of a property that has a process, at most
+    properties: int = 64  # of a class that have features, at most: the most frequent
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+        _require_at_least(1, self, "max_entities", "values", "points", "labels", "properties")
+        _require_at_least(0, self, "rounds")
+        _require_at_most(MAX_POINTS, self, "points")
+
+
+@dataclass(frozen=True)
+class BoostedTreesConfig:
+    """Gradient-boosted trees for each property."""
+
+    share: float = 0.0
+    values: int = 1 << 17  # of the entities that are used, at most
+    labels: int = 60  # of a property that are predicted, at most: the most frequent
+    columns: int = 2048  # of all features, at most: the most frequent
+    folds: int = 5  # of cross-validation: the last boosters leave out one each
+    screened: int = 96  # features of one property, at most: those that explain most of it by themselves
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+        _require_at_least(1, self, "values", "labels", "columns", "screened", "folds")
+
+
+@dataclass(frozen=True)
+class GivenOnlyConfig:
+    """The model's second answer, from given properties alone."""
+
+    share: float = 0.0
+    rounds: int = 3  # of masking many values of a held-out entity at once
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+        _require_at_least(0, self, "rounds")
+
+
+CONFIGS: Mapping[str, type[Any]] = {  # by the name of the expert, of its table in a run file and of its field of `Run`
+    "latent_knn": LatentKNNConfig,
+    "knn": KNNConfig,
+    "gaussian_process": GaussianProcessConfig,
+    "boosted_trees": BoostedTreesConfig,
+    "given_only": GivenOnlyConfig,
+}
+
+
+def _require_share(share: float) -> None:
+    if not 0 <= share < 1:
+        raise ValueError(f"share: expected at least 0 and less than 1, got {share!r}")
+
+
+def _require_at_least(least: int, config: Any, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) < least:
+            raise ValueError(f"{name}: expected at least {least}, got {getattr(config, name)!r}")
+
+
+def _require_at_most(most: int, config: Any, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) > most:
+            raise ValueError(f"{name}: expected at most {most:,}, got {getattr(config, name)!r}")

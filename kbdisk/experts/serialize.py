@@ -1,0 +1,381 @@
+"""Experts as safetensors: for each kind of expert one table of the names, dtypes, shapes and bounds of its tensors.
+
+A file has tensors that all properties share, such as the features of the known entities, and tensors of each property,
+named `slot.level.name`. `read` trusts nothing: tensors that do not fit the table, each other or the codec are refused
+by ValueError, so that no expert is ever asked with an index that is out of range or with NaN.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from kbdisk import tensors
+from kbdisk.data import Codec
+from kbdisk.experts.base import Guide, Guiding
+from kbdisk.experts.boosted_trees_columns import Columns
+from kbdisk.experts.boosted_trees_expert import Grown
+from kbdisk.experts.boosted_trees_tensors import Trees
+from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
+from kbdisk.experts.features import BLOCKS, Features
+from kbdisk.experts.gaussian_process import Kernel
+from kbdisk.experts.gaussian_process_expert import Function, Points
+from kbdisk.experts.given_only import Given, Opinions, Second
+from kbdisk.experts.knn import STEEP, TOLD, WAYS, Kin, Known
+from kbdisk.experts.latent_knn import ENOUGH, LESS, Memory, Place
+from kbdisk.experts.latent_knn_index import REACHES, SAYING, Shelf
+from kbdisk.experts.target_scale import Units
+from kbdisk.leaves.number.around import WIDTHS
+
+Tensors: TypeAlias = Mapping[str, Tensor]
+INT, BOOL, HALF, FLOAT, DOUBLE = torch.int64, torch.bool, torch.float16, torch.float32, torch.float64
+ROUNDING = 1e-6  # of a sum of weights
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a stored tensor has to be."""
+
+    dtype: torch.dtype | None  # None: any
+    shape: tuple[str | int, ...]  # sizes; equal letters are equal sizes; "..." at the end: any further dimensions
+    low: float = -torch.inf
+    high: float = torch.inf
+    index_of: str = ""  # the letter of the size that the numbers are indices of
+    may_be_infinite: bool = False
+    may_be_nan: bool = False
+    max_sum: float = torch.inf
+
+    def check(self, name: str, tensor: Tensor, sizes: dict[str, int]) -> None:
+        """ValueError where a tensor is not like this; adds new sizes by their letters."""
+        if self.dtype not in (None, tensor.dtype):
+            raise ValueError(f"{name}: expected {self.dtype}, got {tensor.dtype}")
+        shape = self.shape[:-1] if self.shape[-1:] == ("...",) else self.shape
+        if tensor.ndim != len(shape) and (shape == self.shape or tensor.ndim < len(shape)):
+            raise ValueError(f"{name}: expected {len(shape)} dimensions, got {tensor.ndim}")
+        for wanted, size in zip(shape, tensor.shape, strict=False):
+            expected = wanted if isinstance(wanted, int) else sizes.setdefault(wanted, size)
+            if size != expected:
+                raise ValueError(f"{name}: expected a size of {expected}, got {size}")
+        low, high = (0, sizes[self.index_of] - 1) if self.index_of else (self.low, self.high)
+        if tensor.is_floating_point():
+            numbers = tensor[~tensor.isnan()] if self.may_be_nan else tensor
+            if not self.may_be_infinite and not bool(numbers.isfinite().all()):
+                raise ValueError(f"{name}: expected numbers, got NaN or infinity")
+        else:
+            numbers = tensor
+        if numbers.dtype != BOOL and not bool(((numbers >= low) & (numbers <= high)).all()):
+            raise ValueError(f"{name}: expected {low:g} to {high:g}, got others")
+        if self.max_sum < torch.inf and float(numbers.sum()) > self.max_sum:
+            raise ValueError(f"{name}: expected a sum of at most {self.max_sum:g}, got {float(numbers.sum()):g}")
+
+
+USUAL_AMOUNT = {"enough": Spec(INT, ("classes",))}
+WEIGHT = {
+    "share": Spec(DOUBLE, (), 0, 1),
+    "around": Spec(DOUBLE, (len(WIDTHS),), 0, max_sum=1.0),
+}
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the experts of one kind are stored."""
+
+    shared: Mapping[str, Spec]
+    of_place: Mapping[str, Spec]
+    write: Callable[[Any], tuple[Tensors, Mapping[Place, Tensors]]]  # the shared tensors, and those of each property
+    read: Callable[[Codec, Tensors, Mapping[Place, dict[str, Tensor]]], Any]  # from tensors that fit the tables
+
+
+def to_bytes(kind: str, experts: Any) -> bytes:
+    """All experts of a kind."""
+    shared, places = FORMATS[kind].write(experts)
+    stored = {name: one.cpu().contiguous() for name, one in shared.items()}
+    for (slot, level), own in places.items():  # levels may share a tensor, which a file may not
+        stored |= {f"{slot}.{level}.{name}": one.cpu().contiguous().clone() for name, one in own.items()}
+    return save(stored)
+
+
+def read(kind: str, file: Path, codec: Codec, device: torch.device) -> Any:
+    """The experts of a file; ValueError or the like where a tensor does not fit."""
+    layout, stored = FORMATS[kind], tensors.read(file, device)
+    shared = {name: stored.pop(name) for name in layout.shared}
+    sizes = {"classes": len(codec.classes)}
+    for name, spec in layout.shared.items():
+        spec.check(name, shared[name], sizes)
+    places = _by_place(stored)
+    for (slot, level), own in places.items():
+        if not 0 <= slot < len(codec.slots) or level not in (ENOUGH, LESS):
+            raise ValueError(f"{slot}.{level}: a property of another model")
+        if own.keys() != layout.of_place.keys():
+            raise ValueError(f"{slot}.{level}: expected {', '.join(layout.of_place)}, got {', '.join(own)}")
+        own_sizes = dict(sizes)
+        for name, spec in layout.of_place.items():
+            spec.check(f"{slot}.{level}.{name}", own[name], own_sizes)
+    return layout.read(codec, shared, places)
+
+
+def _by_place(stored: Tensors) -> dict[Place, dict[str, Tensor]]:
+    found: dict[Place, dict[str, Tensor]] = defaultdict(dict)
+    for name, one in stored.items():
+        slot, level, part = name.split(".")
+        found[int(slot), int(level)][part] = one
+    return dict(sorted(found.items()))
+
+
+def _require(holds: bool, place: Place, what: str) -> None:
+    if not holds:
+        raise ValueError(f"{place[0]}.{place[1]}: {what} that makes no sense")
+
+
+def _named(part: Any, names: Mapping[str, Spec]) -> dict[str, Tensor]:
+    return {name: getattr(part, name) for name in names if hasattr(part, name)}
+
+
+def _label_count(codec: Codec, slot: int) -> int:
+    leaf = codec.slots[slot].codec
+    return len(leaf.labels if codec.slots[slot].kind == "category" else leaf.targets)
+
+
+def _features(codec: Codec, slots: Tensor) -> Features:
+    if any(not 0 <= slot < len(codec.slots) or codec.slots[slot].kind not in BLOCKS for slot in slots.tolist()):
+        raise ValueError("slots: properties of another model")
+    return Features.of(codec, slots.cpu()).to(slots.device)
+
+
+def _slots_of(features: Features) -> Tensor:
+    return (features.start >= 0).nonzero()[:, 0]
+
+
+# ---------------------------------------------------------------- k nearest neighbours in the network's latent space
+
+LATENT_KNN = {
+    "keys": Spec(HALF, ("values", "width")),
+    "mean": Spec(FLOAT, ("width",)),
+    "deviation": Spec(FLOAT, ("width",)),
+    "codes": Spec(None, ("values", "...")),
+    "who": Spec(INT, ("values",)),
+    "held": Spec(BOOL, ("values",)),
+    "mass": Spec(DOUBLE, (len(REACHES), "kernels"), 0),
+    "said": Spec(DOUBLE, (SAYING,)),
+    "around": WEIGHT["around"],
+}
+
+
+def _write_latent_knn(memory: Memory) -> tuple[Tensors, Mapping[Place, Tensors]]:
+    shared = {"enough": memory.enough, "held": memory.held, "nearest": torch.tensor(memory.nearest)}
+    return shared, {place: _named(shelf, LATENT_KNN) for place, shelf in memory.shelves.items()}
+
+
+def _read_latent_knn(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Memory:
+    shelves = {place: Shelf(**own) for place, own in places.items()}
+    return Memory(shelves, shared["enough"], shared["held"], int(shared["nearest"]))
+
+
+# ---------------------------------------------------------------- k nearest neighbours in feature space
+
+KNN = {
+    "rows": Spec(INT, ("values",), index_of="entities"),
+    "values": Spec(None, ("values",)),
+    "weights": Spec(FLOAT, ("features",), 0),
+    "ways": Spec(DOUBLE, ("ways",), 0, 1, max_sum=1 + ROUNDING),
+    **WEIGHT,
+}
+
+
+def _write_knn(guide: Guide) -> tuple[Tensors, Mapping[Place, Tensors]]:
+    assert isinstance(guide.sight, Features)
+    shared = {"enough": guide.enough, "slots": _slots_of(guide.sight)}
+    places = {}
+    for place, one in guide.places.items():
+        assert isinstance(one.expert, Kin)
+        shared |= {"nearest": torch.tensor(one.expert.nearest)}  # it and the known entities are the same for all
+        shared |= {part.name: getattr(one.expert.known, part.name) for part in fields(Known)}
+        places[place] = _named(one.expert, KNN) | _named(one, WEIGHT)
+    return shared, places
+
+
+def _read_knn(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Guide:
+    features = _features(codec, shared["slots"])
+    known = Known(*(shared[part.name] for part in fields(Known)))
+    if known.columns.shape[1] != features.width:
+        raise ValueError("columns: features of another model")
+    guiding = {}
+    for place, own in places.items():
+        kind = codec.slots[place[0]].kind
+        _require(kind in TOLD and len(own["rows"]) > 0, place, "a property")
+        ways, dtype = (WAYS, DOUBLE) if kind == "number" else (len(STEEP), INT)
+        _require(len(own["ways"]) == ways and own["values"].dtype == dtype, place, "a number of weights")
+        if kind != "number":
+            values = own["values"]
+            _require(bool(((values >= 0) & (values < _label_count(codec, place[0]))).all()), place, "a label")
+        kin = Kin(known, own["rows"], own["values"], own["weights"], own["ways"], int(shared["nearest"]))
+        guiding[place] = Guiding(kin, own["share"], own["around"])
+    return Guide(features, shared["enough"], guiding)
+
+
+# ---------------------------------------------------------------- Gaussian processes
+
+GAUSSIAN_PROCESS = {
+    "rows": Spec(INT, ("points",), index_of="entities"),
+    "counts": Spec(DOUBLE, ("points", "outputs")),
+    "mean": Spec(DOUBLE, ("outputs",)),
+    "scale": Spec(DOUBLE, ("outputs",)),
+    "span": Spec(DOUBLE, (2,)),
+    "knots": Spec(DOUBLE, (2, "knots")),
+    "labels": Spec(INT, ("labels",)),
+    "steep": Spec(DOUBLE, ()),
+    "straight": Spec(DOUBLE, ("features",), 0),
+    "bent": Spec(DOUBLE, ("features",), 0),
+    "height": Spec(DOUBLE, (), 0),
+    "noise": Spec(DOUBLE, (), 0),
+    **WEIGHT,
+}
+
+
+def _write_gaussian_process(guide: Guide) -> tuple[Tensors, Mapping[Place, Tensors]]:
+    assert isinstance(guide.sight, Features)
+    shared = {"enough": guide.enough, "slots": _slots_of(guide.sight)}
+    places = {}
+    for place, one in guide.places.items():
+        assert isinstance(one.expert, Function)
+        shared |= {part.name: getattr(one.expert.points, part.name) for part in fields(Points)}  # the same for all
+        parts = (one.expert, one.expert.kernel, one)
+        places[place] = {name: own for part in parts for name, own in _named(part, GAUSSIAN_PROCESS).items()}
+    return shared, places
+
+
+def _read_gaussian_process(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Guide:
+    features = _features(codec, shared["slots"])
+    points = Points(*(shared[part.name] for part in fields(Points)))
+    if points.columns.shape[1] != features.width:
+        raise ValueError("columns: features of another model")
+    guiding = {}
+    for place, own in places.items():
+        kind, labels, (count, outputs) = codec.slots[place[0]].kind, own["labels"], own["counts"].shape
+        _require(kind in ("number", "category") and 0 < count <= MAX_POINTS, place, "a property")
+        _require(bool((own["knots"].diff() > 0).all()), place, "a scale")
+        if kind == "number":
+            _require(outputs == 1 and not len(labels), place, "a number")
+        else:
+            known = bool(((labels >= 0) & (labels < _label_count(codec, place[0]))).all())
+            _require(len(labels) == outputs and known, place, "a label")
+        kernel = Kernel(*(own.pop(name) for name in Kernel._fields))
+        share, around = own.pop("share"), own.pop("around")
+        guiding[place] = Guiding(Function(points, kernel=kernel, **own), share, around)
+    return Guide(features, shared["enough"], guiding)
+
+
+# ---------------------------------------------------------------- gradient-boosted trees
+
+BOOSTED_TREES = {
+    "columns": Spec(INT, ("used",), index_of="features"),
+    "labels": Spec(INT, ("labels",)),
+    "kept": Spec(DOUBLE, (), 0, 1),
+    "column": Spec(INT, ("trees", "levels"), index_of="used"),
+    "border": Spec(FLOAT, ("trees", "levels"), may_be_infinite=True),
+    "leaves": Spec(FLOAT, ("trees", "leaves", "outputs")),
+    "start": Spec(DOUBLE, ("outputs",)),
+    "units": Spec(DOUBLE, ("units",)),
+    **WEIGHT,
+}
+
+
+def _write_boosted_trees(guide: Guide) -> tuple[Tensors, Mapping[Place, Tensors]]:
+    assert isinstance(guide.sight, Columns)
+    shared = {"slot": guide.sight.slot, "label": guide.sight.label, "enough": guide.enough}
+    places = {}
+    for place, one in guide.places.items():
+        assert isinstance(one.expert, Grown)
+        units = one.expert.units
+        numbers = [] if units is None else [units.mean, units.deviation, units.least]
+        places[place] = {
+            "columns": one.expert.columns,
+            "labels": one.expert.labels,
+            "kept": one.expert.kept,
+            **vars(one.expert.trees),
+            "units": torch.tensor(numbers, dtype=DOUBLE),
+            **_named(one, WEIGHT),
+        }
+    return shared, places
+
+
+def _read_boosted_trees(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Guide:
+    columns = Columns(shared["slot"], shared["label"])
+    if bool((columns.slot.diff() < 0).any()):
+        raise ValueError("slot: expected ascending numbers, got others")
+    guiding = {}
+    for place, own in places.items():
+        trees = Trees(own["column"], own["border"], own["leaves"], own["start"])
+        numbers, labels = own["units"].tolist(), own["labels"]
+        _require(trees.leaves.shape[1] == 1 << trees.column.shape[1], place, "a tree")
+        _require(
+            len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), place, "a label"
+        )
+        units = Units(*numbers) if numbers else None
+        _require(units is None or units.deviation > 0 <= units.least, place, "a unit")
+        grown = Grown(trees, own["columns"], labels, own["kept"], units)
+        guiding[place] = Guiding(grown, own["share"], own["around"])
+    return Guide(columns, shared["enough"], guiding)
+
+
+# ---------------------------------------------------------------- the second answer from given properties alone
+
+
+def _write_given_only(opinions: Opinions) -> tuple[Tensors, Mapping[Place, Tensors]]:
+    return {"enough": opinions.enough}, {place: _named(one, WEIGHT) for place, one in opinions.places.items()}
+
+
+def _read_given_only(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Opinions:
+    given = Given.of(codec).to(shared["enough"].device)
+    if not places or not all(slot in given.told for slot, _ in places):
+        raise ValueError("properties of another model")
+    guiding = {place: Guiding(Second(place[0]), **own) for place, own in places.items()}
+    return Opinions(given, shared["enough"], guiding)
+
+
+FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFIGS
+    "latent_knn": Format(
+        {**USUAL_AMOUNT, "held": Spec(INT, ("held",)), "nearest": Spec(INT, (), 1)},
+        LATENT_KNN,
+        _write_latent_knn,
+        _read_latent_knn,
+    ),
+    "knn": Format(
+        {
+            **USUAL_AMOUNT,
+            "slots": Spec(INT, ("slots",)),
+            "nearest": Spec(INT, (), 1, MAX_NEIGHBOURS),
+            "columns": Spec(HALF, ("entities", "features"), may_be_nan=True),
+            "who": Spec(INT, ("entities",)),
+            "held": Spec(BOOL, ("entities",)),
+        },
+        KNN,
+        _write_knn,
+        _read_knn,
+    ),
+    "gaussian_process": Format(
+        {
+            **USUAL_AMOUNT,
+            "slots": Spec(INT, ("slots",)),
+            "columns": Spec(FLOAT, ("entities", "features"), may_be_nan=True),
+            "who": Spec(INT, ("entities",)),
+        },
+        GAUSSIAN_PROCESS,
+        _write_gaussian_process,
+        _read_gaussian_process,
+    ),
+    "boosted_trees": Format(
+        {**USUAL_AMOUNT, "slot": Spec(INT, ("features",)), "label": Spec(INT, ("features",))},
+        BOOSTED_TREES,
+        _write_boosted_trees,
+        _read_boosted_trees,
+    ),
+    "given_only": Format(USUAL_AMOUNT, WEIGHT, _write_given_only, _read_given_only),
+}
