@@ -18,7 +18,7 @@ NUMERIC = [  # what computes with tensors: layers, beliefs, the network, the los
     "leaves",
     "network",
     "experts/test_weights.py",
-    "experts/test_gaussian_process.py",
+    "experts/test_gaussian_process_regression.py",
     "test_diffusion.py",
     "test_hiding.py",
     "test_likelihood.py",

@@ -1,104 +1,460 @@
-"""Gaussian processes: what is believed of a function after its values at some points are known, with noise.
+"""Gaussian processes: one for each property, a number or a category, given the visible features of an entity.
 
-Two points are alike as a straight function has it, and as one that bends does: each block of columns counts something in
-either. What, is learnt: the known values are to be as likely as can be (their marginal likelihood).
+The kernel is the sum of a linear and a squared-exponential one. Each block of features has a relevance in either; they,
+the variance and the noise maximise the marginal likelihood of known values. A process of a number predicts the number or
+its code, whichever has the lower leave-one-out error. A process of a category has one output for each label, and a
+softmax of them whose temperature maximises the leave-one-out likelihood.
 
-n points   F columns   G blocks   t functions of the same points
+Each known value is masked alone, with as much of its entity visible as is usual. Hidden features count as their mean;
+where less is visible, the process has a weight of its own beside the model.
+
+n known values of one property   N known entities   m queries   F features   G blocks of features   P knots
+t outputs of a process: 1, or one for each label
 """
 
 from __future__ import annotations
 
 import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
+from torch.nn import functional as F
 
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
+from kbdisk.diffusion import Model
+from kbdisk.estimates import decoded
+from kbdisk.experts.base import Guide, Guiding, Labels, Said, Seen
+from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.falling_rate import falling
+from kbdisk.experts.features import BLOCKS, SIGN, Features, fullest, named
+from kbdisk.experts.latent_knn import ENOUGH, LESS, Place, by_place
+from kbdisk.experts.queries import asked, some, usual
+from kbdisk.experts.stacking import judged
+from kbdisk.experts.weights import limited
 from kbdisk.network.adamw import AdamW
 
-STEPS, RATE = 60, 0.15  # of Adam
-SOME = 160  # points of a step
-WIDE = 2.0  # deviations of the log of what a block counts, about what it counts at first
-NOISE = 0.1  # of a value's variance, at first
-LEAST = 1e-6  # of what varies: noise that there always is
+STEPS, LEARNING_RATE = 60, 0.15  # of Adam, for the kernel
+BATCH_POINTS = 160  # of a step
+PRIOR_DEVIATION = 2.0  # of the logarithm of a kernel parameter, around its initial value
+INITIAL_NOISE = 0.1  # of the variance of the values
+MIN_NOISE = 1e-6  # of the variance of the process: rounding leaves nothing to factor below it
+
+NUMBER = "number"
+KINDS = {NUMBER, "category"}
+MIN_VALUES = 20  # known values of a property, below which it has no process
+MAX_REPEATS = 2  # of an entity among the masked values: alone, and with the rest of a composite
+MASKING_SHARE = 0.2  # of the time, at most: for masking known values
+WEIGHING_SHARE = 0.3  # of the time: for the weights beside the model
+INVERSE_TEMPERATURES = torch.logspace(-1, 1.5, 26, dtype=torch.float64)
+MIN_PROBABILITY = 1e-9  # whose logarithm is taken
+MAX_COVARIANCES = 1 << 22  # computed at once
+EXTRAPOLATION = 0.5  # of the range of known numbers: predictions are clamped to the range and this much on either side
+
+Report = Callable[[int, int], None]  # how many properties are done, of how many
+
+
+# ---------------------------------------------------------------- regression
 
 
 class Kernel(NamedTuple):
-    """How alike points are, all in float64."""
+    """A covariance function; all in float64."""
 
-    straight: Tensor  # (F,)
-    bent: Tensor  # (F,)
-    height: Tensor  # () of what bends
-    noise: Tensor  # () of each value by itself
+    linear: Tensor  # (F,) relevance in the linear part
+    rbf: Tensor  # (F,) relevance in the squared-exponential part: inverse length scales
+    variance: Tensor  # () of the squared-exponential part
+    noise: Tensor  # () of each value
 
-    def between(self, some: Tensor, others: Tensor) -> Tensor:
-        """(m, F) and (n, F) -> (m, n)"""
-        at, to = some * self.bent, others * self.bent
-        square = (at * some).sum(1, keepdim=True) - 2 * at @ others.T + (to * others).sum(1)
-        return self.height * (-0.5 * square.clamp(min=0)).exp() + (some * self.straight) @ others.T
-
-
-class Fitted(NamedTuple):
-    """A function that goes by known values."""
-
-    counts: Tensor  # (n, t) what each point counts in it
-    apart: Tensor  # (n, t) what it would be at each point, were the value there not known
+    def between(self, x: Tensor, others: Tensor) -> Tensor:
+        """The covariance of the process at points (m, F) and (n, F): (m, n)."""
+        at, to = x * self.rbf, others * self.rbf
+        square = (at * x).sum(1, keepdim=True) - 2 * at @ others.T + (to * others).sum(1)
+        return self.variance * (-0.5 * square.clamp(min=0)).exp() + (x * self.linear) @ others.T
 
 
-def fitted(kernel: Kernel, x: Tensor, y: Tensor) -> Fitted:
-    """By (n, F) points and (n, t) values about 0."""
-    found = inverse(kernel, x)
-    counts = found @ y
-    return Fitted(counts, y - counts / found.diagonal()[:, None])
+class Posterior(NamedTuple):
+    """A process conditioned on known values."""
+
+    coefficients: Tensor  # (n, t) the mean at x is kernel.between(x, points) @ coefficients
+    leave_one_out: Tensor  # (n, t) the mean at each point, conditioned on all other points
 
 
-def inverse(kernel: Kernel, x: Tensor) -> Tensor:
-    """(n, n) of how alike known values are, noise and all."""
-    return torch.cholesky_inverse(torch.linalg.cholesky(_known(kernel, x)))
+def condition(kernel: Kernel, x: Tensor, y: Tensor) -> Posterior:
+    """Condition on values (n, t) of mean 0 at points (n, F)."""
+    inverse = inverse_covariance(kernel, x)
+    coefficients = inverse @ y
+    return Posterior(coefficients, y - coefficients / inverse.diagonal()[:, None])
 
 
-def learnt(block: Tensor, x: Tensor, y: Tensor, generator: torch.Generator, seconds: float | None = None) -> Kernel:
-    """What the blocks (F,) of columns count, -1 nothing, for (n, t) values about 0 and of variance 1.
+def inverse_covariance(kernel: Kernel, x: Tensor) -> Tensor:
+    """(n, n) of known values at points (n, F), noise included."""
+    return torch.cholesky_inverse(torch.linalg.cholesky(_covariance(kernel, x)))
 
-    The rate falls with the steps, or with the time where that is the shorter.
+
+def fit_kernel(block: Tensor, x: Tensor, y: Tensor, generator: Generator, seconds: float | None = None) -> Kernel:
+    """The kernel of values (n, t) of mean 0 and variance 1 at points (n, F), by their marginal likelihood.
+
+    `block` (F,) is the block of each feature; -1: it has no relevance. The learning rate falls to 0 over the steps, or over
+    the time where that is shorter.
     """
     count = int(block.max()) + 1
-    first = torch.full((2 * count + 2,), -math.log(count), dtype=x.dtype, device=x.device)
-    first[-2:] = torch.tensor([0.5, NOISE], dtype=x.dtype).log()
-    logs = first.clone().requires_grad_()
-    optimizer, good = AdamW([{"params": [logs], "lr": RATE, "weight_decay": 0.0}]), first
+    initial = torch.full((2 * count + 2,), -math.log(count), dtype=x.dtype, device=x.device)
+    initial[-2:] = torch.tensor([0.5, INITIAL_NOISE], dtype=x.dtype).log()
+    logs = initial.clone().requires_grad_()
+    optimizer, last_finite = AdamW([{"params": [logs], "lr": LEARNING_RATE, "weight_decay": 0.0}]), initial
     with torch.enable_grad():
-        for _ in falling(optimizer, RATE, STEPS, seconds):
-            some = torch.randperm(len(x), generator=generator, device=x.device)[:SOME]
-            odd = ((logs - first) / WIDE).square().sum() / 2
-            cost = (_unlikely(_kernel(logs, block), x[some], y[some]) + odd) / len(some)
-            if not cost.isfinite():  # what was learnt before it is good
+        for _ in falling(optimizer, LEARNING_RATE, STEPS, seconds):
+            batch = torch.randperm(len(x), generator=generator, device=x.device)[:BATCH_POINTS]
+            penalty = ((logs - initial) / PRIOR_DEVIATION).square().sum() / 2
+            loss = (_negative_log_likelihood(_kernel(logs, block), x[batch], y[batch]) + penalty) / len(batch)
+            if not loss.isfinite():
                 break
-            good = logs.detach().clone()
+            last_finite = logs.detach().clone()
             optimizer.zero_grad()
-            cost.backward()
+            loss.backward()
             optimizer.step()
-    return _kernel(good, block)
+    return _kernel(last_finite, block)
 
 
 def _kernel(logs: Tensor, block: Tensor) -> Kernel:
-    told = logs.exp()
-    straight, bent = (one[block.clamp(min=0)] * (block >= 0) for one in told[:-2].chunk(2))
-    return Kernel(straight, bent, told[-2], told[-1])
+    parameters = logs.exp()
+    linear, rbf = (part[block.clamp(min=0)] * (block >= 0) for part in parameters[:-2].chunk(2))
+    return Kernel(linear, rbf, parameters[-2], parameters[-1])
 
 
-def _known(kernel: Kernel, x: Tensor) -> Tensor:
+def _covariance(kernel: Kernel, x: Tensor) -> Tensor:
     between = kernel.between(x, x)
-    noise = kernel.noise + LEAST * between.diagonal().mean()  # or rounding may leave nothing to factor
+    noise = kernel.noise + MIN_NOISE * between.diagonal().mean()
     return between + noise * torch.eye(len(x), dtype=x.dtype, device=x.device)
 
 
-def _unlikely(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
-    """-log p of the values, but for what is the same of any kernel."""
-    root, failed = torch.linalg.cholesky_ex(_known(kernel, x))
+def _negative_log_likelihood(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
+    """Of the values, without the constant; NaN where the covariance has no Cholesky factor."""
+    factor, failed = torch.linalg.cholesky_ex(_covariance(kernel, x))
     if failed:
         return torch.full_like(kernel.noise, math.nan)
-    half = torch.linalg.solve_triangular(root, y, upper=False)
-    found: Tensor = half.square().sum() / 2 + y.shape[1] * root.diagonal().log().sum()
-    return found
+    half = torch.linalg.solve_triangular(factor, y, upper=False)
+    loss: Tensor = half.square().sum() / 2 + y.shape[1] * factor.diagonal().log().sum()
+    return loss
+
+
+def interpolate(knots: Tensor, values: Tensor) -> Tensor:
+    """Values on the lines between knots (2, P), extrapolated beyond them; without knots the values themselves."""
+    if not knots.shape[1]:
+        return values
+    start, end = knots
+    right = torch.searchsorted(start, values.contiguous()).clamp(1, len(start) - 1)
+    part = (values - start[right - 1]) / (start[right] - start[right - 1])
+    interpolated: Tensor = end[right - 1] + part * (end[right] - end[right - 1])
+    return interpolated
+
+
+# ---------------------------------------------------------------- the expert
+
+
+@dataclass(frozen=True)
+class Points:
+    """Known entities of all classes, shared by all processes."""
+
+    columns: Tensor  # (N, F) float32 features, NaN where unknown
+    who: Tensor  # (N,) the number of each entity
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """The process of one property: an expert."""
+
+    points: Points
+    rows: Tensor  # (n,) the points that have the property
+    coefficients: Tensor  # (n, t) float64
+    kernel: Kernel
+    mean: Tensor  # (t,) float64
+    scale: Tensor  # (t,) float64, of the outputs
+    span: Tensor  # (2,) float64, the least and the greatest known number
+    knots: Tensor  # (2, P) float64, numbers and their codes, ascending, where the output is a code; else none
+    labels: Tensor  # (t,) the codes of labels; none of a number
+    inverse_temperature: Tensor  # () float64, of the softmax
+
+    def tell(self, seen: Seen) -> Said:
+        """Numbers, or the probabilities of labels."""
+        size = max(MAX_COVARIANCES // max(len(self.rows), 1), 1)
+        parts = zip(*(tensor.split(size) for tensor in seen), strict=True)
+        outputs = torch.cat([self._outputs(Seen(*part)) for part in parts])
+        if len(self.labels):
+            return Labels(self.labels.expand(len(outputs), -1), (self.inverse_temperature * outputs).softmax(1))
+        room = EXTRAPOLATION * (self.span[1] - self.span[0])
+        return self.numbers(outputs)[:, 0].clamp(self.span[0] - room, self.span[1] + room)
+
+    def numbers(self, outputs: Tensor) -> Tensor:
+        """Outputs as numbers."""
+        return interpolate(self.knots.flip(0), outputs)
+
+    def _outputs(self, seen: Seen) -> Tensor:
+        """(m, t); for an entity that is a point, conditioned on all other points."""
+        covariance = self.kernel.between(seen.columns.nan_to_num().double(), self._x)
+        outputs = covariance @ self.coefficients
+        query, row = (seen.who[:, None] == self.points.who[self.rows]).nonzero().unbind(1)
+        if len(query):
+            inverse = self._inverse[:, row]  # (n, k)
+            factor = (covariance[query] * inverse.T).sum(1) / inverse[row, torch.arange(len(row), device=row.device)]
+            outputs[query] -= factor[:, None] * self.coefficients[row]
+        return outputs * self.scale + self.mean
+
+    @cached_property
+    def _x(self) -> Tensor:
+        """(n, F)"""
+        return self.points.columns[self.rows].nan_to_num().double()
+
+    @cached_property
+    def _inverse(self) -> Tensor:
+        """(n, n)"""
+        return inverse_covariance(self.kernel, self._x)
+
+
+# ---------------------------------------------------------------- training examples
+
+
+@dataclass
+class KnownValues:
+    """Known values of one property, each with the features that were visible while it was masked."""
+
+    columns: list[Tensor] = field(default_factory=list)  # (n, F)
+    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
+    entities: list[Tensor] = field(default_factory=list)  # (n,)
+    count: int = 0
+
+    def append(self, columns: Tensor, codes: Tensor, entities: Tensor) -> None:
+        """Add values."""
+        self.columns.append(columns)
+        self.codes.append(codes)
+        self.entities.append(entities)
+        self.count += len(entities)
+
+    def first_of_each_entity(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(n, F), (n, ...) and (n,): the value that was masked alone comes first."""
+        columns, codes, entities = (torch.cat(parts) for parts in (self.columns, self.codes, self.entities))
+        distinct, index = entities.unique(return_inverse=True)
+        order = torch.arange(len(entities), device=entities.device)
+        first = torch.full_like(distinct, len(entities)).scatter_reduce_(0, index, order, "amin").sort().values
+        return columns[first], codes[first], entities[first]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Training examples of one process."""
+
+    columns: Tensor  # (n, F) features, NaN where hidden
+    entities: Tensor  # (n,)
+    y: Tensor  # (n, t) float64
+
+    def first(self, count: int) -> Examples:
+        """The first ones."""
+        return Examples(*(getattr(self, part.name)[:count] for part in fields(Examples)))
+
+    def followed_by(self, others: Examples, count: int) -> Examples:
+        """These and others, cut to a count."""
+        both = ([getattr(examples, part.name) for examples in (self, others)] for part in fields(Examples))
+        return Examples(*map(torch.cat, both)).first(count)
+
+
+class ExampleMaker:
+    """Makes training examples of tokens."""
+
+    def __init__(self, codec: Codec, tokens: Tokens, config: GaussianProcessConfig, generator: Generator) -> None:
+        self.codec, self.config, self.generator = codec, config, generator
+        self.features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
+        self.enough = usual(tokens)
+
+    def known_values(self, tokens: Tokens, seconds: float | None = None) -> Mapping[int, KnownValues]:
+        """Numbers and labels by slot, each masked alone, where enough of its entity stays visible; as time permits."""
+        chosen = some(tokens, self.config.values, self.generator)
+        chosen = chosen[torch.randperm(len(chosen), generator=self.generator, device=chosen.device)]
+        values: dict[int, KnownValues] = defaultdict(KnownValues)
+        begun = time.monotonic()
+        for batch, hidden, level in asked(tokens, chosen, self.enough, 0, self.generator):
+            table = self.features.table(batch, hidden.visible)
+            for kind in batch.spans.keys() & KINDS:
+                start, end = batch.spans[kind]
+                masked = named(batch, kind, hidden.asked[start:end])
+                entity, codes = batch.entity[start + masked], batch.values[kind][masked]
+                for (slot, at), rows in by_place(batch.slot[start + masked], level[entity]):
+                    if at == ENOUGH and values[slot].count < MAX_REPEATS * self.config.points:
+                        values[slot].append(table[entity[rows]], codes[rows], batch.who[entity[rows]])
+            if seconds is not None and time.monotonic() - begun > seconds:
+                break
+        return values
+
+    def labels(self, slot: int, known: KnownValues) -> Tensor:
+        """(t,) the labels among the values; none of numbers."""
+        codes = torch.cat(known.codes)
+        return codes.unique() if self.codec.slots[slot].kind != NUMBER else codes.new_zeros(0, dtype=torch.long)
+
+    def examples(self, slot: int, known: KnownValues, labels: Tensor) -> Examples:
+        """One for each entity: its number, or one of the labels."""
+        columns, codes, entities = known.first_of_each_entity()
+        if len(labels):
+            is_label = torch.isin(codes, labels)
+            y = F.one_hot(torch.searchsorted(labels, codes[is_label]), len(labels)).double()
+            return Examples(columns[is_label], entities[is_label], y)
+        numbers = decoded(self.codec, torch.full((len(codes),), slot, device=codes.device), codes)
+        y = torch.tensor(list(map(float, numbers)), dtype=torch.float64, device=codes.device)[:, None]
+        return Examples(columns, entities, y)
+
+    def knots(self, slot: int) -> list[Tensor]:
+        """(2, P) numbers and their codes; none where the codes are linear in the numbers."""
+        x, z, _ = self.codec.slots[slot].codec.map.knots
+        knots = torch.tensor([list(x), list(z)], dtype=torch.float64)
+        rising = (knots.diff(dim=1) > 0).all(0)
+        knots = torch.cat([knots[:, :1], knots[:, 1:][:, rising]], 1)
+        return [knots.to(self.enough.device)] if knots.shape[1] > 2 else []
+
+    def block(self, slot: int, examples: Examples) -> Tensor:
+        """(F,) the block of each feature; -1 for features that are always hidden, and for the hashes of numbers."""
+        group = self.codec.together(slot)
+        block = self.features.block(self.codec, slot)
+        for number, other in enumerate(self.codec.slots):
+            start = int(self.features.start[number])
+            if self.codec.together(number) == group and other.kind == NUMBER and start >= 0:
+                hashes = start + sum(BLOCKS[NUMBER]) - SIGN
+                block[hashes : hashes + SIGN] = -1
+        return torch.where((~examples.columns.isnan()).any(0), block.to(examples.columns.device), -1)
+
+
+# ---------------------------------------------------------------- fitting
+
+
+@torch.no_grad()
+def fit(
+    model: Model,
+    codec: Codec,
+    tokens: Tokens,
+    held_out: Tokens,
+    config: GaussianProcessConfig,
+    *,
+    seed: int,
+    seconds: float | None = None,
+    told: Report | None = None,
+) -> Guide | None:
+    """The processes that have a weight beside a model, by the held-out values; None if none has.
+
+    Processes with a weight are conditioned on the held-out values, too.
+    """
+    if not len(held_out):
+        return None
+    begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
+    maker = ExampleMaker(codec, tokens, config, generator)
+    masking_seconds = None if seconds is None else MASKING_SHARE * seconds
+    known = {
+        slot: values
+        for slot, values in maker.known_values(tokens, masking_seconds).items()
+        if values.count >= MIN_VALUES
+    }
+    experts: dict[Place, Guiding] = {}
+    examples: dict[int, Examples] = {}
+    for done, (slot, values) in enumerate(sorted(known.items())):
+        left = None if seconds is None else ((1 - WEIGHING_SHARE) * seconds - _since(begun)) / (len(known) - done)
+        labels = maker.labels(slot, values)
+        examples[slot] = maker.examples(slot, values, labels)
+        process = _fit_process(maker, slot, examples[slot], labels, left)
+        if process is not None:
+            experts |= {(slot, level): Guiding.unweighed(process) for level in (ENOUGH, LESS)}
+        if told is not None:
+            told(done + 1, len(known))
+    left = None if seconds is None else max(seconds - _since(begun), 0.0)
+    guide = judged(Guide(maker.features, maker.enough, experts), model, held_out, config.rounds, generator, left)
+    return None if guide is None else _with_shared_points(_with_held_out(guide, maker, examples, held_out))
+
+
+def _since(begun: float) -> float:
+    return time.monotonic() - begun
+
+
+def _fit_process(
+    maker: ExampleMaker, slot: int, examples: Examples, labels: Tensor, seconds: float | None
+) -> GaussianProcess | None:
+    """The process of a property; None where its values or features do not differ, or there is no time."""
+    if len(examples.y) < MIN_VALUES or len(labels) > maker.config.labels or (seconds is not None and seconds <= 0):
+        return None
+    examples = examples.first(maker.config.points)
+    block = maker.block(slot, examples)
+    scales = [examples.y.new_zeros(2, 0), *([] if len(labels) else maker.knots(slot))]  # of the number, of its code
+    targets = [(knots, interpolate(knots, examples.y)) for knots in scales]
+    targets = [(knots, y) for knots, y in targets if 0 < y.std() < torch.inf]
+    if not targets or bool((block < 0).all()):
+        return None
+    every = torch.cat([y for _, y in targets], 1)
+    mean = every.mean(0)
+    scale = torch.where(every.std(0) > 0, every.std(0), 1)  # no example may have a label
+    x = examples.columns.nan_to_num().double()
+    kernel = fit_kernel(block, x, (every - mean) / scale, maker.generator, seconds)
+    span = torch.stack([examples.y.min(), examples.y.max()])
+    empty = Points(examples.columns[:0], examples.entities[:0]), torch.arange(0, device=block.device), every[:0]
+    processes, errors = [], []
+    for (knots, _), own_mean, own_scale in zip(
+        targets, mean.chunk(len(targets)), scale.chunk(len(targets)), strict=True
+    ):
+        unconditioned = GaussianProcess(
+            *empty, kernel, own_mean, own_scale, span, knots, labels, torch.ones_like(span[0])
+        )
+        process, leave_one_out = _conditioned(unconditioned, examples)
+        processes.append(process)
+        errors.append((process.numbers(leave_one_out) - examples.y).flatten())
+    return processes[int(limited(torch.stack(errors, 1)).square().sum(0).argmin())]
+
+
+def _conditioned(process: GaussianProcess, examples: Examples) -> tuple[GaussianProcess, Tensor]:
+    """The process conditioned on these examples alone, and its leave-one-out outputs (n, t)."""
+    standard = (interpolate(process.knots, examples.y) - process.mean) / process.scale
+    coefficients, leave_one_out = condition(process.kernel, examples.columns.nan_to_num().double(), standard)
+    outputs = leave_one_out * process.scale + process.mean
+    rows = torch.arange(len(examples.entities), device=examples.entities.device)
+    points = Points(examples.columns, examples.entities)
+    conditioned = replace(process, points=points, rows=rows, coefficients=coefficients)
+    if len(process.labels):
+        conditioned = replace(conditioned, inverse_temperature=_best_inverse_temperature(outputs, examples.y))
+    return conditioned, outputs
+
+
+def _best_inverse_temperature(outputs: Tensor, truth: Tensor) -> Tensor:
+    """() by the likelihood of one-hot labels (n, t) under leave-one-out outputs (n, t)."""
+    candidates = INVERSE_TEMPERATURES.to(outputs.device)
+    probabilities = (candidates[:, None, None] * outputs).softmax(2)  # (candidates, n, t)
+    likelihood = ((probabilities * truth).sum(2) + MIN_PROBABILITY).log().sum(1)
+    return candidates[likelihood.argmax()]
+
+
+def _with_held_out(guide: Guide, maker: ExampleMaker, examples: Mapping[int, Examples], held_out: Tokens) -> Guide:
+    """Processes conditioned on the held-out values, too."""
+    known, processes = maker.known_values(held_out), {}
+    for (slot, _), one in guide.places.items():
+        process = one.expert
+        assert isinstance(process, GaussianProcess)
+        if slot not in processes:
+            every = examples[slot]
+            if slot in known:
+                more = maker.examples(slot, known[slot], process.labels)
+                every = every.followed_by(more, maker.config.points)
+            processes[slot] = _conditioned(process, every)[0]
+    places = {place: replace(one, expert=processes[place[0]]) for place, one in guide.places.items()}
+    return replace(guide, places=places)
+
+
+def _with_shared_points(guide: Guide) -> Guide:
+    """The points of all processes in one table: each entity has one row, with all of its features."""
+    every = [one.expert.points for one in guide.places.values() if isinstance(one.expert, GaussianProcess)]
+    entities, index = torch.cat([points.who for points in every]).unique(return_inverse=True)
+    table = every[0].columns.new_full((len(entities), every[0].columns.shape[1]), torch.nan)
+    rows_of_each = index.split([len(points.who) for points in every])
+    for rows, points in zip(rows_of_each, every, strict=True):
+        table[rows] = torch.where(points.columns.isnan(), table[rows], points.columns)
+    shared, places = Points(table, entities), {}
+    for (place, one), rows in zip(guide.places.items(), rows_of_each, strict=True):
+        assert isinstance(one.expert, GaussianProcess)
+        places[place] = replace(one, expert=replace(one.expert, points=shared, rows=rows))
+    return replace(guide, places=places)

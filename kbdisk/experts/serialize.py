@@ -25,8 +25,7 @@ from kbdisk.experts.boosted_trees_expert import Grown
 from kbdisk.experts.boosted_trees_tensors import Trees
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import BLOCKS, Features
-from kbdisk.experts.gaussian_process import Kernel
-from kbdisk.experts.gaussian_process_expert import Function, Points
+from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import Given, Opinions, Second
 from kbdisk.experts.knn import STEEP, TOLD, WAYS, Kin, Known
 from kbdisk.experts.latent_knn import ENOUGH, LESS, Memory, Place
@@ -224,16 +223,16 @@ def _read_knn(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Te
 
 GAUSSIAN_PROCESS = {
     "rows": Spec(INT, ("points",), index_of="entities"),
-    "counts": Spec(DOUBLE, ("points", "outputs")),
+    "coefficients": Spec(DOUBLE, ("points", "outputs")),
     "mean": Spec(DOUBLE, ("outputs",)),
     "scale": Spec(DOUBLE, ("outputs",)),
     "span": Spec(DOUBLE, (2,)),
     "knots": Spec(DOUBLE, (2, "knots")),
     "labels": Spec(INT, ("labels",)),
-    "steep": Spec(DOUBLE, ()),
-    "straight": Spec(DOUBLE, ("features",), 0),
-    "bent": Spec(DOUBLE, ("features",), 0),
-    "height": Spec(DOUBLE, (), 0),
+    "inverse_temperature": Spec(DOUBLE, ()),
+    "linear": Spec(DOUBLE, ("features",), 0),
+    "rbf": Spec(DOUBLE, ("features",), 0),
+    "variance": Spec(DOUBLE, (), 0),
     "noise": Spec(DOUBLE, (), 0),
     **WEIGHT,
 }
@@ -244,7 +243,7 @@ def _write_gaussian_process(guide: Guide) -> tuple[Tensors, Mapping[Place, Tenso
     shared = {"enough": guide.enough, "slots": _slots_of(guide.sight)}
     places = {}
     for place, one in guide.places.items():
-        assert isinstance(one.expert, Function)
+        assert isinstance(one.expert, GaussianProcess)
         shared |= {part.name: getattr(one.expert.points, part.name) for part in fields(Points)}  # the same for all
         parts = (one.expert, one.expert.kernel, one)
         places[place] = {name: own for part in parts for name, own in _named(part, GAUSSIAN_PROCESS).items()}
@@ -258,7 +257,7 @@ def _read_gaussian_process(codec: Codec, shared: Tensors, places: Mapping[Place,
         raise ValueError("columns: features of another model")
     guiding = {}
     for place, own in places.items():
-        kind, labels, (count, outputs) = codec.slots[place[0]].kind, own["labels"], own["counts"].shape
+        kind, labels, (count, outputs) = codec.slots[place[0]].kind, own["labels"], own["coefficients"].shape
         _require(kind in ("number", "category") and 0 < count <= MAX_POINTS, place, "a property")
         _require(bool((own["knots"].diff() > 0).all()), place, "a scale")
         if kind == "number":
@@ -268,7 +267,7 @@ def _read_gaussian_process(codec: Codec, shared: Tensors, places: Mapping[Place,
             _require(len(labels) == outputs and known, place, "a label")
         kernel = Kernel(*(own.pop(name) for name in Kernel._fields))
         share, around = own.pop("share"), own.pop("around")
-        guiding[place] = Guiding(Function(points, kernel=kernel, **own), share, around)
+        guiding[place] = Guiding(GaussianProcess(points, kernel=kernel, **own), share, around)
     return Guide(features, shared["enough"], guiding)
 
 

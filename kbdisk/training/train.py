@@ -17,7 +17,7 @@ from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.experts.base import Guide
 from kbdisk.experts.boosted_trees import grow
-from kbdisk.experts.gaussian_process_training import fit
+from kbdisk.experts.gaussian_process import fit
 from kbdisk.experts.given_only import Opinions, weigh
 from kbdisk.experts.knn_training import learn
 from kbdisk.schemas.schema import Schema

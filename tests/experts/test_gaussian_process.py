@@ -1,84 +1,325 @@
-"""Gaussian processes, beside their closed forms on a few points."""
+"""Smooth functions beside networks: they tell what is one of all else, by few known values."""
 
 from __future__ import annotations
 
-import math
+import random
+from dataclasses import replace
 
+import guided
 import pytest
+import safetensors.torch
 import torch
+from guided import held_out
+from models import tiny_run
 
-from kbdisk.experts.gaussian_process import Kernel, fitted, inverse, learnt
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.errors import CheckpointError
+from kbdisk.experts import gaussian_process, serialize
+from kbdisk.experts.base import Labels, Seen
+from kbdisk.experts.config import GaussianProcessConfig
+from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
+from kbdisk.experts.latent_knn import ENOUGH, LESS
+from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.members import several
+from kbdisk.training.run import Run
+from kbdisk.training.state import Progress
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
 
-
-def numbers(*of: float) -> torch.Tensor:
-    return torch.tensor(of, dtype=torch.float64)
-
-
-@pytest.fixture
-def kernel() -> Kernel:
-    return Kernel(straight=numbers(0.5, 0.0), bent=numbers(1.0, 2.0), height=numbers(0.7)[0], noise=numbers(0.1)[0])
-
-
-def drawn(n: int, width: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(n, width, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def test_points_are_alike_as_straight_and_as_bent_functions_have_it(kernel):
-    found = kernel.between(numbers(1, 2)[None], numbers(3, 1)[None])
-    square = 1.0 * (1 - 3) ** 2 + 2.0 * (2 - 1) ** 2
-    assert float(found) == pytest.approx(0.5 * 1 * 3 + 0.7 * math.exp(-square / 2))
-
-
-def test_a_function_goes_by_known_values_as_the_closed_form_has_it(kernel):
-    x, y = drawn(12, 2), drawn(12, 1, 1)
-    at = drawn(3, 2, 2)
-    found = kernel.between(at, x) @ fitted(kernel, x, y).counts
-    known = kernel.between(x, x)
-    known += (0.1 + 1e-6 * known.diagonal().mean()) * torch.eye(12, dtype=torch.float64)
-    torch.testing.assert_close(found, kernel.between(at, x) @ torch.linalg.solve(known, y))
-
-
-def test_each_is_told_as_if_its_own_value_were_not_known(kernel):
-    x, y = drawn(12, 2), drawn(12, 2, 1)
-    apart = fitted(kernel, x, y).apart
-    for n in range(12):
-        others = torch.arange(12) != n
-        known = inverse(kernel, x).inverse()[others][:, others]
-        expected = kernel.between(x[n : n + 1], x[others]) @ torch.linalg.solve(known, y[others])
-        torch.testing.assert_close(apart[n], expected[0])
+CPU = torch.device("cpu")
+LEAVES = {
+    ("x",): Number(),
+    ("z",): Number(),
+    ("y",): Number(),
+    ("side",): Category(),
+    ("name",): Text(),
+    ("noise",): Number(),
+}
 
 
-def test_what_counts_is_learnt():
-    """One column is straight, one bends, one is nothing, and one is not looked at."""
-    x = drawn(200, 4)
-    y = (x[:, 0] + (3 * x[:, 1]).sin())[:, None]
-    kernel = learnt(torch.tensor([0, 1, 2, -1]), x, (y - y.mean()) / y.std(), torch.Generator().manual_seed(0))
-    assert kernel.straight[0] > 5 * kernel.straight[1:].max()
-    assert kernel.bent[1] > 5 * kernel.bent[2]
-    assert kernel.straight[3] == kernel.bent[3] == 0
-    assert kernel.noise < 0.02
+def things(n: int = 200) -> tuple[Schema, list[Entity]]:
+    """y is straight in x and z, the side is that of y; nothing tells the noise; some have no y."""
+    rng, known = random.Random(0), []
+    for number in range(n):
+        x, z = round(rng.gauss(0, 3), 3), round(rng.gauss(5, 2), 3)
+        y = round(2 * x - 3 * z + rng.gauss(0, 0.1), 2)
+        tree = {"x": x, "z": z, "y": y, "side": "over" if y > -15 else "under", "name": f"thing {number}"}
+        tree["noise"] = round(rng.gauss(0, 1), 2)
+        if number % 9 == 0:
+            del tree["y"]
+        known.append(Entity(f"t{number}", tree))
+    return of_one_class({path: Property(leaf) for path, leaf in LEAVES.items()}), known
 
 
-def test_noise_is_taken_for_noise():
-    x, y = drawn(200, 2), drawn(200, 1, 1)
-    kernel = learnt(torch.tensor([0, 1]), x, y, torch.Generator().manual_seed(0))
-    assert kernel.noise > 0.6
-    assert fitted(kernel, x, y).apart.square().mean() < 1.2 * y.square().mean()
+def run(**choices) -> Run:
+    return replace(
+        tiny_run(steps=5, batch=64, validation=0.3), gaussian_process=GaussianProcessConfig(share=0.5, **choices)
+    )
 
 
-def test_what_cannot_be_learnt_leaves_what_was(monkeypatch):
-    def broken(kernel: Kernel, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        calls.append(kernel)
-        return kernel.noise * (1 if len(calls) < 3 else math.nan)
-
-    calls: list[Kernel] = []
-    monkeypatch.setattr("kbdisk.experts.gaussian_process._unlikely", broken)
-    kernel = learnt(torch.tensor([0, 1]), drawn(20, 2), drawn(20, 1, 1), torch.Generator().manual_seed(0))
-    assert len(calls) == 3
-    assert all(torch.equal(one, other) for one, other in zip(kernel, calls[1], strict=True))
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*things(), run(), CPU, lambda progress: None)
 
 
-def test_points_that_are_the_same_are_no_fault(kernel):
-    x, y = drawn(4, 2).repeat(20, 1), drawn(80, 1, 1)
-    silent = kernel._replace(noise=numbers(0.0)[0])
-    assert fitted(silent, x, y).counts.isfinite().all()
+def asked(model: Trained, name: str):
+    """The held-out part with one property hidden: the batch, and its tokens where it is known."""
+    return held_out(model, things()[1], name)
+
+
+def slot_of(model: Trained, name: str) -> int:
+    return model.codec.slot(model.codec.classes[0], (name,))
+
+
+def function_of(model: Trained, name: str) -> GaussianProcess:
+    return model.gaussian_process.places[slot_of(model, name), ENOUGH].expert
+
+
+def off(model: Trained, believer, visible=None) -> float:
+    """How far off y is told, on average, with all else visible or some of it."""
+    return guided.off(believer, *asked(model, "y"), visible)
+
+
+def test_numbers_are_told_as_a_function_of_all_else(model):
+    assert off(model, model.network) > 4
+    assert off(model, model.believer) < 0.3
+
+
+def test_labels_are_told_too(model):
+    batch, hidden = asked(model, "side")
+    nats = [
+        float(-beliefs(one, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+        for one in (model.network, model.believer)
+    ]
+    assert nats[0] > 0.6 > 0.4 > nats[1]
+
+
+def test_texts_have_no_function_and_of_noise_the_mean_is_told(model):
+    assert slot_of(model, "name") not in model.gaussian_process.slots
+    function = function_of(model, "noise")
+    told = function.tell(Seen(function.points.columns[:99], function.points.who[:99]))
+    assert told.std() < 0.3
+
+
+@pytest.mark.slow
+def test_of_numbers_that_are_far_from_even_codes_are_told():
+    rng, known = random.Random(0), []
+    for number in range(200):
+        x, z = rng.gauss(0, 1), rng.gauss(0, 1)
+        price = round(100 * 10 ** (x + z / 2 + rng.gauss(0, 0.1)), 3)
+        known.append(Entity(f"t{number}", {"x": x, "z": z, "price": price}))
+    schema = of_one_class({(name,): Property(Number()) for name in ("x", "z", "price")})
+    found = train(schema, known, run(), CPU, lambda progress: None)
+    function = found.gaussian_process.places[found.codec.slot("", ("price",)), ENOUGH].expert
+    assert function.knots.shape[1] > 2
+    told = function.tell(Seen(function.points.columns[function.rows], function.points.who[function.rows]))
+    truth = {found.encode([one]).batch(torch.tensor([0])).who.item(): one.tree["price"] for one in known}
+    price = torch.tensor([truth[who] for who in function.points.who[function.rows].tolist()])
+    assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
+
+
+def test_values_are_told_along_their_knots_and_on_beyond_them():
+    knots = torch.tensor([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]], dtype=torch.float64)
+    values = torch.tensor([-1.0, 0.5, 1.0, 2.0, 5.0], dtype=torch.float64)
+    assert interpolate(knots, values).tolist() == [-2.0, 1.0, 2.0, 2.5, 4.0]
+    torch.testing.assert_close(interpolate(knots.flip(0), interpolate(knots, values)), values)
+
+
+def test_what_it_is_worth_where_less_is_visible_is_learnt_apart(model):
+    places = model.gaussian_process.places
+    both = [slot for slot, level in places if level == LESS and (slot, ENOUGH) in places]
+    assert both
+    for slot in both:
+        usual, little = places[slot, ENOUGH], places[slot, LESS]
+        assert torch.equal(usual.expert.coefficients, little.expert.coefficients)
+        assert usual.share != little.share
+
+
+def test_what_was_held_out_is_gone_by_and_nobody_s_own_value_is_told_him(model):
+    function = function_of(model, "y")
+    known = [one for one in things()[1] if "y" in one.tree]
+    assert len(function.rows) == len(known)
+    rows = function.rows[:7]
+    seen = Seen(function.points.columns[rows], function.points.who[rows])
+    wild = replace(
+        function, coefficients=function.coefficients + 1e3 * function._inverse[:, :1]
+    )  # the first one's value is 1e3 more
+    moved = (wild.tell(seen) - function.tell(seen)).abs()
+    assert moved[0] < 1e-3 < 1e-2 < moved[1:].max()
+
+
+def test_in_parts_the_same_is_told(model, monkeypatch):
+    for name in ("y", "side"):
+        function = function_of(model, name)
+        seen = Seen(function.points.columns[:40], function.points.who[:40])
+        whole = function.tell(seen)
+        monkeypatch.setattr("kbdisk.experts.gaussian_process.MAX_COVARIANCES", 1000)
+        torch.testing.assert_close(function.tell(seen), whole)
+        monkeypatch.undo()
+
+
+def test_nothing_is_told_far_beyond_what_is_known(model):
+    function = function_of(model, "y")
+    far = torch.full((1, function.points.columns.shape[1]), 1e6)
+    low, high = function.span.tolist()
+    assert low - (high - low) / 2 <= float(function.tell(Seen(far, torch.tensor([-1])))) <= high + (high - low) / 2
+
+
+def test_chances_of_labels_add_up(model):
+    function = function_of(model, "side")
+    said = function.tell(Seen(function.points.columns[:9], function.points.who[:9]))
+    assert isinstance(said, Labels)
+    torch.testing.assert_close(said.mass.sum(1), torch.ones(9, dtype=torch.float64))
+
+
+def test_what_is_opened_believes_the_same(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    again = open_folder(tmp_path / "m.kbdisk", CPU)
+    assert off(again, again.believer) == off(model, model.believer)
+    assert (
+        f"| Gaussian processes | for {len(model.gaussian_process)} properties |"
+        in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    )
+
+
+WRONG = {  # what a file may say of each
+    "columns": lambda one: one[:, :-1],
+    "who": lambda one: one[:-1],
+    "slots": lambda one: one + 1000,
+    "enough": lambda one: one[:0],
+    "rows": lambda one: one + 100_000,
+    "coefficients": lambda one: one[:-1],
+    "mean": lambda one: one + torch.nan,
+    "scale": lambda one: one[:0],
+    "span": lambda one: one + torch.inf,
+    "knots": lambda one: torch.zeros(2, 3, dtype=torch.float64),
+    "inverse_temperature": lambda one: one.float(),
+    "linear": lambda one: -one - 1,
+    "rbf": lambda one: one[:-1],
+    "variance": lambda one: -one - 1,
+    "noise": lambda one: one + torch.nan,
+    "share": lambda one: one + 7,
+    "around": lambda one: one + 1,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whose", ["y", "side"])
+@pytest.mark.parametrize(
+    ("name", "change"), [*WRONG.items(), ("labels", lambda one: torch.cat([one, one + 10**6])[:9])]
+)
+def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
+    file, tensors = (
+        tmp_path / "gaussian_process.safetensors",
+        safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
+    )
+    key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
+    if key.endswith("labels") and whose == "y":
+        change = lambda one: torch.zeros(1, dtype=torch.int64)  # noqa: E731
+    file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
+    with pytest.raises((ValueError, CheckpointError)):
+        serialize.read("gaussian_process", file, model.codec, CPU)
+
+
+@pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
+def test_what_tells_what_there_is_not_is_refused(model, tmp_path, place):
+    file, tensors = (
+        tmp_path / "gaussian_process.safetensors",
+        safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
+    )
+    own, moved = f"{slot_of(model, 'y')}.{ENOUGH}.", f"{slot_of(model, place[0])}.{place[1]}."
+    file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
+    with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
+        serialize.read("gaussian_process", file, model.codec, CPU)
+
+
+@pytest.mark.slow
+def test_none_is_fitted_where_none_is_wanted_or_nothing_is_held_out():
+    own, known = things(60)
+    assert (
+        train(
+            own, known, replace(run(), gaussian_process=GaussianProcessConfig()), CPU, lambda progress: None
+        ).gaussian_process
+        is None
+    )
+    alone = replace(run(), train=replace(run().train, validation=0.0))
+    assert train(own, known, alone, CPU, lambda progress: None).gaussian_process is None
+
+
+def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
+    tokens = model.encode(things()[1])
+    maker = ExampleMaker(model.codec, tokens, GaussianProcessConfig(points=30), torch.Generator().manual_seed(0))
+    slot = slot_of(model, "side")
+    known = maker.known_values(tokens)[slot]
+    examples = maker.examples(slot, known, maker.labels(slot, known))
+    more = replace(examples, y=torch.nn.functional.pad(examples.y, (0, 1)))
+    function = gaussian_process._fit_process(maker, slot, more, torch.tensor([0, 1, 2]), None)
+    said = function.tell(Seen(examples.columns, examples.entities))
+    assert len(function.rows) == 30
+    assert said.mass.isfinite().all()
+    assert said.mass[:, 2].mean() < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1e-200, 1e200, 1.7e9])
+def test_numbers_of_any_size_have_functions_or_none(size):
+    rng, known = random.Random(0), []
+    for number in range(120):
+        x = rng.gauss(0, 1)
+        known.append(Entity(f"t{number}", {"x": x, "y": size * (1 + x / 10)}))
+    schema = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
+    found = train(schema, known, run(), CPU, lambda progress: None)
+    batch, hidden = held_out(found, known, "y")
+    told = beliefs(found.believer, batch, hidden, batch.known & ~hidden).kinds["number"].belief.expected()
+    assert told.isfinite().all()
+
+
+def test_what_has_only_itself_has_no_function():
+    rng = random.Random(0)
+    known = [Entity(f"t{number}", {"y": rng.random()}) for number in range(200)]
+    own = of_one_class({("y",): Property(Number())})
+    assert train(own, known, run(), CPU, lambda progress: None).gaussian_process is None
+
+
+@pytest.mark.slow
+def test_of_more_labels_or_points_than_are_wanted_there_are_fewer():
+    few = train(*things(), run(labels=1, points=50), CPU, lambda progress: None)
+    assert slot_of(few, "side") not in few.gaussian_process.slots
+    assert len(function_of(few, "y").rows) == 50
+
+
+def test_of_more_entities_than_are_wanted_there_are_none_and_networks_have_the_time():
+    made = train(*things(), run(max_entities=100), CPU, lambda progress: None)
+    assert (made.gaussian_process, made.run.experts_share) == (None, 0)
+
+
+def test_a_time_budget_is_shared_and_kept():
+    timed = replace(run(), train=replace(run().train, seconds=10.0))
+    assert several(timed)[0].train.seconds == 5.0
+    seen: list[Progress] = []
+    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
+    told = [one.after for one in seen if one.after is not None and one.after.doing == "fitting functions"]
+    assert [one.done for one in told] == list(range(1, len(told) + 1))
+    assert told[-1].done == told[-1].total
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"share": 1.0},
+        {"share": -0.1},
+        {"values": 0},
+        {"points": 0},
+        {"max_entities": 0},
+        {"points": 10**5},
+        {"labels": 0},
+        {"properties": 0},
+        {"rounds": -1},
+    ],
+)
+def test_a_config_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        GaussianProcessConfig(**wrong)
