@@ -147,7 +147,7 @@ MUTATIONS = [
     mutation("an expert has weight without being proven", "kbdisk/experts/weights.py",
              "/ math.sqrt(count) > sure", "/ math.sqrt(count) > -1e9", "tests/experts/test_weights.py"),
     mutation("an entity is its own nearest neighbour", "kbdisk/experts/knn.py",
-             "unfit = (seen.who[:, None] == self.known.who[self.rows]) | ", "unfit = ", "tests/experts/test_knn.py"),
+             "excluded = is_itself | ", "excluded = ", "tests/experts/test_knn.py"),
     mutation("a Gaussian process has no noise", "kbdisk/experts/gaussian_process.py",
              "return between + noise * torch.eye(", "return between + 0 * noise * torch.eye(", "tests/experts/test_gaussian_process_regression.py"),
     mutation("an ensemble's presence is a mean of logits", "kbdisk/experts/ensemble.py",

@@ -1,137 +1,462 @@
-"""Kin: known entities that are alike in what is visible, and what they say of one property.
+"""k nearest neighbours in feature space, with a learnt metric for each property.
 
-A number is told by means of the nearest, which count the more the nearer they are, more or less steeply; by surfaces
-through them (kbdisk.experts.kriging); and by the mean of all. A label is told by the nearest.
+A number is predicted in several ways: by means of the neighbours whose weights fall with the distance more or less steeply,
+by kriging among the neighbours, and by the mean of all known values; a mixture of these, fitted to known values, is the
+prediction. A label has the sum of its neighbours' weights. The metric weighs blocks of features. It is fitted by gradient
+descent such that a kernel mean of known values predicts masked ones (neighbourhood components analysis, kernel regression).
 
-m asked   M known entities of one class with the property   N known entities   K nearest   F columns   E ways of telling
+Known values are masked one by one, with the rest of their composite, and many at once, as in all experts; each property has
+a metric for entities with as much visible as is usual, and one for those with less.
+
+m or n queries   M known entities of one class with the property   N known entities   K neighbours
+F features   G blocks of features   E predictors   t targets
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Tokens
+from kbdisk.diffusion import Model
+from kbdisk.estimates import decoded
 from kbdisk.experts import kriging
-from kbdisk.experts.base import Labels, Said, Seen
-from kbdisk.experts.knn_metric import distances
+from kbdisk.experts.base import Guide, Guiding, Labels, Said, Seen
+from kbdisk.experts.config import KNNConfig
+from kbdisk.experts.falling_rate import falling
+from kbdisk.experts.features import Features, fullest, named
+from kbdisk.experts.latent_knn import ENOUGH, Place, by_place
+from kbdisk.experts.queries import parts, questions, some, usual
+from kbdisk.experts.stacking import judged
+from kbdisk.experts.weights import least, masses, squares
+from kbdisk.hiding import Hidden
+from kbdisk.network.adamw import AdamW
 
-TOLD = ("number", "category", "link")  # kinds of values that they tell
-STEEP = (0.5, 1.0, 2.0, 4.0)  # how fast others count less, in parts of how fast they did where it was learnt
-WAYS = len(STEEP) + len(kriging.SURFACES) + 1  # of telling a number; the last: the mean of all
-NEAR = 8  # lengths of surfaces are in parts of the distance to this one
-ROOM = 1 << 22  # distances, or columns of neighbours, at once
-SLIGHT = 1e-6  # of a distance
+KINDS = ("number", "category", "link")
+STEEPNESSES = (0.5, 1.0, 2.0, 4.0)  # of weights, in parts of the steepness with which the metric was fitted
+NUMBER_PREDICTORS = len(STEEPNESSES) + len(kriging.SURFACES) + 1  # the last: the mean of all known values
+SCALE_NEIGHBOUR = 8  # the lengths of kriging are in parts of the distance to this neighbour
+MAX_DISTANCES = 1 << 22  # or features of neighbours, computed at once
+MIN_SCALE = 1e-6  # of a squared distance
+
+MIN_VALUES = 50  # known values of a property, and queries, below which it has no neighbours
+MIXTURE_QUERIES = 1024  # that the mixture is fitted to, at most
+MIXTURE_BATCH = 128
+MIXTURE_PRIOR = 1.0  # queries that each predictor has to itself
+MASKING_SHARE = 0.2  # of the time, at most: for masking known values
+WEIGHING_SHARE = 0.4  # of the time: for the weights beside the model
+METRIC_SHARE = 0.7  # of a property's time: for the metric
+
+STEPS, LEARNING_RATE = 80, 0.15  # of Adam, for the metric
+BATCH_QUERIES, BATCH_KEYS = 256, 2048
+MAX_SQUARED_ERROR = 9.0  # in squared deviations: larger errors count as this
+INITIAL_DISTANCE = 8.0  # between entities, about
+UNSEEN_LABEL_PROBABILITY = 1e-3  # of a label that no other entity has
+
+Report = Callable[[int, int], None]  # how many properties are done, of how many
+
+
+# ---------------------------------------------------------------- the metric
+
+
+def distances(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+    """Weighted squared distances (n, M) of queries (n, F) and keys (M, F), NaN where hidden; weights (F,).
+
+    Features that a query hides do not count; those that a key lacks are its mean, 0.
+    """
+    visible, at, to = (~queries.isnan()) * weights, queries.nan_to_num(), keys.nan_to_num()
+    weighted = at * weights
+    return (weighted * at).sum(1, keepdim=True) - 2 * weighted @ to.T + visible @ to.square().T
+
+
+def fit_metric(
+    block: Tensor,
+    queries: Tensor,
+    own: Tensor,
+    keys: Tensor,
+    targets: Tensor,
+    generator: Generator,
+    seconds: float | None = None,
+) -> Tensor:
+    """The weights (F,) of features, equal within a block; `block` (F,), -1: weight 0.
+
+    `own` (n,): the key that each query is itself; targets (M, t) numbers, or (M,) labels. The learning rate falls to 0 over the
+    steps, or over the time where that is shorter.
+    """
+    device, count = keys.device, int(block.max()) + 1
+    logs = torch.full((count,), INITIAL_DISTANCE / count, device=device).log().requires_grad_()
+    optimizer = AdamW([{"params": [logs], "lr": LEARNING_RATE, "weight_decay": 0.0}])
+    with torch.enable_grad():
+        for _ in falling(optimizer, LEARNING_RATE, STEPS, seconds):
+            batch = torch.randint(len(queries), (BATCH_QUERIES,), generator=generator, device=device)
+            others = torch.randperm(len(keys), generator=generator, device=device)[:BATCH_KEYS]
+            weights = _block_weights(logs, block)
+            similarity = (-distances(weights, queries[batch].float(), keys[others].float())).masked_fill(
+                own[batch, None] == others, -torch.inf
+            )
+            loss = _metric_loss(similarity.softmax(1), targets[others], targets[own[batch]])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return _block_weights(logs.detach(), block)
+
+
+def _block_weights(logs: Tensor, block: Tensor) -> Tensor:
+    return logs.exp()[block.clamp(min=0)] * (block >= 0)
+
+
+def _metric_loss(shares: Tensor, targets: Tensor, truth: Tensor) -> Tensor:
+    if targets.is_floating_point():
+        return (shares @ targets - truth).square().clamp(max=MAX_SQUARED_ERROR).mean()
+    right = (shares * (targets == truth[:, None])).sum(1)
+    return -(right + UNSEEN_LABEL_PROBABILITY).log().mean()
+
+
+# ---------------------------------------------------------------- the expert
 
 
 @dataclass(frozen=True)
-class Known:
-    """Known entities, of all classes."""
+class KnownEntities:
+    """Known entities of all classes, shared by all properties."""
 
-    columns: Tensor  # (N, F) float16, NaN where nothing is known
-    who: Tensor  # (N,)
-    held: Tensor  # (N,) whether that was held out in training
+    columns: Tensor  # (N, F) float16 features, NaN where unknown
+    who: Tensor  # (N,) the number of each entity
+    held: Tensor  # (N,) whether it was held out in training
 
     @property
-    def apart(self) -> Tensor:
-        """Who was held out."""
+    def held_out(self) -> Tensor:
+        """The numbers of those that were held out."""
         return self.who[self.held]
 
-    def and_others(self, others: Known) -> Known:
-        """Both, these first."""
-        return Known(*(torch.cat([getattr(one, field.name) for one in (self, others)]) for field in fields(Known)))
+    def followed_by(self, others: KnownEntities) -> KnownEntities:
+        """These and others."""
+        both = ([getattr(known, part.name) for known in (self, others)] for part in fields(KnownEntities))
+        return KnownEntities(*map(torch.cat, both))
 
 
-class Near(NamedTuple):
-    """The nearest of each of m entities."""
+class Neighbours(NamedTuple):
+    """The nearest neighbours of m queries."""
 
     rows: Tensor  # (m, K) which of the M
-    square: Tensor  # (m, K) float64 how far, ascending; infinite where there is none
-    unfit: Tensor  # (m, M) who has no say
+    square: Tensor  # (m, K) float64 squared distances, ascending; infinite where there is none
+    excluded: Tensor  # (m, M) whether a known entity must not be a neighbour
 
 
 @dataclass(frozen=True)
-class Kin:
-    """Who knows one property by who is alike: an expert."""
+class NearestNeighbours:
+    """The nearest neighbours of one property: an expert."""
 
-    known: Known
-    rows: Tensor  # (M,) which of the known ones have it
+    known: KnownEntities
+    rows: Tensor  # (M,) the known entities that have the property
     values: Tensor  # (M,) float64 numbers, or codes of labels
-    weights: Tensor  # (F,) what each column counts in a distance
-    ways: Tensor  # (E,) float64, what each way of telling is worth
-    nearest: int
+    weights: Tensor  # (F,) the metric
+    mixture: Tensor  # (E,) float64 weights of the predictors
+    count: int  # K
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number that they know, and not a label."""
+        """Whether the values are numbers, not labels."""
         return self.values.is_floating_point()
 
     def tell(self, seen: Seen) -> Said:
-        """Numbers, or who has which label and how much that counts."""
-        parts = [self._tell(Seen(*some)) for some in zip(*(one.split(self.part) for one in seen), strict=True)]
+        """Numbers, or the neighbours' labels with their weights."""
+        chunks = [self._predict(Seen(*chunk)) for chunk in zip(*(part.split(self.chunk) for part in seen), strict=True)]
         if self.is_number:
-            return torch.cat([one for one in parts if not isinstance(one, Labels)])
-        codes, mass = zip(*parts, strict=True)
+            return torch.cat([numbers for numbers in chunks if not isinstance(numbers, Labels)])
+        codes, mass = zip(*chunks, strict=True)
         return Labels(torch.cat(codes), torch.cat(mass))
 
     @property
-    def part(self) -> int:
-        """Of how many entities it is told at once."""
-        return max(ROOM // max(len(self.rows), self.nearest * len(self.weights)), 1)
+    def chunk(self) -> int:
+        """Queries that are answered at once."""
+        return max(MAX_DISTANCES // max(len(self.rows), self.count * len(self.weights)), 1)
 
-    def _tell(self, seen: Seen) -> Said:
-        near = self.near(seen)
+    def _predict(self, seen: Seen) -> Said:
+        near = self.neighbours(seen)
         if not self.is_number:
-            return Labels(self.values[near.rows], torch.einsum("e,mek->mk", self.ways, counts(near)))
-        told: Tensor = self.answers(seen, near, self.ways > 0) @ self.ways
-        return told
+            return Labels(self.values[near.rows], torch.einsum("e,mek->mk", self.mixture, softmax_weights(near)))
+        numbers: Tensor = self.predictions(seen, near, self.mixture > 0) @ self.mixture
+        return numbers
 
-    def near(self, seen: Seen) -> Near:
-        """Who is nearest: nobody is his own kin, nor is who was held out that of others who were."""
+    def neighbours(self, seen: Seen) -> Neighbours:
+        """The nearest known entities: never the query itself, and for a held-out entity no held-out one."""
         columns = self.known.columns[self.rows]
         square = distances(self.weights, seen.columns, columns.float()).clamp(min=0)
-        apart = torch.isin(seen.who, self.known.apart)
-        unfit = (seen.who[:, None] == self.known.who[self.rows]) | (apart[:, None] & self.known.held[self.rows])
-        found = square.masked_fill(unfit, torch.inf).topk(min(self.nearest, len(self.rows)), largest=False)
-        return Near(found.indices, found.values.double(), unfit)
+        is_held_out = torch.isin(seen.who, self.known.held_out)
+        is_itself = seen.who[:, None] == self.known.who[self.rows]
+        excluded = is_itself | (is_held_out[:, None] & self.known.held[self.rows])
+        nearest = square.masked_fill(excluded, torch.inf).topk(min(self.count, len(self.rows)), largest=False)
+        return Neighbours(nearest.indices, nearest.values.double(), excluded)
 
-    def answers(self, seen: Seen, near: Near, wanted: Tensor) -> Tensor:
-        """(m, E) float64, the number that is told in each way; anything but NaN in those that are not wanted (E,).
+    def predictions(self, seen: Seen, near: Neighbours, wanted: Tensor) -> Tensor:
+        """(m, E) float64, the number by each predictor; finite but arbitrary where it is not wanted (E,).
 
-        Where nobody is near, all tell the mean.
+        Without a neighbour all predict the mean.
         """
         numbers, mean = self.values[near.rows], self._means(near)[:, None]  # (m, K), (m, 1)
-        every = [counts(near), self._surfaces(seen, near, wanted[len(STEEP) : -1])]
-        told = [torch.einsum("mek,mk->me", one, numbers - mean) + mean for one in every]
-        return torch.cat([*told, mean], 1)
+        weights = [softmax_weights(near), self._kriging(seen, near, wanted[len(STEEPNESSES) : -1])]
+        predictions = [torch.einsum("mek,mk->me", each, numbers - mean) + mean for each in weights]
+        return torch.cat([*predictions, mean], 1)
 
-    def _means(self, near: Near) -> Tensor:
-        """(m,) of all who have a say; of all there are where nobody has."""
-        fit = (~near.unfit).to(self.values.dtype)
-        count = fit.sum(1)
-        return torch.where(count > 0, fit @ self.values / count.clamp(min=1), self.values.mean())
+    def _means(self, near: Neighbours) -> Tensor:
+        """(m,) of all known values that are not excluded; of all where every one is."""
+        included = (~near.excluded).to(self.values.dtype)
+        count = included.sum(1)
+        return torch.where(count > 0, included @ self.values / count.clamp(min=1), self.values.mean())
 
-    def _surfaces(self, seen: Seen, near: Near, wanted: Tensor) -> Tensor:
+    def _kriging(self, seen: Seen, near: Neighbours, wanted: Tensor) -> Tensor:
         m, K = near.rows.shape
-        there = ~seen.columns.isnan()
+        visible = ~seen.columns.isnan()
         weights = self.weights.sqrt()
         columns = self.known.columns[self.rows[near.rows]].float().nan_to_num() * weights  # (m, K, F)
-        places = (columns * there[:, None]).flatten(0, 1)
-        scale = near.square[:, min(NEAR, K) - 1 : min(NEAR, K)].nan_to_num(posinf=1.0) + SLIGHT
-        every = torch.arange(m * K, device=places.device).view(m, K)
+        keys = (columns * visible[:, None]).flatten(0, 1)
+        scale_at = min(SCALE_NEIGHBOUR, K)
+        scale = near.square[:, scale_at - 1 : scale_at].nan_to_num(posinf=1.0) + MIN_SCALE
+        key_rows = torch.arange(m * K, device=keys.device).view(m, K)
         at = seen.columns.nan_to_num() * weights
-        return kriging.counts(at, places, every, near.square.isfinite(), scale, wanted)
+        return kriging.counts(at, keys, key_rows, near.square.isfinite(), scale, wanted)
 
-    def among(self, known: Known, rows: Tensor, values: Tensor) -> Kin:
-        """Itself with more who have the property, of more who are known."""
+    def with_more(self, known: KnownEntities, rows: Tensor, values: Tensor) -> NearestNeighbours:
+        """With further values, of `known` entities that begin with its own."""
         return replace(self, known=known, rows=torch.cat([self.rows, rows]), values=torch.cat([self.values, values]))
 
 
-def counts(near: Near) -> Tensor:
-    """(m, S, K) float64, what each counts, however steeply: they add up to 1, or to 0 where there is none."""
-    there = near.square.isfinite()
-    over = (near.square - near.square[:, :1]).nan_to_num(nan=torch.inf, posinf=torch.inf)
-    told = torch.stack([(-over * steep).softmax(1) for steep in STEEP], 1)
-    return told.nan_to_num() * there[:, None]
+def softmax_weights(near: Neighbours) -> Tensor:
+    """(m, S, K) float64, the weight of each neighbour at each steepness; their sum is 1, or 0 without neighbours."""
+    exists = near.square.isfinite()
+    beyond_nearest = (near.square - near.square[:, :1]).nan_to_num(nan=torch.inf, posinf=torch.inf)
+    weights = torch.stack([(-beyond_nearest * steepness).softmax(1) for steepness in STEEPNESSES], 1)
+    return weights.nan_to_num() * exists[:, None]
+
+
+# ---------------------------------------------------------------- known values and queries
+
+
+@dataclass(frozen=True)
+class Values:
+    """Known values of one slot."""
+
+    rows: Tensor  # (M,) the known entity of each, ascending
+    values: Tensor  # (M,) numbers, or labels
+    targets: Tensor  # (M, 2) float32 for the metric: standardised numbers and their codes; or (M,) labels
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass
+class Queries:
+    """Known values of one property that were masked."""
+
+    columns: list[Tensor] = field(default_factory=list)  # (n, F) float16 features that were visible
+    rows: list[Tensor] = field(default_factory=list)  # (n,) the known entity of each
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows))
+
+
+def _known_entities(
+    codec: Codec, features: Features, tokens: Tokens, chosen: Tensor, *, held: bool
+) -> tuple[KnownEntities, Mapping[int, Values]]:
+    """The chosen entities, and their values by slot."""
+    tables, numbers = [], []
+    rows: dict[int, list[Tensor]] = defaultdict(list)
+    codes: dict[int, list[Tensor]] = defaultdict(list)
+    begin = 0
+    for part in parts(tokens, chosen):
+        batch = tokens.batch(part)
+        tables.append(features.table(batch, batch.known).half())
+        numbers.append(batch.who)
+        for kind in batch.spans.keys() & set(KINDS):
+            start, end = batch.spans[kind]
+            known = named(batch, kind, (batch.known & ~batch.fixed)[start:end])
+            slots, counts = batch.slot[start + known].unique_consecutive(return_counts=True)
+            for slot, of_slot in zip(slots.tolist(), known.split(counts.tolist()), strict=True):
+                rows[slot].append(begin + batch.entity[start + of_slot])
+                codes[slot].append(batch.values[kind][of_slot])
+        begin += len(part)
+    who = torch.cat(numbers)
+    entities = KnownEntities(torch.cat(tables), who, torch.full_like(who, held, dtype=torch.bool))
+    return entities, {slot: _values(codec, slot, torch.cat(of), torch.cat(codes[slot])) for slot, of in rows.items()}
+
+
+def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
+    if codec.slots[slot].kind != "number":
+        return Values(rows, codes, codes)
+    plain = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
+    numbers = torch.tensor(list(map(float, plain)), dtype=torch.float64, device=codes.device)
+    mean, deviation = codec.slots[slot].codec.moments
+    return Values(rows, numbers, torch.stack([((numbers - mean) / deviation).float(), codes[:, 0]], 1))
+
+
+def _queries(
+    features: Features,
+    tokens: Tokens,
+    chosen: Tensor,
+    enough: Tensor,
+    config: KNNConfig,
+    generator: Generator,
+    seconds: float | None,
+) -> Mapping[Place, Queries]:
+    """Values of some known entities, masked in all ways; as time permits."""
+    drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.queries]
+    queries: dict[Place, Queries] = defaultdict(Queries)
+    begin, begun = 0, time.monotonic()
+    for part in parts(tokens, chosen[drawn]):
+        for batch, hidden, level in questions(tokens.batch(part), tokens.layout, enough, config.rounds, generator):
+            table = features.table(batch, hidden.visible).half()
+            for place, entity in _masked(batch, hidden, level):
+                if len(queries[place]) < config.queries:
+                    queries[place].columns.append(table[entity])
+                    queries[place].rows.append(drawn[begin + entity])
+        begin += len(part)
+        if seconds is not None and time.monotonic() - begun > seconds:
+            break
+    return queries
+
+
+def _masked(batch: Batch, hidden: Hidden, level: Tensor) -> Iterator[tuple[Place, Tensor]]:
+    """The places of masked values, each with the entities (n,) that they are of."""
+    for kind in batch.spans.keys() & set(KINDS):
+        start, end = batch.spans[kind]
+        tokens = start + named(batch, kind, hidden.asked[start:end])
+        entity = batch.entity[tokens]
+        for place, rows in by_place(batch.slot[tokens], level[entity]):
+            yield place, entity[rows]
+
+
+# ---------------------------------------------------------------- fitting
+
+
+@torch.no_grad()
+def fit(
+    model: Model,
+    codec: Codec,
+    tokens: Tokens,
+    held_out: Tokens,
+    config: KNNConfig,
+    *,
+    seed: int,
+    seconds: float | None = None,
+    told: Report | None = None,
+) -> Guide | None:
+    """The properties whose neighbours have a weight beside a model, by the held-out values; None if none has.
+
+    Once they have a weight, held-out entities are neighbours, too.
+    """
+    begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
+    chosen = some(tokens, config.values, generator)
+    if not len(held_out) or not len(chosen):
+        return None
+    # In random order: of entities at the same distance none is preferred.
+    chosen = chosen[torch.randperm(len(chosen), generator=generator, device=chosen.device)]
+    features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
+    known, values = _known_entities(codec, features, tokens, chosen, held=False)
+    enough, masking_seconds = usual(tokens), None if seconds is None else MASKING_SHARE * seconds
+    queries = _queries(features, tokens, chosen, enough, config, generator, masking_seconds)
+    order = _order(codec, queries, values)
+    experts: dict[Place, Guiding] = {}
+    for done, (slot, level) in enumerate(order):
+        left = None if seconds is None else _left((1 - WEIGHING_SHARE) * seconds, begun) / (len(order) - done)
+        if left is None or left > 0:
+            block = features.block(codec, slot).to(known.who.device)
+            neighbours = _fit_property(
+                known, values[slot], queries[slot, level], block, config.neighbours, generator, left
+            )
+            if neighbours is not None:
+                experts[slot, level] = Guiding.unweighed(neighbours)
+        if told is not None:
+            told(done + 1, len(order))
+    left = None if seconds is None else _left(seconds, begun)
+    guide = judged(Guide(features, enough, experts), model, held_out, config.rounds, generator, left)
+    if guide is None:
+        return None
+    others = some(held_out, config.values, generator).sort().values
+    return _with_held_out(guide, known, codec, features, held_out, others)
+
+
+def _order(codec: Codec, queries: Mapping[Place, Queries], values: Mapping[int, Values]) -> list[Place]:
+    """The places with enough values and queries, those with the usual amount visible first."""
+    of_one_value = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
+    places = (
+        place
+        for place, own in queries.items()
+        if place[0] in of_one_value and len(own) >= MIN_VALUES and len(values.get(place[0], ())) >= MIN_VALUES
+    )
+    return sorted(places, key=lambda place: (place[1] != ENOUGH, place))
+
+
+def _left(seconds: float, begun: float) -> float:
+    return seconds - (time.monotonic() - begun)
+
+
+def _fit_property(
+    known: KnownEntities,
+    values: Values,
+    queries: Queries,
+    block: Tensor,
+    count: int,
+    generator: Generator,
+    seconds: float | None,
+) -> NearestNeighbours | None:
+    """The neighbours of one property; None where all values are the same, or no query has a feature."""
+    columns, rows = torch.cat(queries.columns), torch.cat(queries.rows)
+    if len(values.values.unique()) < 2 or bool(columns.isnan().all()):
+        return None
+    own, begun = torch.searchsorted(values.rows, rows), time.monotonic()
+    metric_seconds = None if seconds is None else METRIC_SHARE * seconds
+    keys = known.columns[values.rows]
+    weights = fit_metric(block, columns, own, keys, values.targets, generator, metric_seconds)
+    no_mixture = weights.new_zeros(0, dtype=torch.float64)
+    neighbours = NearestNeighbours(known, values.rows, values.values, weights, no_mixture, count)
+    drawn = torch.randperm(len(rows), generator=generator, device=rows.device)[:MIXTURE_QUERIES]
+    seen = Seen(columns[drawn].float(), known.who[rows[drawn]])
+    left = None if seconds is None else _left(seconds, begun)
+    return replace(neighbours, mixture=_fit_mixture(neighbours, seen, values.values[own[drawn]], left))
+
+
+def _fit_mixture(neighbours: NearestNeighbours, seen: Seen, truth: Tensor, seconds: float | None) -> Tensor:
+    """(E,) the weights of the predictors, by as many queries as there is time for."""
+    results: list[Tensor] = []
+    begun = time.monotonic()
+    size = min(neighbours.chunk, MIXTURE_BATCH)
+    for columns, who, right in zip(*(part.split(size) for part in (*seen, truth)), strict=True):
+        if results and seconds is not None and time.monotonic() - begun > seconds:
+            break
+        batch = Seen(columns, who)
+        near = neighbours.neighbours(batch)
+        if neighbours.is_number:
+            every = torch.ones(NUMBER_PREDICTORS, dtype=torch.bool, device=right.device)
+            results.append(neighbours.predictions(batch, near, every) - right[:, None])
+        else:
+            is_right = neighbours.values[near.rows] == right[:, None]
+            results.append((softmax_weights(near) * is_right[:, None]).sum(2))
+    each = torch.cat(results)  # errors of numbers, or probabilities of the right labels
+    if neighbours.is_number:
+        return least(squares(each))
+    return masses(each, torch.full((len(STEEPNESSES),), MIXTURE_PRIOR, dtype=torch.float64, device=each.device))
+
+
+def _with_held_out(
+    guide: Guide, known: KnownEntities, codec: Codec, features: Features, held_out: Tokens, others: Tensor
+) -> Guide:
+    """The same neighbours, and some held-out entities."""
+    more, values = _known_entities(codec, features, held_out, others, held=True)
+    every, places = known.followed_by(more), {}
+    for (slot, level), one in guide.places.items():
+        neighbours = one.expert
+        assert isinstance(neighbours, NearestNeighbours)
+        own = values.get(slot)
+        rows, new = (
+            (neighbours.rows[:0], neighbours.values[:0]) if own is None else (len(known.who) + own.rows, own.values)
+        )
+        places[slot, level] = replace(one, expert=neighbours.with_more(every, rows, new))
+    return replace(guide, places=places)

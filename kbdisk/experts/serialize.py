@@ -27,7 +27,8 @@ from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import BLOCKS, Features
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import Given, Opinions, Second
-from kbdisk.experts.knn import STEEP, TOLD, WAYS, Kin, Known
+from kbdisk.experts.knn import KINDS as KNN_KINDS
+from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
 from kbdisk.experts.latent_knn import ENOUGH, LESS, Memory, Place
 from kbdisk.experts.latent_knn_index import REACHES, SAYING, Shelf
 from kbdisk.experts.target_scale import Units
@@ -183,7 +184,7 @@ KNN = {
     "rows": Spec(INT, ("values",), index_of="entities"),
     "values": Spec(None, ("values",)),
     "weights": Spec(FLOAT, ("features",), 0),
-    "ways": Spec(DOUBLE, ("ways",), 0, 1, max_sum=1 + ROUNDING),
+    "mixture": Spec(DOUBLE, ("predictors",), 0, 1, max_sum=1 + ROUNDING),
     **WEIGHT,
 }
 
@@ -193,29 +194,31 @@ def _write_knn(guide: Guide) -> tuple[Tensors, Mapping[Place, Tensors]]:
     shared = {"enough": guide.enough, "slots": _slots_of(guide.sight)}
     places = {}
     for place, one in guide.places.items():
-        assert isinstance(one.expert, Kin)
-        shared |= {"nearest": torch.tensor(one.expert.nearest)}  # it and the known entities are the same for all
-        shared |= {part.name: getattr(one.expert.known, part.name) for part in fields(Known)}
+        assert isinstance(one.expert, NearestNeighbours)
+        shared |= {"neighbours": torch.tensor(one.expert.count)}  # it and the known entities are the same for all
+        shared |= {part.name: getattr(one.expert.known, part.name) for part in fields(KnownEntities)}
         places[place] = _named(one.expert, KNN) | _named(one, WEIGHT)
     return shared, places
 
 
 def _read_knn(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Guide:
     features = _features(codec, shared["slots"])
-    known = Known(*(shared[part.name] for part in fields(Known)))
+    known = KnownEntities(*(shared[part.name] for part in fields(KnownEntities)))
     if known.columns.shape[1] != features.width:
         raise ValueError("columns: features of another model")
     guiding = {}
     for place, own in places.items():
         kind = codec.slots[place[0]].kind
-        _require(kind in TOLD and len(own["rows"]) > 0, place, "a property")
-        ways, dtype = (WAYS, DOUBLE) if kind == "number" else (len(STEEP), INT)
-        _require(len(own["ways"]) == ways and own["values"].dtype == dtype, place, "a number of weights")
+        _require(kind in KNN_KINDS and len(own["rows"]) > 0, place, "a property")
+        predictors, dtype = (NUMBER_PREDICTORS, DOUBLE) if kind == "number" else (len(STEEPNESSES), INT)
+        _require(len(own["mixture"]) == predictors and own["values"].dtype == dtype, place, "a number of weights")
         if kind != "number":
             values = own["values"]
             _require(bool(((values >= 0) & (values < _label_count(codec, place[0]))).all()), place, "a label")
-        kin = Kin(known, own["rows"], own["values"], own["weights"], own["ways"], int(shared["nearest"]))
-        guiding[place] = Guiding(kin, own["share"], own["around"])
+        neighbours = NearestNeighbours(
+            known, own["rows"], own["values"], own["weights"], own["mixture"], int(shared["neighbours"])
+        )
+        guiding[place] = Guiding(neighbours, own["share"], own["around"])
     return Guide(features, shared["enough"], guiding)
 
 
@@ -350,7 +353,7 @@ FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFI
         {
             **USUAL_AMOUNT,
             "slots": Spec(INT, ("slots",)),
-            "nearest": Spec(INT, (), 1, MAX_NEIGHBOURS),
+            "neighbours": Spec(INT, (), 1, MAX_NEIGHBOURS),
             "columns": Spec(HALF, ("entities", "features"), may_be_nan=True),
             "who": Spec(INT, ("entities",)),
             "held": Spec(BOOL, ("entities",)),

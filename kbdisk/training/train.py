@@ -15,11 +15,10 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
+from kbdisk.experts import gaussian_process, knn
 from kbdisk.experts.base import Guide
 from kbdisk.experts.boosted_trees import grow
-from kbdisk.experts.gaussian_process import fit
 from kbdisk.experts.given_only import Opinions, weigh
-from kbdisk.experts.knn_training import learn
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
@@ -36,8 +35,8 @@ from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
 EXPERTS: Mapping[str, tuple[str, Callable[..., Any]]] = {  # by name: what the progress bar says, and what fits it
-    "knn": ("comparing", learn),
-    "gaussian_process": ("fitting functions", fit),
+    "knn": ("comparing", knn.fit),
+    "gaussian_process": ("fitting functions", gaussian_process.fit),
     "boosted_trees": ("growing trees", grow),
     "given_only": ("asking again", weigh),
 }

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
-from kbdisk.experts.features import BLOCKS, SIGN, Features, signs
-from kbdisk.experts.knn_training import fullest
+from kbdisk.experts.features import BLOCKS, SIGN, Features, fullest, signs
 from kbdisk.schemas.leaf import Category, Number, Set, Text
 from kbdisk.schemas.schema import Property, of_one_class
 

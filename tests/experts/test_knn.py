@@ -100,46 +100,48 @@ def test_less_visible_has_kin_of_its_own(model):
 
 
 def test_nobody_is_his_own_kin_nor_is_who_was_held_out_that_of_others_who_were(model):
-    kin = model.knn.places[slot_of(model, "y"), ENOUGH].expert
-    assert kin.known.held.sum() == len(model.record.validation)
-    assert len(kin.known.who) == len(model.record.validation) + len(model.record.training)
-    for rows in (kin.known.held.nonzero()[:9, 0], (~kin.known.held).nonzero()[:9, 0]):
-        near = kin.near(Seen(kin.known.columns[rows].float(), kin.known.who[rows]))
-        whose = kin.known.who[kin.rows[near.rows]]
-        assert not (whose == kin.known.who[rows, None])[near.square.isfinite()].any()
-        of_held = kin.known.held[kin.rows[near.rows]][near.square.isfinite()]
-        assert of_held.any() != bool(kin.known.held[rows[0]])
+    neighbours = model.knn.places[slot_of(model, "y"), ENOUGH].expert
+    assert neighbours.known.held.sum() == len(model.record.validation)
+    assert len(neighbours.known.who) == len(model.record.validation) + len(model.record.training)
+    for rows in (neighbours.known.held.nonzero()[:9, 0], (~neighbours.known.held).nonzero()[:9, 0]):
+        near = neighbours.neighbours(Seen(neighbours.known.columns[rows].float(), neighbours.known.who[rows]))
+        whose = neighbours.known.who[neighbours.rows[near.rows]]
+        assert not (whose == neighbours.known.who[rows, None])[near.square.isfinite()].any()
+        of_held = neighbours.known.held[neighbours.rows[near.rows]][near.square.isfinite()]
+        assert of_held.any() != bool(neighbours.known.held[rows[0]])
 
 
 def test_of_nobody_near_the_mean_is_told_and_no_label(model):
     """Everything hidden and everybody left out: nobody is near."""
     for name in ("y", "kind"):
-        kin = model.knn.places[slot_of(model, name), ENOUGH].expert
-        alone = replace(kin, known=replace(kin.known, who=torch.full_like(kin.known.who, 7)))
-        said = alone.tell(Seen(torch.full((2, len(kin.weights)), torch.nan), torch.tensor([7, 7])))
+        neighbours = model.knn.places[slot_of(model, name), ENOUGH].expert
+        alone = replace(neighbours, known=replace(neighbours.known, who=torch.full_like(neighbours.known.who, 7)))
+        said = alone.tell(Seen(torch.full((2, len(neighbours.weights)), torch.nan), torch.tensor([7, 7])))
         if isinstance(said, Labels):
             assert said.mass.sum() == 0
         else:
-            torch.testing.assert_close(said, kin.values.mean().expand(2))
+            torch.testing.assert_close(said, neighbours.values.mean().expand(2))
 
 
 def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
-    kin = model.knn.places[slot_of(model, "y"), ENOUGH].expert
-    own = int(kin.rows[0])
+    neighbours = model.knn.places[slot_of(model, "y"), ENOUGH].expert
+    own = int(neighbours.rows[0])
     wild = replace(
-        kin, values=kin.values.index_fill(0, torch.tensor([0]), 1e9), ways=torch.eye(len(kin.ways))[-1].double()
+        neighbours,
+        values=neighbours.values.index_fill(0, torch.tensor([0]), 1e9),
+        mixture=torch.eye(len(neighbours.mixture))[-1].double(),
     )
-    said = wild.tell(Seen(torch.full((1, len(kin.weights)), torch.nan), kin.known.who[own : own + 1]))
+    said = wild.tell(Seen(torch.full((1, len(neighbours.weights)), torch.nan), neighbours.known.who[own : own + 1]))
     assert abs(float(said)) < 1e6
 
 
 def test_in_parts_the_same_is_told(model, monkeypatch):
     for name in ("y", "kind"):
-        kin = model.knn.places[slot_of(model, name), ENOUGH].expert
-        seen = Seen(kin.known.columns[:40].float(), kin.known.who[:40])
-        whole = kin.tell(seen)
-        monkeypatch.setattr("kbdisk.experts.knn.ROOM", 4000)
-        torch.testing.assert_close(kin.tell(seen), whole, rtol=1e-3, atol=1e-3)
+        neighbours = model.knn.places[slot_of(model, name), ENOUGH].expert
+        seen = Seen(neighbours.known.columns[:40].float(), neighbours.known.who[:40])
+        whole = neighbours.tell(seen)
+        monkeypatch.setattr("kbdisk.experts.knn.MAX_DISTANCES", 4000)
+        torch.testing.assert_close(neighbours.tell(seen), whole, rtol=1e-3, atol=1e-3)
         monkeypatch.undo()
 
 
@@ -159,11 +161,11 @@ WRONG = {  # what a file may say of each
     "held": lambda one: one[:-1],
     "slots": lambda one: one + 1000,
     "enough": lambda one: one[:0],
-    "nearest": lambda one: one * 0,
+    "neighbours": lambda one: one * 0,
     "rows": lambda one: one + 100_000,
     "values": lambda one: one[:-1],
     "weights": lambda one: -one - 1,
-    "ways": lambda one: one[:-1],
+    "mixture": lambda one: one[:-1],
     "share": lambda one: one + torch.nan,
     "around": lambda one: one + 1,
 }
@@ -171,11 +173,11 @@ WRONG_TOO = {
     "rows": lambda one: one.float(),
     "values": lambda one: one + (10**6 if not one.is_floating_point() else torch.nan),
     "weights": lambda one: one + torch.inf,
-    "ways": lambda one: one * 5 + 1,
+    "mixture": lambda one: one * 5 + 1,
     "share": lambda one: one + 7,
     "held": lambda one: one.float(),
     "who": lambda one: one[:, None],
-    "nearest": lambda one: one + 10**9,
+    "neighbours": lambda one: one + 10**9,
 }
 
 
