@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import io
 import math
+import random
 import statistics
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from kbdisk.bench.features import Features
-from kbdisk.bench.masking import Masked, Property, Scalar, Values
+from kbdisk.bench.masking import Masked, Property, Scalar, Values, property_name
 from kbdisk.entity import Date, Path
 from kbdisk.errors import ConfigError
 from kbdisk.experts.target_scale import is_skewed
@@ -34,7 +34,9 @@ MIN_ROWS = 10  # to learn from
 MAX_LABELS = 60  # that trees tell apart: the commonest
 MANY_LABELS = 10  # with more of them steps are larger, since each tree is one of every label
 ROUNDS, ROUND_TREES = 5, 100  # of the iterative imputer
-MAX_INDICATORS = 8  # labels of a property that the iterative imputer tells apart
+TIMED_TREES, STAGE = 10, 5  # its trees that are grown first; of how many each number of trees is tried
+HURRY = 12  # times as long as these take: with less time for a property its settings are not chosen
+MAX_RANKS = 250  # labels of a column that it tells apart
 
 Report = Callable[[int, int], None]
 
@@ -120,6 +122,11 @@ class Budget:
         return max(0.0, self.seconds - (time.monotonic() - self.begun)) / max(left, 1)
 
 
+def _by_size(task: Task) -> int:
+    """Those with most hidden values first, as the time may not suffice for all."""
+    return -len(task.cells)
+
+
 Answers = dict[int, Scalar]  # place of a cell -> value; what is not there is answered by the constant
 
 
@@ -127,9 +134,11 @@ def catboost(
     masked: Masked, values: Values, tasks: Sequence[Task], seconds: float | None, seed: int, report: Report
 ) -> Answers:
     """A CatBoost for each property; those that the time does not suffice for are left to the constant."""
+    import catboost  # noqa: F401  # which takes a second that is no part of the budget
+
     budget, features = Budget(seconds), Features(masked.entities, values)
     answers: Answers = {}
-    for done, task in enumerate(tasks):
+    for done, task in enumerate(sorted(tasks, key=_by_size)):
         report(done, len(tasks))
         if budget.share(1) <= 0:
             break
@@ -172,8 +181,6 @@ class _Fit:
     def __init__(
         self, table: pandas.DataFrame, truth: Sequence[Any], rows: Sequence[int], loss: str, seed: int, seconds: float
     ) -> None:
-        import random
-
         order = list(rows)
         random.Random(seed).shuffle(order)
         out = max(1, len(order) // HELD_OUT)
@@ -248,50 +255,30 @@ def _pool(table: pandas.DataFrame, truth: Any = None) -> Any:
 def iterative(
     masked: Masked, values: Values, tasks: Sequence[Task], seconds: float | None, seed: int, report: Report
 ) -> Answers:
-    """scikit-learn's IterativeImputer with histogram boosting, over numbers and indicators of the commonest labels.
+    """Chained equations with scikit-learn's histogram boosting, on the features that CatBoost gets.
 
-    Rows are entities; only values outside of lists are imputed. With a time limit it makes as many rounds as fit, and
-    one at least.
+    Each round predicts every hidden property from all others, with the estimates of the round before in the place of
+    their hidden values: van Buuren's scheme, as scikit-learn's IterativeImputer has it. That class imputes numbers
+    alone and can't be interrupted; here a classifier predicts labels, and a time limit means fewer rounds, then fewer
+    trees. Properties that the time does not suffice for are left to the constant.
     """
-    import numpy as np
-
     refuse_without_sklearn()
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-    from sklearn.impute import IterativeImputer
+    import sklearn.ensemble  # noqa: F401  # which takes seconds that are no part of the budget
 
-    columns = list(_columns(masked, tasks))
-    if not columns:
-        return {}
-    table = np.full((len(masked.entities), sum(column.width for column in columns)), np.nan)
-    place = 0
-    for column in columns:
-        column.place = place
-        for (row, _), value in zip(column.task.known, column.task.values, strict=True):
-            table[row, place : place + column.width] = column.encode(value)
-        place += column.width
-    learner = HistGradientBoostingRegressor(max_iter=ROUND_TREES, random_state=seed)
-
-    def imputed(rounds: int) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it says that it has not converged after so few rounds
-            return IterativeImputer(learner, max_iter=rounds, random_state=seed, skip_complete=True).fit_transform(
-                table
-            )
-
-    report(0, ROUNDS)
-    begun, rounds = time.monotonic(), ROUNDS if seconds is None else 1
-    filled = imputed(rounds)
-    if seconds is not None:
-        took = time.monotonic() - begun
-        rounds = min(ROUNDS, int((seconds - took) / max(took, 1e-9)))
-        filled = imputed(rounds) if rounds > 1 else filled
-    report(ROUNDS, ROUNDS)
-    answers: Answers = {}
-    for column in columns:
-        for cell in column.task.cells:
-            answers[cell] = column.decode(filled[masked.cells[cell].entity, column.place : column.place + column.width])
-    return answers
+    budget, features = Budget(seconds), Features(masked.entities, values)
+    usable = [task for task in tasks if len(task.values) >= MIN_ROWS and len(set(task.values)) > 1]
+    chained = [_Chained(task, masked, features, seed) for task in sorted(usable, key=_by_size)]
+    total = ROUNDS * len(chained)
+    for round_ in range(ROUNDS):
+        for place, one in enumerate(chained):
+            report(round_ * len(chained) + place, total)
+            left = budget.share(1)
+            if round_ == 0 and left > 0:
+                one.fit(budget.share(len(chained) - place), chained)
+            elif one.estimates and one.seconds <= left:
+                one.refit(left, chained)
+    report(total, total)
+    return {cell: value for one in chained for cell, value in one.estimates.items()}
 
 
 def refuse_without_sklearn() -> None:
@@ -302,34 +289,191 @@ def refuse_without_sklearn() -> None:
         raise ConfigError("--against", "iterative needs scikit-learn. Install kbdisk[sklearn].") from None
 
 
-class _Column:
-    """A property as columns of numbers: itself on its scale, or an indicator of each common label."""
+class _Chained:
+    """One property of the iterative imputer: its rows, its estimates so far, the settings that its first round chose."""
 
-    def __init__(self, task: Task) -> None:
-        self.task, self.place = task, 0
-        self.labels: list[Scalar] = []
-        if task.of[2] == "label":
-            self.labels = [label for label, _ in Counter(task.values).most_common(MAX_INDICATORS)]
+    def __init__(self, task: Task, masked: Masked, features: Features, seed: int) -> None:
+        self.task, self.features, self.seed = task, features, seed
+        self.rows = [*task.known, *((masked.cells[cell].entity, masked.cells[cell].path) for cell in task.cells)]
+        self.estimates: dict[int, Scalar] = {}  # place of a cell -> value
+        self.by_entity: dict[int, Scalar] = {}  # the same by entity, of values outside of lists
+        self.labels = self._common_labels()
+        self.loss, self.trees = "log_loss" if self.labels else "squared_error", ROUND_TREES
+        self.categories: list[bool] = []  # which columns are labels
+        self.seconds = 0.0  # that the last fit took
 
     @property
-    def width(self) -> int:
-        return len(self.labels) or 1
+    def column(self) -> str:
+        """The name of the property's column in the features of others."""
+        return property_name(self.task.of) + ("" if self.task.of[2] == "number" else ", label")
 
-    def encode(self, value: Scalar) -> list[float]:
+    def fit(self, seconds: float, others: Sequence[_Chained]) -> None:
+        """The first round: a held-out tenth chooses the loss and the number of trees, then all rows are fitted."""
+        begun = time.monotonic()
+        table = self._table(others)
+        if table is None or (self.task.of[2] == "label" and len(self.labels) < 2):
+            return
+        rows = self._training_rows()
+        random.Random(self.seed).shuffle(rows)
+        held_out, kept = rows[: len(rows) // HELD_OUT], rows[len(rows) // HELD_OUT :]
+        if len(set(self._targets(kept))) < 2:
+            held_out, kept = [], rows
+        first = _HistBooster(self.loss, self.labels, len(kept), self.categories, self.seed)
+        first.grow(table[kept], self._targets(kept), min(TIMED_TREES, ROUND_TREES), math.inf)
+        if HURRY * (time.monotonic() - begun) > seconds:
+            first.grow(table[kept], self._targets(kept), ROUND_TREES, begun + seconds)
+            self.trees = first.trees
+            self._predict_by(first, table)
+        else:
+            self._choose(table, kept, held_out, first, begun + seconds / 2)
+            self._predict(table, begun + seconds)
+        self.seconds = time.monotonic() - begun
+
+    def _choose(
+        self, table: Any, kept: Sequence[int], held_out: Sequence[int], first: _HistBooster, deadline: float
+    ) -> None:
+        """The loss and the number of trees that do best on held-out values."""
+        best = math.inf
+        losses = [self.loss] if self.labels else [self.loss, "absolute_error"]
+        for number, loss in enumerate(losses) if held_out else ():
+            booster = _HistBooster(loss, self.labels, len(kept), self.categories, self.seed) if number else first
+            now = time.monotonic()
+            booster.grow(table[kept], self._targets(kept), ROUND_TREES, now + (deadline - now) / (len(losses) - number))
+            for trees, predicted in booster.stages(table[held_out]):
+                error = self._error(predicted, held_out)
+                if error < best:
+                    best, self.loss, self.trees = error, loss, trees
+
+    def refit(self, seconds: float, others: Sequence[_Chained]) -> None:
+        """A later round: the same settings, given the estimates of others."""
+        begun = time.monotonic()
+        table = self._table(others)
+        if table is not None:
+            self._predict(table, begun + seconds)
+        self.seconds = time.monotonic() - begun
+
+    def _predict(self, table: Any, deadline: float) -> None:
+        rows = self._training_rows()
+        booster = _HistBooster(self.loss, self.labels, len(rows), self.categories, self.seed)
+        booster.grow(table[rows], self._targets(rows), self.trees, deadline)
+        self._predict_by(booster, table)
+
+    def _predict_by(self, booster: _HistBooster, table: Any) -> None:
+        predicted = booster.predict(table[len(self.task.known) :])
         if not self.labels:
-            return [self.task.scale.to(value)]  # type: ignore[arg-type]
-        return [float(value == label) for label in self.labels]
+            predicted = [self.task.scale.back(float(value)) for value in predicted]
+        self.estimates = dict(zip(self.task.cells, predicted, strict=True))
+        asked = self.rows[len(self.task.known) :]
+        self.by_entity = {
+            entity: value for (entity, path), value in zip(asked, predicted, strict=True) if _is_outside_lists(path)
+        }
 
-    def decode(self, numbers: Sequence[float]) -> Scalar:
-        if not self.labels:
-            return self.task.scale.back(float(numbers[0]))
-        return self.labels[max(range(len(self.labels)), key=lambda place: float(numbers[place]))]
+    def _common_labels(self) -> list[Scalar]:
+        if self.task.of[2] == "number":
+            return []
+        return [label for label, count in Counter(self.task.values).most_common(MAX_LABELS) if count > 1]
+
+    def _training_rows(self) -> list[int]:
+        """Known values; of labels those that the classifier tells apart."""
+        known = range(len(self.task.known))
+        return [row for row in known if not self.labels or self.task.values[row] in self.labels]
+
+    def _targets(self, rows: Sequence[int]) -> list[Any]:
+        values = [self.task.values[row] for row in rows]
+        if self.labels:
+            number = {label: place for place, label in enumerate(self.labels)}
+            return [number[value] for value in values]
+        return [self.task.scale.to(value) for value in values]  # type: ignore[arg-type]
+
+    def _error(self, predicted: Sequence[Any], rows: Sequence[int]) -> float:
+        """The mean absolute error on the scale, or the share of wrong labels."""
+        truth = [self.task.values[row] for row in rows]
+        if self.labels:
+            return sum(a != b for a, b in zip(predicted, truth, strict=True)) / len(rows)
+        return math.fsum(abs(a - self.task.scale.to(b)) for a, b in zip(predicted, truth, strict=True)) / len(rows)  # type: ignore[arg-type]
+
+    def _table(self, others: Sequence[_Chained]) -> Any:
+        """(rows, columns) numbers; labels by their rank in frequency; NaN where nothing is known. None without columns."""
+        import numpy as np
+
+        table = self.features.table(self.rows, self.task.of[0], len(self.task.known))
+        if not len(table.columns):
+            return None
+        self.categories = [table[name].dtype == object for name in table.columns]
+        estimated = {one.column: one.by_entity for one in others if one is not self and one.by_entity}
+        columns = []
+        for name in table.columns:
+            column = table[name].to_numpy()
+            by_entity = estimated.get(name, {})
+            if column.dtype == object:
+                ranks = {label: rank for rank, (label, _) in enumerate(Counter(column).most_common(MAX_RANKS)) if label}
+                filled = [
+                    f"={by_entity[entity]!r}" if not label and entity in by_entity else label
+                    for label, (entity, _) in zip(column, self.rows, strict=True)
+                ]
+                columns.append(np.array([ranks.get(label, np.nan) for label in filled]))
+            else:
+                columns.append(
+                    np.array(
+                        [
+                            by_entity[entity] if math.isnan(value) and entity in by_entity else value
+                            for value, (entity, _) in zip(column.tolist(), self.rows, strict=True)
+                        ]
+                    )
+                    if by_entity
+                    else column
+                )
+        return np.stack(columns, 1)
 
 
-def _columns(masked: Masked, tasks: Sequence[Task]) -> Iterator[_Column]:
-    for task in tasks:
-        if all(isinstance(key, str) for _, path in task.known[:1] for key in path):
-            yield _Column(task)
+def _is_outside_lists(path: Path) -> bool:
+    return all(isinstance(key, str) for key in path)
+
+
+class _HistBooster:
+    """scikit-learn's histogram boosting, grown in steps so that a deadline can stop it."""
+
+    def __init__(self, loss: str, labels: Sequence[Scalar], rows: int, categories: Sequence[bool], seed: int) -> None:
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        made = HistGradientBoostingClassifier if labels else HistGradientBoostingRegressor
+        self.labels, self.trees, self.seconds = labels, 0, 0.0
+        self.model = made(
+            loss=loss,
+            learning_rate=RATE if len(labels) <= MANY_LABELS else 2 * RATE,
+            max_iter=1,
+            min_samples_leaf=20 if rows >= FEW else 5,
+            categorical_features=list(categories),
+            early_stopping=False,
+            warm_start=True,
+            random_state=seed,
+        )
+
+    def grow(self, table: Any, targets: Sequence[Any], most: int, deadline: float) -> None:
+        """Grow to so many trees: a few first, then as many as end before the deadline by what these took."""
+        while self.trees < most:
+            now = time.monotonic()
+            trees = most if self.trees or math.isinf(deadline) else min(TIMED_TREES, most)
+            if self.trees and not math.isinf(deadline):
+                trees = min(most, self.trees + int((deadline - now) / self.seconds * self.trees))
+                if trees <= self.trees:
+                    return
+            self.model.set_params(max_iter=trees)
+            self.model.fit(table, targets)
+            self.trees, self.seconds = trees, time.monotonic() - now
+
+    def stages(self, table: Any) -> Iterator[tuple[int, list[Any]]]:
+        """What the first 5, 10, 15, ... trees predict."""
+        for trees, predicted in enumerate(self.model.staged_predict(table), 1):
+            if trees % STAGE == 0:
+                yield trees, self._named(predicted)
+
+    def predict(self, table: Any) -> list[Any]:
+        """Points on the property's scale, or labels."""
+        return self._named(self.model.predict(table))
+
+    def _named(self, predicted: Any) -> list[Any]:
+        return [self.labels[int(place)] for place in predicted] if self.labels else predicted.tolist()
 
 
 IMPUTERS: Mapping[str, Callable[[Masked, Values, Sequence[Task], float | None, int, Report], Answers]] = {

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kbdisk.bench.base import Table, Teller
 from kbdisk.bench.hidden_file import read_hidden
 from kbdisk.bench.imputers import IMPUTERS, Answers, Task, refuse_without_sklearn, tasks_of
-from kbdisk.bench.masking import Cell, Masked, Values, mask, property_name, without
+from kbdisk.bench.masking import Cell, Kind, Masked, Values, mask, property_name, without
 from kbdisk.bench.pictures import draw_ratios
 from kbdisk.bench.results import OURS, Result, Row, latest
 from kbdisk.entity import Date, Entity
@@ -75,6 +75,7 @@ class Scored(NamedTuple):
     errors: list[float]
     constant: list[float]
     filled: int
+    kind: Kind
 
     @property
     def ratio(self) -> float:
@@ -117,7 +118,7 @@ def run(kb: KB, options: KBOptions, fit: Fit, done: Sequence[Result], teller: Te
             begun = time.monotonic()
             if method == OURS:
                 teller.say(f"{label}, {len(masked.cells):,} values hidden")
-                answers, facts = _ours(masked, values, fit, seed, teller)
+                answers, facts = completed(masked, values, fit, seed, teller)
             else:
                 with teller.counting(label) as report:
                     answers = IMPUTERS[method](masked, values, tasks, options.seconds, seed, report or _ignored)
@@ -145,16 +146,16 @@ def masked_entities(kb: KB, entities: Sequence[Entity], options: KBOptions, seed
     return mask(given, options.share, f"validation {seed}", blank)
 
 
-def _ours(masked: Masked, values: Values, fit: Fit, seed: int, teller: Teller) -> tuple[Answers, dict[str, Any]]:
+def completed(masked: Masked, values: Values, fit: Fit, seed: int, teller: Teller) -> tuple[Answers, dict[str, Any]]:
     """What `kbdisk complete --fill all` writes for the cells, and how it came about."""
     model = fit(masked.entities, seed)
-    completed: list[Any] = []
+    trees: list[Any] = []
     with teller.counting("completing") as report:
         for completion in model.complete(masked.entities, fill="all", watch=report):
-            completed.append(completion.tree() if completion.filled else completion.entity.tree)
+            trees.append(completion.tree() if completion.filled else completion.entity.tree)
     answers: Answers = {}
     for place, cell in enumerate(masked.cells):
-        value = _value_at(completed[cell.entity], cell.path)
+        value = _value_at(trees[cell.entity], cell.path)
         for half, kind, scalar in values.scalars(cell.property[0], value) if value is not None else ():
             if (half, kind) == cell.property[1:]:
                 is_year = cell.whole_year and isinstance(value, Date)
@@ -192,7 +193,7 @@ def score(masked: Masked, tasks: Sequence[Task], answers: Mapping[int, Any]) -> 
                 cost(task, cell, answers.get(place, task.constant))
                 for place, cell in zip(task.cells, cells, strict=True)
             ]
-            found[name] = Scored(errors, constant, sum(place in answers for place in task.cells))
+            found[name] = Scored(errors, constant, sum(place in answers for place in task.cells), task.of[2])
     return found
 
 
@@ -212,12 +213,6 @@ def _result(
     seconds: float,
     facts: Mapping[str, Any],
 ) -> Result:
-    details = {
-        "errors": {name: [round(error, 6) for error in own.errors] for name, own in scored.items()},
-        "constant": {name: [round(error, 6) for error in own.constant] for name, own in scored.items()},
-        "filled": {name: own.filled for name, own in scored.items()},
-        "took": dict(facts),
-    }
     return Result(
         "kb",
         method,
@@ -230,8 +225,19 @@ def _result(
         told=f" + {options.budget}" if options.budget else "",
         steps=int(facts.get("steps", 0)),
         seconds=seconds,
-        details=details,
+        details=details_of(scored, facts),
     )
+
+
+def details_of(scored: Mapping[str, Scored], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a result keeps beside its ratios: each error, for paired comparisons, and which properties are numbers."""
+    return {
+        "errors": {name: [round(error, 6) for error in own.errors] for name, own in scored.items()},
+        "constant": {name: [round(error, 6) for error in own.constant] for name, own in scored.items()},
+        "filled": {name: own.filled for name, own in scored.items()},
+        "kind": {name: own.kind for name, own in scored.items()},
+        "took": dict(facts),
+    }
 
 
 # ---------------------------------------------------------------- shown

@@ -115,7 +115,7 @@ def bench_kb(context: click.RichContext, /, source: str, **options: Any) -> None
     results = [result for result in unfinished.results if result.seed in chosen.masks]
     if results:
         teller.say(f"going on with a run that was stopped: {len(results)} results are there")
-    fit = _Fit(options, unfinished.file.with_suffix(".kbdisk"), teller)
+    fit = ResumedFit(options, unfinished.file.with_suffix(".kbdisk"), teller)
     for result in module.run(kb, chosen, fit, results, teller):
         results.append(stamped(result))
         append(file, results[-1])
@@ -149,7 +149,7 @@ def _options(options: dict[str, Any]) -> KBOptions:
     )
 
 
-class _Fit:
+class ResumedFit:
     """Trains the model by which `kbdisk complete` would fill entities; it goes on with one whose training was stopped."""
 
     def __init__(self, options: dict[str, Any], folder: Path, teller: Any) -> None:

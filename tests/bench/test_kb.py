@@ -123,9 +123,9 @@ def test_errors_are_over_the_constants_and_what_is_empty_is_answered_by_the_cons
         Task(label, [], ["a", "a", "b"], [2, 3, 4]),  # constant a: wrong once
     ]
     scored = score(Masked([], cells), tasks, {0: 3.0, 2: "b", 3: "a", 4: "b"})
-    assert scored["x"] == ([1.0, 2.0], [2.0, 2.0], 1)
+    assert scored["x"] == ([1.0, 2.0], [2.0, 2.0], 1, "number")
     assert scored["x"].ratio == 0.75
-    assert scored["y"] == ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], 3)
+    assert scored["y"] == ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], 3, "label")
     assert scored["y"].ratio == 1.0
 
 
@@ -169,6 +169,14 @@ def test_others_learn_what_follows_from_another_value(method):
     ratios = {name: one.ratio for name, one in score(masked, tasks, answers).items()}
     assert ratios.keys() == {"a", "b", "c"}
     assert all(ratio < 0.5 for ratio in ratios.values()), ratios
+
+
+@pytest.mark.parametrize("method", ["catboost", pytest.param("iterative", marks=pytest.mark.slow)])
+def test_without_any_time_others_leave_all_to_the_constant(method):
+    entities = [Entity(f"e{n}", {"a": n % 10, "c": "xyz"[n % 3]}) for n in range(40)]
+    masked = mask(entities, 0.2, "0")
+    values = Values(masked.entities)
+    assert IMPUTERS[method](masked, values, tasks_of(masked, values), 0.0, 0, lambda done, total: None) == {}
 
 
 # ---------------------------------------------------------------- the command
