@@ -62,12 +62,12 @@ class Kept:
         self.unfinished.end()
 
 
-def mean_ratio(results: Iterable[Result], kinds: Sequence[str]) -> float | None:
-    """The mean error over the constant's of the properties with 20 hidden values or more; of several masks the mean."""
+def mean_ratio(results: Iterable[Result], kinds: Sequence[str], least: int = COUNTED) -> float | None:
+    """The mean error over the constant's of the properties with so many hidden values or more; of several masks the mean."""
     means = []
     for result in results:
         of = result.details["kind"]
-        counted = [row.value for row in result.rows if row.n >= COUNTED and of[row.name] in kinds]
+        counted = [row.value for row in result.rows if row.n >= least and of[row.name] in kinds]
         if counted:
             means.append(statistics.fmean(counted))
     return statistics.fmean(means) if means else None

