@@ -13,6 +13,7 @@ command is given again: with its networks, and the subsets that were scored.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import random
 import statistics
@@ -44,7 +45,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.diffusion import Model
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.estimates import decoded, estimated
-from kbdisk.experts import boosted_trees, gaussian_process_training, knn_training
+from kbdisk.experts import boosted_trees, gaussian_process, knn
 from kbdisk.experts.base import Guide, Guided
 from kbdisk.experts.ensemble import Council
 from kbdisk.experts.given_only import weigh
@@ -54,26 +55,22 @@ from kbdisk.loaders import KB
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer
-from kbdisk.training.run import Run
+from kbdisk.training.run import STACKED, Run
 from kbdisk.training.trained import Member, Trained
 
 NAME = "experts"
 training = importlib.import_module("kbdisk.training.train")  # a function of the package has the same name
 PACKAGE = Path(kbdisk.__file__).parent
 CODE = {  # expert -> the files that serve it alone
-    "latent kNN": ("experts/latent_knn*.py", "experts/kriging.py", "training/remembered.py"),
-    "feature kNN": ("experts/knn*.py", "training/likenesses.py"),
-    "Gaussian process": ("experts/gaussian_process*.py", "training/functions.py"),
-    "boosted trees": ("experts/boosted_trees*.py", "experts/feature_screening.py", "training/forests.py"),
-    "given only": ("experts/given_only.py", "training/opinions.py"),
-    "second network": ("experts/ensemble.py", "training/members.py"),
+    "latent_knn": ("latent_knn*.py", "kriging.py"),
+    "knn": ("knn*.py", "features.py"),
+    "gaussian_process": ("gaussian_process*.py",),
+    "boosted_trees": ("boosted_trees*.py", "feature_screening.py"),
+    "given_only": ("given_only.py",),
+    "second network": ("ensemble.py",),
 }
-LATENT, GIVEN, SECOND = "latent kNN", "given only", "second network"
-GUIDES = {  # the table of a run -> the expert, and the module that judges it
-    "likeness": ("feature kNN", knn_training),
-    "smooth": ("Gaussian process", gaussian_process_training),
-    "forest": ("boosted trees", boosted_trees),
-}
+LATENT, TREES, GIVEN, SECOND = "latent_knn", "boosted_trees", "given_only", "second network"
+MODULES = {"knn": knn, "gaussian_process": gaussian_process, TREES: boosted_trees}  # expert -> what weighs it
 VARIANTS: dict[str, Callable[[Run], Run]] = {
     "default": lambda run: run,
     "one network": lambda run: run.with_train(members=1, more=0),
@@ -116,9 +113,9 @@ class Fitted:
     def names(self) -> list[str]:
         """The experts that there are, in the order in which they are weighed."""
         there = {
-            LATENT: any(member.memory for member in self.trained.members),
+            LATENT: any(member.latent_knn is not None for member in self.trained.members),
             SECOND: bool(self.trained.others),
-            GIVEN: self.trained.run.given.share > 0,
+            GIVEN: self.trained.run.given_only.share > 0,
         }
         return [name for name in CODE if there.get(name, name in self.experts)]
 
@@ -129,12 +126,11 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
     sides: list[Tokens] = []
     seconds: dict[str, float] = defaultdict(float)
 
-    def unweighed(table: str, fit: Callable[..., Any]) -> Callable[..., Any]:
+    def unweighed(name: str, fit: Callable[..., Any]) -> Callable[..., Any]:
         def fitted(model: Model, codec: Any, *tokens: Tokens, **settings: Any) -> None:
             sides[:] = max(sides, tokens, key=len)
-            if table not in GUIDES:  # given only: there is nothing to fit
+            if name not in MODULES:  # given only: there is nothing to fit
                 return
-            name, module = GUIDES[table]
             kept: list[Guide] = []
 
             def keep(guide: Guide, *_: Any, **__: Any) -> Guide | None:
@@ -142,7 +138,10 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
                 return guide if guide.places else None
 
             begun = time.monotonic()
-            with patch.object(module, "judged", keep), patch.object(module, "weighed_by", keep, create=True):
+            with contextlib.ExitStack() as stack:
+                for judge in ("judged", "weighed_by"):
+                    if hasattr(MODULES[name], judge):
+                        stack.enter_context(patch.object(MODULES[name], judge, keep))
                 final = fit(model, codec, *tokens, **settings)
             seconds[name] = time.monotonic() - begun
             if final is not None:
@@ -157,9 +156,9 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
         return memory
 
     remember = Trainer.remembered
-    guides = [(table, doing, unweighed(table, fit), field) for table, doing, fit, field in training.GUIDES]
+    fits = {name: (doing, unweighed(name, fit)) for name, (doing, fit) in training.EXPERTS.items()}
     with (
-        patch.object(training, "GUIDES", guides),
+        patch.object(training, "EXPERTS", fits),
         patch.object(Trainer, "remembered", remembered),
         teller.training(f"{NAME}: training") as watch,
     ):
@@ -185,17 +184,17 @@ def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
     members = trained.members if SECOND in names else trained.members[:1]
     models = [(member if LATENT in names else Member(member.network, None)).model for member in members]
     model: Model = models[0] if len(models) == 1 else Council(models)
-    for table, (name, _) in GUIDES.items():
+    for name in STACKED:
         if name in names and name in fitted.experts:
-            guide, rounds = fitted.experts[name].judged, getattr(getattr(trained.run, table), "rounds", 0)
-            if name == "boosted trees" and whole:
+            guide, rounds = fitted.experts[name].judged, getattr(getattr(trained.run, name), "rounds", 0)
+            if name == TREES and whole:
                 found = weighed_by(guide, model, reserved(tokens, whole[0], guide.enough), sure=0.0)
             else:
                 found = judged(guide, model, held_out, rounds, _generator(trained), seconds)
             if found is not None:
                 model = Guided(model, _with_weights(fitted.experts[name].final, found))
     if GIVEN in names:
-        config, seed = trained.run.given, trained.run.seed
+        config, seed = trained.run.given_only, trained.run.seed
         opinions = weigh(model, trained.codec, tokens, held_out, config, seed=seed, seconds=seconds)
         model = model if opinions is None else opinions.beside(model)
     return model
@@ -415,7 +414,7 @@ def _result(
 
 def lines_of_code(name: str) -> int:
     """The lines of the files that serve one expert alone."""
-    files = {file for pattern in CODE[name] for file in PACKAGE.glob(pattern)}
+    files = {file for pattern in CODE[name] for file in (PACKAGE / "experts").glob(pattern)}
     return sum(len(file.read_text("utf-8").splitlines()) for file in files)
 
 

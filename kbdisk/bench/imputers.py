@@ -389,8 +389,9 @@ class _Chained:
         """The mean absolute error on the scale, or the share of wrong labels."""
         truth = [self.task.values[row] for row in rows]
         if self.labels:
-            return sum(a != b for a, b in zip(predicted, truth, strict=True)) / len(rows)
-        return math.fsum(abs(a - self.task.scale.to(b)) for a, b in zip(predicted, truth, strict=True)) / len(rows)  # type: ignore[arg-type]
+            return math.fsum(a != b for a, b in zip(predicted, truth, strict=True)) / len(rows)
+        scaled = [self.task.scale.to(value) for value in truth]  # type: ignore[arg-type]
+        return math.fsum(abs(a - b) for a, b in zip(predicted, scaled, strict=True)) / len(rows)
 
     def _table(self, others: Sequence[_Chained]) -> Any:
         """(rows, columns) numbers; labels by their rank in frequency; NaN where nothing is known. None without columns."""

@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -421,6 +422,7 @@ def identity(kb: KB, options: KBOptions) -> str:
     return digest.hexdigest()
 
 
+@cache
 def code_version() -> str:
     """A hash of kbdisk's own code."""
     import kbdisk

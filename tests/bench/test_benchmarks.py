@@ -1,0 +1,108 @@
+"""The scripts in `benchmarks`: what they hide, store, and make of stored results. What they train is tested elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbdisk.bench.results import Result, Row
+from kbdisk.entity import Entity, at
+
+SCRIPTS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+
+
+def result(method: str, numbers: float, labels: float, **changes) -> Result:
+    rows = [Row("size", numbers, 30), Row("colour", labels, 30), Row("rare", 5.0, 3)]
+    details = {"kind": {"size": "number", "colour": "label", "rare": "number"}, "budget": 10.0}
+    return Result("frontier", method, rows, **{"setting": "kb", "details": details, "seconds": 9.0} | changes)
+
+
+def test_a_run_goes_on_with_its_own_results_alone(tmp_path):
+    from common import Kept
+
+    first = Kept(tmp_path, "frontier", ("kb", "10s", 0), "source one")
+    first.add(result("ours", 0.5, 0.4))
+    again = Kept(tmp_path, "frontier", ("kb", "10s", 0), "source one")
+    assert [one.values for one in again.results] == [{"size": 0.5, "colour": 0.4, "rare": 5.0}]
+    assert not Kept(tmp_path, "frontier", ("kb", "10s", 0), "source two").results
+    again.end()
+    assert not Kept(tmp_path, "frontier", ("kb", "10s", 0), "source one").results
+    assert len((tmp_path / "frontier.jsonl").read_text().splitlines()) == 1
+
+
+def test_the_frontier_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
+    from frontier import picture, table
+
+    results = [result("ours", 0.5, 0.4), result("catboost", 0.6, 0.3), result("iterative", 0.4, 0.5)]
+    results.append(result("ours", 0.7, 0.4, seed=1))
+    (shown,) = table(results)
+    assert shown.rows[0] == ["kb", "10 s", "ours", "0.500", "0.600", "0.400", "9", "2"]
+    assert shown.notes == [
+        "10 s: ours, numbers 0.600, the better of the others 0.400 (1 sources); "
+        "labels 0.400, the better of the others 0.300 (1 sources)."
+    ]
+    assert picture(results, tmp_path / "frontier.png")
+    assert (tmp_path / "frontier.png").stat().st_size > 0
+
+
+def test_only_test_rows_of_an_untouched_table_have_hidden_cells():
+    from untouched import masked_rows
+
+    entities = [Entity(f"row{n}", {"a": n % 7, "b": "xy"[n % 2], "c": n / 3}) for n in range(400)]
+    masked, is_test = masked_rows(entities, 0)
+    assert 70 <= sum(is_test) <= 130
+    assert all(is_test[cell.entity] for cell in masked.cells)
+    assert 0.2 < len(masked.cells) / (3 * sum(is_test)) < 0.4
+    assert all(at(masked.entities[cell.entity].tree, cell.path) is None for cell in masked.cells)
+    rest = [(one, two) for one, two, test in zip(entities, masked.entities, is_test, strict=True) if not test]
+    assert all(one == two for one, two in rest)
+
+
+def test_the_ablation_leaves_out_each_expert_and_asks_each_alone():
+    from ablation import CODE, lines_of_code, subsets, tables
+
+    found = dict(subsets(["knn", "given_only"]))
+    assert found == {
+        "everything": ["knn", "given_only"], "without knn": ["given_only"], "without given_only": ["knn"],
+        "network + knn": ["knn"], "network + given_only": ["given_only"], "network alone": [],
+    }  # fmt: skip
+    assert all(lines_of_code(name) > 20 for name in CODE)
+    details = {"nats": {"size": 2.0, "colour": 1.0, "rare": 9.0}, "fit": {"knn": 3.0}}
+    several = [
+        result("ours", error, error, setting=f"kb: {label}", details=details)
+        for label, error in (("everything", 0.5), ("without knn", 0.6))
+    ]
+    (shown,) = tables(several)
+    assert shown.rows[1][:6] == ["without knn", "0.600", "+0.100", "1.500", "+0.000", "3"]
+
+
+@pytest.mark.slow
+def test_an_ablation_of_a_small_table_scores_every_subset(tmp_path):
+    rows = [f"{n % 7},{'xyz'[n % 3]},{n % 7 * 2 + n % 3}\n" for n in range(120)]
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "".join(rows))
+    command = [sys.executable, SCRIPTS / "ablation.py", "t.csv", "--budget", "3s", "--values", "30", "--weighing", "1"]
+    done = subprocess.run([*command, "--out", "r", "--quiet"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "everything" in done.stdout
+    assert "network alone" in done.stdout
+    assert not list((tmp_path / "r").glob("*unfinished*"))
+
+
+def test_a_wrong_name_is_one_line(tmp_path, monkeypatch, capsys):
+    from common import command_line
+    from frontier import main
+
+    monkeypatch.setattr(sys, "argv", ["frontier.py", "nothing.csv", "--out", str(tmp_path), "--quiet"])
+    with pytest.raises(SystemExit) as ended:
+        command_line(main)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: nothing.csv: ")
+    assert said.count("\n") == 1
