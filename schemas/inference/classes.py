@@ -2,7 +2,8 @@
 
 The most frequent of them, unless that one is a mere roof over others: nine in ten of its entities are of one of at least
 two smaller classes, too (or the source calls it a superclass of another one that the entity has). So of (Agent, Person)
-it is Person, and of (Mountain, Volcano) it is Mountain. Decided once, by the first entities with several classes.
+it is Person, and of (Mountain, Volcano) it is Mountain. A class of hardly any entities counts last: of (City, Capital of
+Rajasthan) it is City. Decided once, by the first entities with several classes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ LAST = 1 << 40
 REMEMBERED = 10_000  # combinations
 MAX_CLASSES = 100  # of an entity, looked at to tell a roof
 ROOF = 0.9  # the share of a class's entities that smaller classes have, where it is a mere roof
+RARE, RARE_SHARE = 20, 0.02  # a class is rare that has fewer entities than both: so many, and this share of all
 
 
 def ranked(combinations: Mapping[Classes, int]) -> list[str]:
@@ -33,16 +35,22 @@ def ranked(combinations: Mapping[Classes, int]) -> list[str]:
     sizes: Counter[str] = Counter()
     for classes, count in combinations.items():
         sizes.update(dict.fromkeys(classes, count))
-    seen: Counter[Classes] = Counter()
+    least = min(RARE, RARE_SHARE * sum(combinations.values()))
+    rare = {name for name, size in sizes.items() if size < least}
+    common: Counter[Classes] = Counter()
     for classes, count in combinations.items():
-        seen[classes[:MAX_CLASSES]] += count
-    roofs = {name for name in sizes if name in ROOTS or _is_roof(name, sizes, seen)}
-    return sorted(
-        sizes, key=lambda name: (name in ROOTS, name in roofs, sizes[name] if name in roofs else -sizes[name], name)
-    )
+        common[tuple(name for name in classes[:MAX_CLASSES] if name not in rare)] += count
+    roofs = {name for name in sizes if name in ROOTS or (name not in rare and _is_roof(name, sizes, common))}
+
+    def rank(name: str) -> tuple[bool, bool, bool, int, str]:
+        is_roof = name in roofs
+        return name in ROOTS, name in rare, is_roof, sizes[name] if is_roof else -sizes[name], name
+
+    return sorted(sizes, key=rank)
 
 
 def _is_roof(name: str, sizes: Mapping[str, int], combinations: Mapping[Classes, int]) -> bool:
+    """Whether nearly all entities of a class are of one of several smaller ones, too."""
     covered, smaller = 0, Counter[str]()
     for classes, count in combinations.items():
         inner = [one for one in classes if one != name and sizes[one] < sizes[name]] if name in classes else []

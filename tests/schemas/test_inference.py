@@ -542,6 +542,15 @@ def test_of_several_classes_the_larger_counts_unless_it_is_a_mere_roof():
     assert choice.of(("http://www.w3.org/2002/07/owl#Thing", "new")) == "new"
 
 
+def test_of_several_classes_one_of_hardly_any_entities_counts_last():
+    capitals = {("City", f"Capital of {i}"): 1 for i in range(120)}
+    choice = Choice()
+    choice.settle({**capitals, ("City", "Port"): 40, ("Village",): 900})
+    assert choice.of(("Capital of 3", "City")) == "City"
+    assert choice.of(("City", "Port")) == "City"
+    assert choice.of(("Capital of 3",)) == "Capital of 3"
+
+
 def test_the_schema_finds_the_class_that_was_counted():
     met = [Entity(f"a{i}", {"n": i}, ("Agent", "Person") if i % 2 else ("Agent", "Company")) for i in range(20)]
     schema = infer([*met, Entity("z", {"n": 1}, ("Agent",))]).schema
