@@ -20,6 +20,7 @@ from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.completion.earlier import is_told_by_blocks
 from kbdisk.data import Codec
 from kbdisk.data.dataset import by_chance
+from kbdisk.data.parse import read_all
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
@@ -144,8 +145,9 @@ def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "aut
     reading = Reading.of(knowledge)
     where = device_named(device)
     refuse_strangers(schema, reading.name, reading.entities)
-    parts = split(schema, reading.entities, run.train.validation, run.seed)
-    known, beside = ([reading.entities[place] for place in side] for side in (parts.training, parts.validation))
+    readings = list(read_all(schema, reading.entities))
+    parts = split(schema, readings, run.train.validation, run.seed)
+    known, beside = ([readings[place] for place in side] for side in (parts.training, parts.validation))
     codec = Codec.fit(schema, known, run.codec).beside(beside)
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():

@@ -21,7 +21,7 @@ from kbdisk.data.fit import fit
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.index import Index
 from kbdisk.data.links import Evidence
-from kbdisk.data.parse import Reading, read
+from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import asking
 from kbdisk.data.slots import BY_NAME, Slot, Source
@@ -54,7 +54,11 @@ class Codec:
 
     @classmethod
     def fit(
-        cls, schema: Schema, entities: Iterable[Entity], config: CodecConfig | None = None, graph: Graph | None = None
+        cls,
+        schema: Schema,
+        entities: Iterable[Entity | Reading],
+        config: CodecConfig | None = None,
+        graph: Graph | None = None,
     ) -> Codec:
         """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
         config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
@@ -71,14 +75,14 @@ class Codec:
             fitted.entities,
         )
 
-    def beside(self, held_out: Iterable[Entity]) -> Codec:
+    def beside(self, held_out: Iterable[Entity | Reading]) -> Codec:
         """Itself, knowing how many values there are beside those that it was fitted to. It learns nothing of them."""
         counts, unlearnt, finding = Counter[tuple[str, Path]](), set(self.unlearnt), Unlearnt(self.schema)
-        for one in held_out:
-            reading = read(self.schema, one)
-            if reading is not None:
-                counts.update((reading.of, pattern(path)) for path in reading.leaves)
-                unlearnt.update((reading.of, path) for path, _ in finding.of(self.schema.classes[reading.of], one))
+        for reading in read_all(self.schema, held_out):
+            counts.update((reading.of, pattern(path)) for path in reading.leaves)
+            unlearnt.update(
+                (reading.of, path) for path, _ in finding.of(self.schema.classes[reading.of], reading.entity)
+            )
         return replace(self, held_out=dict(counts), unlearnt=frozenset(unlearnt))
 
     @cached_property
@@ -110,7 +114,10 @@ class Codec:
         return "" if self.config.pooling else self.slots[slot].of
 
     def encode(
-        self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
+        self,
+        entities: Iterable[Entity | Reading],
+        ask: str | Collection[Path] = "nothing",
+        graph: Graph | None = None,
     ) -> Tokens:
         """Entities as tokens, with what they are asked for: `nothing`, their `gaps`, `all` that they lack, or paths.
 
@@ -133,7 +140,7 @@ class Codec:
 
     def evidence(self, graph: Graph) -> Evidence:
         """What a graph brings to entities, as far as there are slots for it."""
-        return Evidence(self.schema, graph, self.config.evidence, self.index.over)
+        return Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over)
 
     def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
         """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.
@@ -221,7 +228,9 @@ class Codec:
         unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
         return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, dict(data["entities"]))
 
-    def _read(self, entity: Entity) -> Reading:
+    def _read(self, entity: Entity | Reading) -> Reading:
+        if isinstance(entity, Reading):
+            return entity
         reading = read(self.schema, entity)
         if reading is None:
             classes = ", ".join(name or "no name" for name in self.schema.classes)

@@ -18,6 +18,7 @@ from kbdisk.data.index import Index, Ints
 from kbdisk.data.links import Evidence, pooled_over
 from kbdisk.data.parse import Reading
 from kbdisk.data.queries import Ask, Table
+from kbdisk.data.slots import Over
 from kbdisk.entity import Path
 
 
@@ -38,6 +39,7 @@ class Encoding:
         self.columns: list[list[Any]] = [[] for _ in index.columns]
         self.needs = array("q")  # in pairs: a token, and a link
         self.kept = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
+        self.evidence_slots: dict[tuple[str, Over], int | None] = {}
         self.coded: dict[tuple[str, Path], int] = {}  # what links brought: where it stands in its column
 
     def add(self, reading: Reading) -> None:
@@ -70,7 +72,7 @@ class Encoding:
         """What comes over the entity's links, and the links that lead to it, each with what it needs to be seen."""
         assert self.evidence is not None
         for one in self.evidence.brought(reading.id, reading.of, reading.leaves):
-            slot = self.index.over.get(pooled_over(self.index.pools, reading.of, one.over))
+            slot = self._evidence_slot(reading.of, one.over)
             if slot is None:
                 continue
             if one.over.incoming or one.over.link not in tokens:
@@ -86,6 +88,12 @@ class Encoding:
             if place is None:
                 place = self.coded[one.sources[0], one.over.read] = self._column(slot, one.value)
             self._append(number, slot, place)
+
+    def _evidence_slot(self, of: str, over: Over) -> int | None:
+        """The slot of what comes to entities of a class."""
+        if (of, over) not in self.evidence_slots:
+            self.evidence_slots[of, over] = self.index.over.get(pooled_over(self.index.pools, of, over))
+        return self.evidence_slots[of, over]
 
     def _said(self, reading: Reading, table: Table) -> Iterable[int]:
         """Slots below properties that are known to exist, or do not fit: not known, yet not lacking."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from kbdisk.data.config import CodecConfig
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence, Seen, chosen, incoming, path_over, seen
-from kbdisk.data.parse import read
+from kbdisk.data.parse import Reading, read_all
 from kbdisk.data.patterns import Met, Patterns
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import (
@@ -73,7 +73,7 @@ class Fitted:
     entities: Mapping[str, int]
 
 
-def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Fitted:
+def fit(schema: Schema, entities: Iterable[Entity | Reading], config: CodecConfig, graph: Graph | None) -> Fitted:
     """Learn all that a codec has to know."""
     gathered = gather(schema, entities, config, graph)
     pools = gathered.pools
@@ -114,7 +114,7 @@ def fit(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: 
     )
 
 
-def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, graph: Graph | None) -> Gathered:
+def gather(schema: Schema, entities: Iterable[Entity | Reading], config: CodecConfig, graph: Graph | None) -> Gathered:
     """Read every entity once; where links may bring something, what they bring comes from the graph or from these."""
     gathered = Gathered(Pools.of(schema, config.pooling))
     whole = Graph(schema) if graph is None else graph
@@ -122,10 +122,8 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
     told = linked and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
-    for entity in entities:
-        reading = read(schema, entity)
-        if reading is None:
-            continue
+    for reading in read_all(schema, entities):
+        entity = reading.entity
         gathered.entities[reading.of] += 1
         gathered.met.add(reading.of, reading.leaves)
         gathered.unlearnt |= {(reading.of, path) for path, _ in unlearnt.of(schema.classes[reading.of], entity)}
@@ -143,7 +141,7 @@ def gather(schema: Schema, entities: Iterable[Entity], config: CodecConfig, grap
             if graph is None:
                 whole.add(*receivers[-1])
     if told:
-        gathered.evidence = seen(Evidence(schema, whole, config.evidence), receivers, gathered.pools)
+        gathered.evidence = seen(Evidence(schema, whole, config.evidence, gathered.pools), receivers)
     return gathered
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import networkx as nx
 
+from kbdisk.data.parse import Reading, read_all
 from kbdisk.entity import Entity, Link, Path
 from kbdisk.schemas.composites import EACH
 from kbdisk.schemas.leaf import Link as LinkLeaf
@@ -47,13 +48,11 @@ class Graph:
         self.linking = {name: linking(one.leaves()) for name, one in schema.classes.items()}
 
     @classmethod
-    def read(cls, schema: Schema, entities: Iterable[Entity]) -> Self:
+    def read(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Self:
         """The graph of some entities; those that the schema has no class for have no part in it."""
         graph = cls(schema)
-        for entity in entities:
-            found = schema.class_of(entity)
-            if found is not None:
-                graph.add(schema.id_of(entity), found.name, schema.leaves(entity))
+        for reading in read_all(schema, entities):
+            graph.add(reading.id, reading.of, reading.leaves)
         return graph
 
     def add(self, id: str, of: str, leaves: Mapping[Path, Any]) -> None:

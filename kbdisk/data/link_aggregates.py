@@ -1,9 +1,11 @@
 """What several entities tell an entity together: one number, where each of them has one.
 
-    siblings   others of its class that have the same link, or are linked to by the same entity: the median of theirs
+    siblings   others that have the same link, or are linked to by the same entity: the median of theirs
     rest       the same, where theirs and its own add up to one whole, such as 100 %: what they leave of it
     members    those that a set of links of its leads to: the median
     sources    those whose links lead to it: the median
+
+Classes that share a link or a number tell it together (kbdisk.data.pooling); without pooling each class by itself.
 
 Of more than `MOST` siblings each entity has its own draw, so that no common sum tells what an entity left out of it has.
 """
@@ -17,9 +19,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kbdisk.data.graph import Graph, pattern, targets
-from kbdisk.data.slots import INCOMING, Over, hashed
+from kbdisk.data.pooling import Pools
+from kbdisk.data.slots import ANY, INCOMING, Over, Source, hashed
 from kbdisk.entity import Path, without_places
 from kbdisk.leaves.number.resolution import bounds_of
 from kbdisk.schemas.leaf import Link as LinkLeaf
@@ -28,6 +32,7 @@ from kbdisk.schemas.schema import Schema
 
 AMONG = ("siblings", "rest")  # tell an entity of a property that it has itself, and are asked about that alone
 MOST = 8
+MOST_POOLED = 24  # siblings that are looked at, of classes that need not have the same numbers
 SAMPLE = 2000  # entities of a class, about, that it is seen in whether one thing goes along with another
 HUGE = 1e150  # numbers that cannot be added up
 FINE = 12  # decimals of a number without a grid
@@ -39,14 +44,14 @@ LEAST = 30  # entities that are told and have a property, to see whether one goe
 TELLING, ERRORS = 0.3, 3.0  # the correlation of ranks from which on it does, and in standard errors
 EACH = 3  # numbers that are told for one property
 
-Wholes: TypeAlias = Mapping[tuple[str, Path, Path], float]  # by class, link and number: what all add up to
+Wholes: TypeAlias = Mapping[Over, float]  # what the rest is left of, by the evidence without it
 
 
 class Group(NamedTuple):
-    """Entities of a class that have one link, or of a set that one entity links to."""
+    """Entities that have one link, or that are of a set that one entity links to."""
 
     by: str  # the entity that they have in common
-    of: str
+    of: str  # the class that stands for all that share the link; of a set the one that stands for the entity's
     link: Path  # theirs; behind `^Class` that of the entity
 
 
@@ -59,11 +64,22 @@ class Told(NamedTuple):
     by: str  # what those that are told alike have in common
 
 
+def receiver(pools: Pools, of: str, over: Over) -> tuple[str, Over]:
+    """By which class evidence is told that several bring to an entity of a class: all that share the link have it together."""
+    if not pools.pooled:
+        return of, over
+    if over.incoming or str(over.link[0])[:1] == INCOMING:
+        return ANY, over
+    return pools.source(of, pattern(over.link)).of, over
+
+
 class Several:
     """What the entities of a graph tell together: all of it, or what is wanted."""
 
-    def __init__(self, schema: Schema, graph: Graph, wanted: Collection[tuple[str, Over]] | None = None) -> None:
-        self.graph = graph
+    def __init__(
+        self, schema: Schema, graph: Graph, pools: Pools, wanted: Collection[tuple[str, Over]] | None = None
+    ) -> None:
+        self.graph, self.pools = graph, pools
         leaves = {name: one.leaves() for name, one in schema.classes.items()}
         self.numbers = {
             name: {
@@ -74,64 +90,102 @@ class Several:
         self.single = {
             name: [path for path, leaf in own.items() if isinstance(leaf, LinkLeaf)] for name, own in leaves.items()
         }
-        self.wanted: dict[tuple[str, str, Path, str], list[Path]] | None = None if wanted is None else defaultdict(list)
-        for of, over in wanted or ():
-            if over.told and self.wanted is not None:
-                self.wanted[of, over.of, over.link, over.told].append(over.read)
+        self._shared: dict[tuple[str, Path], Source] = {}
+        self._shared_numbers = {of: [self._source(of, path) for path in own] for of, own in self.numbers.items()}
+        self._leaves = {
+            self._source(of, path): self._leaf_of(of, path) for of, own in self.numbers.items() for path in own
+        }
+        self._bounds: dict[Source, tuple[float, float]] = {}
         self._groups: dict[Group, list[str]] = {}
         self._sets: dict[Group, frozenset[str]] = {}
-        self._sums: dict[tuple[Group, Path], float] = {}
-        told = (over for _, over in wanted or () if over.told == "rest")
-        known = {(over.of, over.link, over.read): over.whole for over in told}
+        self._sums: dict[tuple[Group, Source], float] = {}
+        self._numbers: dict[str, Mapping[Source, float]] = {}
+        self.wanted: dict[tuple[str, Path, bool, str], set[Source]] | None = (
+            None if wanted is None else defaultdict(set)
+        )
+        known: dict[Over, float] = {}
+        for of, over in wanted or ():
+            if over.told and self.wanted is not None:
+                self.wanted[of, over.link, over.incoming, over.told].add(Source(over.of, over.read))
+                known[over._replace(whole=0.0)] = over.whole
         self.wholes: Wholes = self._wholes() if wanted is None else known
 
     def told(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Told]:
         """All that several entities tell one."""
         for link in self.single[of]:
             if link in leaves:
-                yield from self._siblings(id, Group(targets(leaves[link])[0], of, link), ())
+                group = Group(targets(leaves[link])[0], self._source(of, link).of, link)
+                yield from self._siblings(id, of, group, ())
         for link in self.graph.linking[of]:
             if link in leaves and link not in self.single[of]:
                 several = [target for target in targets(leaves[link]) if target != id]
-                yield from self._medians(id, of, several, Over("", link, (), told="members"))
-        by_link: dict[tuple[str, Path], list[str]] = defaultdict(list)
+                yield from self._medians(id, of, several, link, "members")
+        by_link: dict[Source, list[str]] = defaultdict(list)
+        in_sets: set[Source] = set()
         for edge in self.graph.incoming(id):
             if edge.source != id:
-                by_link[edge.of, pattern(edge.path)].append(edge.source)
-        for (source, link), several in sorted(by_link.items(), key=str):
-            yield from self._medians(id, of, several, Over(source, link, (), True, "sources"))
-            if len(several) == 1 and link not in self.single[source]:
-                yield from self._siblings(id, Group(several[0], of, (INCOMING + source, *link)), several)
+                link = pattern(edge.path)
+                source = self._source(edge.of, link)
+                by_link[source].append(edge.source)
+                if link not in self.single[edge.of]:
+                    in_sets.add(source)
+        for source, several in sorted(by_link.items(), key=str):
+            yield from self._medians(id, of, several, source.path, "sources")
+            if len(several) == 1 and source in in_sets:
+                group = Group(several[0], self._class_in_sets(of), (INCOMING + source.of, *source.path))
+                yield from self._siblings(id, of, group, several)
 
-    def _paths(self, of: str, there: str, link: Path, told: str) -> Iterable[Path]:
-        """The numbers that are read of a class."""
-        return self.numbers[there] if self.wanted is None else self.wanted.get((of, there, link, told), ())
+    def _source(self, of: str, path: Path) -> Source:
+        """What a property of a class is learnt as: where properties are pooled, that of the class that stands for all."""
+        if (of, path) not in self._shared:
+            self._shared[of, path] = self.pools.source(of, path) if self.pools.pooled else Source(of, path)
+        return self._shared[of, path]
+
+    def _leaf_of(self, of: str, path: Path) -> Number:
+        leaf: Number = self.pools.leaves[self._source(of, path)] if self.pools.pooled else self.numbers[of][path]
+        return leaf
+
+    def _class_in_sets(self, of: str) -> str:
+        """The class by which members of a set are siblings: where properties are pooled all of them are."""
+        return ANY if self.pools.pooled else of
+
+    def _wanted(self, of: str, link: Path, told: str) -> Collection[Source] | None:
+        """The numbers that an entity of a class is to be told; None: any."""
+        if self.wanted is None:
+            return None
+        over = Over("", link, (), told == "sources", told)
+        return self.wanted.get((receiver(self.pools, of, over)[0], link, over.incoming, told), ())
 
     # ------------------------------------------------------------ siblings
 
-    def _siblings(self, id: str, group: Group, through: Sequence[str]) -> Iterator[Told]:
-        of, link = group.of, group.link
-        for path in self._paths(of, of, link, "siblings"):
-            found = self._found(self._drawn(id, group), path)
-            if found:
-                over = Over(of, link, path, told="siblings")
-                yield Told(over, self._fitting(over, statistics.median(found)), through, group.by)
-        for path in self._paths(of, of, link, "rest"):
-            whole = self.wholes.get((of, link, path))
-            if whole is not None:
-                own = self._found([id] if self._is_in(id, group) else (), path)
-                over = Over(of, link, path, told="rest", whole=whole)
-                left = whole - self._sum(group, path) + math.fsum(own)
-                yield Told(over, self._fitting(over, left), through, group.by)
+    def _siblings(self, id: str, of: str, group: Group, through: Sequence[str]) -> Iterator[Told]:
+        siblings, rest = (self._wanted(of, group.link, told) for told in AMONG)
+        if siblings is not None and rest is not None and not siblings and not rest:
+            return
+        drawn = self._drawn(id, group)
+        for number in self._shared_numbers[of]:
+            if siblings is None or number in siblings:
+                found = self._found(drawn, number)[:MOST]
+                if found:
+                    over = Over(number.of, group.link, number.path, told="siblings")
+                    yield Told(over, self._fitting(number, statistics.median(found)), through, group.by)
+            over = Over(number.of, group.link, number.path, told="rest")
+            whole = self.wholes.get(over)
+            if whole is not None and (rest is None or number in rest):
+                own = self._found([id] if self._is_in(id, group) else (), number)
+                left = whole - self._sum(group, number) + math.fsum(own)
+                yield Told(over._replace(whole=whole), self._fitting(number, left), through, group.by)
 
     def _members(self, group: Group) -> list[str]:
         if group not in self._groups:
             if str(group.link[0])[:1] == INCOMING:
-                linked = targets(self.graph.leaves(group.by).get(group.link[1:], ()))
-                found = {one for one in linked if self.graph.of(one) == group.of}
+                classes = (
+                    (one, self.graph.of(one)) for one in targets(self.graph.leaves(group.by).get(group.link[1:], ()))
+                )
+                found = {one for one, of in classes if of is not None and self._class_in_sets(of) == group.of}
             else:
-                edges = self.graph.incoming(group.by)
-                found = {edge.source for edge in edges if edge.of == group.of and pattern(edge.path) == group.link}
+                edges = (edge for edge in self.graph.incoming(group.by) if pattern(edge.path) == group.link)
+                found = {edge.source for edge in edges if self._source(edge.of, group.link).of == group.of}
             self._groups[group] = sorted(found)
         return self._groups[group]
 
@@ -141,68 +195,94 @@ class Several:
         return id in self._sets[group]
 
     def _drawn(self, id: str, group: Group) -> list[str]:
-        """Some of the others, by a draw of its own."""
-        members = self._members(group)
-        if len(members) <= MOST + 1:
+        """Some of the others, by a draw of its own: more of them where not all are of a class, and have its numbers."""
+        most, members = MOST_POOLED if self.pools.pooled else MOST, self._members(group)
+        if len(members) <= most + 1:
             return [one for one in members if one != id]
         start = hashed(id)
         step = 1 + start % 7919
         while math.gcd(step, len(members)) > 1:
             step += 1
-        several = (members[(start + turn * step) % len(members)] for turn in range(MOST + 1))
-        return [one for one in several if one != id][:MOST]
+        several = (members[(start + turn * step) % len(members)] for turn in range(most + 1))
+        return [one for one in several if one != id][:most]
 
-    def _sum(self, group: Group, path: Path) -> float:
+    def _sum(self, group: Group, number: Source) -> float:
         """What all members of a group have of a number."""
-        if (group, path) not in self._sums:
-            self._sums[group, path] = math.fsum(self._found(self._members(group), path))
-        return self._sums[group, path]
+        if (group, number) not in self._sums:
+            self._sums[group, number] = math.fsum(self._found(self._members(group), number))
+        return self._sums[group, number]
 
     def _wholes(self) -> Wholes:
         """What the numbers of those that have the same link add up to, where they do."""
-        found: dict[tuple[str, Path, Path], float] = {}
-        for (of, link), groups in self._grouped().items():
-            for path in self.numbers[of]:
-                told = [one for one in (self._found(self._members(group), path) for group in groups) if len(one) > 1]
-                if len(told) >= GROUPS and _adds_up(told):
-                    found[of, link, path] = statistics.quantiles(map(math.fsum, told), n=4)[UPPER]
+        found: dict[Over, float] = {}
+        for link, groups in self._grouped().items():
+            addends: dict[Source, list[list[float]]] = defaultdict(list)  # of each number, group by group
+            for group in sorted(groups):
+                of_group: dict[Source, list[float]] = defaultdict(list)
+                for member in self._members(group):
+                    for number, value in self._numbers_of(member).items():
+                        of_group[number].append(value)
+                for number, values in of_group.items():
+                    if len(values) > 1:
+                        addends[number].append(values)
+            for number, each in addends.items():
+                if len(each) >= GROUPS and _adds_up(each):
+                    over = Over(number.of, link.path, number.path, told="rest")
+                    found[over] = statistics.quantiles(map(math.fsum, each), n=4)[UPPER]
         return found
 
-    def _grouped(self) -> Mapping[tuple[str, Path], set[Group]]:
-        """All groups of siblings that have one link in common, by their class and the link."""
-        found: dict[tuple[str, Path], set[Group]] = defaultdict(set)
+    def _grouped(self) -> Mapping[Source, set[Group]]:
+        """All groups of siblings that have one link in common, by the link."""
+        found: dict[Source, set[Group]] = defaultdict(set)
         for id in self.graph.entities():
             of, leaves = str(self.graph.of(id)), self.graph.leaves(id)
             for link in self.single[of] if self.numbers[of] else ():
                 if link in leaves:
-                    found[of, link].add(Group(targets(leaves[link])[0], of, link))
+                    source = self._source(of, link)
+                    found[source].add(Group(targets(leaves[link])[0], *source))
         return found
 
     # ------------------------------------------------------------ the other ways
 
-    def _medians(self, id: str, of: str, several: Sequence[str], over: Over) -> Iterator[Told]:
-        """The medians of the numbers that some entities have, class by class."""
-        by_class: dict[str, list[str]] = defaultdict(list)
+    def _medians(self, id: str, of: str, several: Sequence[str], link: Path, told: str) -> Iterator[Told]:
+        """The medians of the numbers that some entities have."""
+        wanted = self._wanted(of, link, told)
+        if wanted is not None and not wanted:
+            return
+        values: dict[Source, list[float]] = defaultdict(list)
+        first: dict[Source, str] = {}  # whose it is, the first by its id
         for one in sorted(several, key=hashed)[: 2 * MOST]:
-            there = self.graph.of(one)
-            if there is not None:
-                by_class[there].append(one)
-        for there, some in sorted(by_class.items()):
-            for path in self._paths(of, there, over.link, over.told):
-                found = self._found(some, path)
-                if found:
-                    read = over._replace(of=there, read=path)
-                    through, by = (several, sorted(some)[0]) if over.incoming else ((), id)
-                    yield Told(read, self._fitting(read, statistics.median(found)), through, by)
+            for number, value in self._numbers_of(one).items():
+                if wanted is None or number in wanted:
+                    values[number].append(value)
+                    first[number] = min(first.get(number, one), one)
+        incoming = told == "sources"
+        for number in sorted(values):
+            through, by = (several, first[number]) if incoming else ((), id)
+            over = Over(number.of, link, number.path, incoming, told)
+            yield Told(over, self._fitting(number, statistics.median(values[number])), through, by)
 
-    def _found(self, several: Iterable[str], path: Path) -> list[float]:
-        numbers = (self.graph.leaves(one).get(path) for one in several)
-        return [float(one) for one in numbers if one is not None and abs(one) < HUGE]
+    def _found(self, several: Iterable[str], number: Source) -> list[float]:
+        return [value for one in several if (value := self._numbers_of(one).get(number)) is not None]
 
-    def _fitting(self, over: Over, value: float) -> float:
+    def _numbers_of(self, id: str) -> Mapping[Source, float]:
+        """The numbers of an entity that can be added up."""
+        if id not in self._numbers:
+            of, leaves = self.graph.of(id) or "", self.graph.leaves(id)
+            paths = self.numbers.get(of, {})
+            self._numbers[id] = {
+                self._source(of, path): float(value)
+                for path, value in leaves.items()
+                if path in paths and abs(value) < HUGE
+            }
+        return self._numbers[id]
+
+    def _fitting(self, number: Source, value: float) -> float:
         """A number such as the property may have."""
-        leaf = self.numbers[over.of][over.read]
-        low, high = bounds_of(leaf, 0 if leaf.integer else FINE)
+        leaf = self._leaves[number]
+        if number not in self._bounds:
+            self._bounds[number] = bounds_of(leaf, 0 if leaf.integer else FINE)
+        low, high = self._bounds[number]
         return min(max(round(value) if leaf.integer else value, low), high)
 
 
@@ -223,37 +303,69 @@ class Telling:
     """Which of the numbers told go along with properties of those that they are told to."""
 
     def __init__(self, evidence: Several) -> None:
-        self.numbers = evidence.numbers
-        self.pairs: dict[tuple[str, Path, Over], list[tuple[float, float, str]]] = defaultdict(list)
+        self.evidence = evidence
+        self.rows: dict[str, int] = {}  # of the entities that were told something
+        self.numbers: list[tuple[str, Mapping[Path, Any]]] = []  # of each its class and leaves
+        self.met: dict[tuple[str, Over], list[tuple[int, Told]]] = defaultdict(list)
 
-    def add(self, of: str, told: Told, leaves: Mapping[Path, Any]) -> None:
+    def add(self, id: str, of: str, told: Told, leaves: Mapping[Path, Any]) -> None:
         """Something told to an entity of some class and leaves."""
-        for path in (told.over.read,) if told.over.told in AMONG else self.numbers[of]:
-            own = leaves.get(path)
-            if own is not None:
-                self.pairs[of, path, told.over].append((told.value, float(own), told.by))
+        row = self.rows.setdefault(id, len(self.rows))
+        if row == len(self.numbers):
+            self.numbers.append((of, leaves))
+        self.met[receiver(self.evidence.pools, of, told.over)].append((row, told))
 
     def best(self) -> set[tuple[str, Over]]:
         """By class: whatever is left of a whole, and for each property the few that go along with it best."""
         found: dict[tuple[str, Path], list[tuple[float, tuple[str, ...], Over]]] = defaultdict(list)
         kept: set[tuple[str, Over]] = set()
-        for (of, path, over), pairs in self.pairs.items():
-            if len(pairs) < LEAST:
+        paths, ranks = self._ranks()
+        column = {path: place for place, path in enumerate(paths)}
+        for (of, over), met in self.met.items():
+            if len(met) < LEAST or (over.told in AMONG and over.read not in column):
                 continue
-            values, own, by = zip(*pairs, strict=True)
-            strength = abs(_correlation(values, own))
-            if over.told == "rest":
-                kept.add((of, over))
-            elif strength >= max(TELLING, ERRORS / math.sqrt(len(set(by)))):
-                found[of, path].append((-strength, (over.told, *map(str, (*over.link, *over.read))), over))
+            columns = np.array([column[over.read]] if over.told in AMONG else range(len(paths)), dtype=np.int64)
+            own = ranks[np.array([row for row, _ in met])][:, columns]
+            count, groups, strength = _correlations(
+                np.array([told.value for _, told in met]), own, [told.by for _, told in met]
+            )
+            for place in (count >= LEAST).nonzero()[0]:
+                if over.told == "rest":
+                    kept.add((of, over))
+                elif strength[place] >= max(TELLING, ERRORS / math.sqrt(groups[place])):
+                    order = (over.told, *map(str, (*over.link, *over.read)))
+                    found[of, paths[columns[place]]].append((-float(strength[place]), order, over))
         kept.update((of, over) for (of, _), each in found.items() for *_, over in sorted(each)[:EACH])
         return kept
 
+    def _ranks(self) -> tuple[list[Path], NDArray[np.float32]]:
+        """The paths of numbers, and (rows, paths) the rank of what each entity has among all that have it; NaN where it has none."""
+        numbers = self.evidence.numbers
+        paths = sorted({path for of, _ in self.numbers for path in numbers[of]}, key=str)
+        ranks = np.full((len(self.numbers), len(paths)), np.nan, dtype=np.float32)
+        for place, path in enumerate(paths):
+            known = [row for row, (of, leaves) in enumerate(self.numbers) if path in leaves and path in numbers[of]]
+            if known:
+                values = np.array([float(self.numbers[row][1][path]) for row in known])
+                ranks[known, place] = np.unique(values, return_inverse=True)[1]
+        return paths, ranks
 
-def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Of ranks; 0 where either is always the same."""
-    if len(set(one)) < 2 or len(set(other)) < 2:
-        return 0.0
-    ranks = np.stack([np.unique(np.array(each), return_inverse=True)[1] for each in (one, other)])
-    matrix: Any = np.corrcoef(ranks)
-    return float(matrix[0, 1])
+
+def _correlations(
+    told: NDArray[np.float64], own: NDArray[np.float32], by: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Of ranks of numbers (r,) and (r, P), NaN where there are none: how many there are of both, in how many groups, and how
+    much they go along, whichever way; 0 where either is always the same."""
+    known = ~np.isnan(own)
+    count = known.sum(0)
+    rank = np.unique(told, return_inverse=True)[1].astype(np.float64)[:, None]
+    ones = np.maximum(count, 1)
+    x = np.where(known, rank - np.where(known, rank, 0).sum(0) / ones, 0)
+    there = np.where(known, own, 0).astype(np.float64)
+    y = np.where(known, there - there.sum(0) / ones, 0)
+    spread = np.sqrt((x * x).sum(0) * (y * y).sum(0))
+    strength = np.abs((x * y).sum(0)) / np.where(spread > 0, spread, 1)
+    number = np.unique(np.array(by), return_inverse=True)[1]
+    order = number.argsort(kind="stable")
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    return count, np.logical_or.reduceat(known[order], starts, axis=0).sum(0), strength

@@ -7,18 +7,20 @@ ever comes in.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kbdisk.data.config import EvidenceConfig
 from kbdisk.data.graph import Graph, pattern, targets
-from kbdisk.data.link_aggregates import SAMPLE, Several, Telling, Told
+from kbdisk.data.link_aggregates import SAMPLE, Several, Telling, Told, receiver
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import ANY, INCOMING, TOGETHER, Over, Source, hashed, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.schemas.leaf import Link as LinkLeaf
 from kbdisk.schemas.schema import Schema
+
+MOST_BROUGHT = 200_000  # values over links that are looked at, to choose the evidence, about
 
 
 class Brought(NamedTuple):
@@ -39,20 +41,25 @@ class Evidence:
         schema: Schema,
         graph: Graph,
         config: EvidenceConfig,
+        pools: Pools,
         wanted: Collection[tuple[str, Over]] | None = None,
     ) -> None:
         """Several tell together what is wanted; where nothing is said of that, all that they can."""
-        self.graph, self.config = graph, config
+        self.graph, self.config, self.pools = graph, config, pools
         told = config.several and (wanted is None or any(over.told for _, over in wanted))
-        self.several = Several(schema, graph, wanted) if told else None
+        self.several = Several(schema, graph, pools, wanted) if told else None
+        self._wanted: dict[tuple[str, Path], list[Over]] | None = None if wanted is None else defaultdict(list)
+        for of, over in wanted or ():
+            if self._wanted is not None and not over.told:
+                self._wanted[of, over.link].append(over)
+        self._wanted_paths: dict[tuple[str, Path, str], list[Path]] = {}
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
     def brought(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
         """All that comes to an entity."""
         if self.config.outgoing and self._single[of]:
             yield from self._outgoing(id, of, leaves)
-        if self.config.incoming:
-            yield from self._incoming(id)
+        yield from self.incoming(id)
         if self.several is not None:
             for told in self.several.told(id, of, leaves):
                 yield Brought(told.over, told.through, told.value, told=told)
@@ -67,13 +74,31 @@ class Evidence:
             if there is None or target == id:
                 continue
             linking = self.graph.linking[there]
-            for path, found in self.graph.leaves(target).items():
+            known = self.graph.leaves(target)
+            for path in self._read(of, link, there, known):
+                found = known[path]
                 rest = _without(found, id) if pattern(path) in linking else found
                 if rest is not None:
                     yield Brought(Over(there, link, path), (target,), rest, rest is found)
 
-    def _incoming(self, id: str) -> Iterator[Brought]:
-        """Of more links than may be, those whose sources' names hash lowest: whichever, but always the same."""
+    def _read(self, of: str, link: Path, there: str, known: Mapping[Path, Any]) -> Iterable[Path]:
+        """Which known values at the other end of a link are looked at."""
+        if self._wanted is None:
+            return known
+        key = of, link, there
+        if key not in self._wanted_paths:
+            learnt_of = pooled_over(self.pools, of, Over(there, link, ()))[0]
+            self._wanted_paths[key] = [
+                over.read
+                for over in self._wanted.get((learnt_of, link), ())
+                if pooled_over(self.pools, of, Over(there, link, over.read)) == (learnt_of, over)
+            ]
+        return [path for path in self._wanted_paths[key] if path in known]
+
+    def incoming(self, id: str) -> Iterator[Brought]:
+        """The links that lead to an entity; of more than may be, those whose sources' names hash lowest: whichever, but always the same."""
+        if not self.config.incoming:
+            return
         by_path: dict[tuple[str, Path], set[str]] = {}
         for edge in self.graph.incoming(id):
             if edge.source != id:
@@ -93,11 +118,10 @@ class Seen(NamedTuple):
 
 
 def pooled_over(pools: Pools, of: str, over: Over) -> tuple[str, Over]:
-    """The pooled slot, by class and link, of a class's evidence: classes that share a property share its evidence.
-
-    Medians and rests over several entities stay per class.
-    """
-    if over.told or not pools.pooled:
+    """The pooled slot, by class and link, of a class's evidence: classes that share a property share its evidence."""
+    if over.told:
+        return receiver(pools, of, over)
+    if not pools.pooled:
         return of, over
     if over.incoming:
         return ANY, over._replace(of=pools.source(over.of, pattern(over.link)).of)
@@ -105,24 +129,36 @@ def pooled_over(pools: Pools, of: str, over: Over) -> tuple[str, Over]:
     return source.of, over._replace(of=read.of)
 
 
-def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]], pools: Pools) -> Seen:
-    """Look at what comes to entities, given as id, class and leaves."""
+def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> Seen:
+    """Look at what comes to entities, given as id, class and leaves.
+
+    Incoming links of all are looked at; of other evidence, once there is a lot of it, that of a sample of entities, from
+    which their number is estimated.
+    """
+    pools = evidence.pools
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
     telling = Telling(evidence.several) if evidence.several is not None else None
-    entities = list(entities)
+    entities = sorted(entities, key=lambda entity: hashed(entity[0]))
     shares = {of: SAMPLE / count for of, count in Counter(of for _, of, _ in entities).items()}
+    sampled, brought = 0, 0
     for id, of, leaves in entities:
-        is_drawn = hashed(id) < shares[of] * 2**32
+        is_sampled = brought < MOST_BROUGHT
+        is_drawn = is_sampled and hashed(id) < shares[of] * 2**32
         met = set()
-        for one in evidence.brought(id, of, leaves):
+        for one in evidence.brought(id, of, leaves) if is_sampled else evidence.incoming(id):
             learnt_of, over = pooled_over(pools, of, one.over)
             met.add((learnt_of, over))
             if over.incoming and not over.told:
                 sources.setdefault(incoming(learnt_of, over), []).append(one.value)
             elif telling is not None and one.told is not None and is_drawn:
-                telling.add(of, one.told, leaves)
+                telling.add(id, of, one.told, leaves)
         counts.update(met)
+        if is_sampled:
+            sampled, brought = sampled + 1, brought + len(met)
+    for (of, over), count in counts.items():
+        if over.told or not over.incoming:
+            counts[of, over] = count * len(entities) // sampled
     return Seen(counts, sources, telling.best() if telling is not None else ())
 
 
@@ -131,7 +167,7 @@ def chosen(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str,
     by_link: dict[tuple[Any, ...], list[tuple[str, Over]]] = {}
     for of, over in counts:
         if not over.incoming or over.told:
-            by_link.setdefault((of, over.link, over.of, over.incoming, over.told), []).append((of, over))
+            by_link.setdefault((of, over.link, over.incoming, over.told), []).append((of, over))
     kept = [one for one in counts if one[1].incoming and not one[1].told]
     for several in by_link.values():
         several.sort(key=lambda one: (-counts[one], path_key(one[1].read)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, without_places
@@ -23,6 +23,15 @@ class Reading(NamedTuple):
     gaps: list[Path]  # where there is a place without a value
     said: list[Path]  # properties that are neither known nor gaps nor lacking: they exist, or do not fit
     none: list[Path]  # properties known not to exist: lacking, and no gaps
+    entity: Entity
+
+
+def read_all(schema: Schema, entities: Iterable[Entity | Reading]) -> Iterator[Reading]:
+    """What entities of the schema's classes say; a reading stays as it is, so that an entity need be read but once."""
+    for entity in entities:
+        reading = entity if isinstance(entity, Reading) else read(schema, entity)
+        if reading is not None:
+            yield reading
 
 
 def read(schema: Schema, entity: Entity) -> Reading | None:
@@ -30,7 +39,7 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
     found = schema.class_of(entity)
     if found is None:
         return None
-    reading = Reading(schema.id_of(entity), found.name, entity.classes, {}, [], [], [])
+    reading = Reading(schema.id_of(entity), found.name, entity.classes, {}, [], [], [], entity)
     misfits: list[Misfit] = []
     for path, one, value in schema.applied(found, entity, misfits):
         if one.role == "ignore":

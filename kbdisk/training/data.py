@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
+from kbdisk.data.parse import read_all
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.schema import Schema
@@ -34,11 +35,12 @@ class Data:
 
         What is held out is no evidence for what is trained on, but the other way round.
         """
-        parts = split(schema, entities, 0 if held_out else run.train.validation, run.seed)
+        readings = list(read_all(schema, entities))
+        parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
         if len(parts.training) < LEAST:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
-        training, validation = ([entities[place] for place in side] for side in (parts.training, parts.validation))
-        validation += held_out
+        training, validation = ([readings[place] for place in side] for side in (parts.training, parts.validation))
+        validation += read_all(schema, held_out)
         known = Graph.read(schema, training)
         codec = Codec.fit(schema, training, run.codec, known).beside(validation)
         if all(slot.fixed for slot in codec.slots):

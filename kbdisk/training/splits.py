@@ -36,13 +36,13 @@ class Split:
     validation: tuple[int, ...]
 
 
-def split(schema: Schema, entities: Sequence[Entity], share: float | None, seed: int) -> Split:
+def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | None, seed: int) -> Split:
     """Hold out a share of the entities of each class, group by group; none where a class has fewer than `FEWEST`.
 
     None: what fits the size of the class.
     """
-    readings = [read(schema, entity) for entity in entities]
-    group = _groups(schema, entities, readings)
+    readings = [entity if isinstance(entity, Reading) else read(schema, entity) for entity in entities]
+    group = _groups(schema, readings)
     members: dict[int, list[int]] = {}
     for place, reading in enumerate(readings):
         if reading is not None:
@@ -72,10 +72,10 @@ def fitting(size: int) -> float:
     return min(max(TENTH, HELD / size), FIFTH)
 
 
-def _groups(schema: Schema, entities: Sequence[Entity], readings: Sequence[Reading | None]) -> list[int]:
+def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
     """The group of each entity, by the place of one of its members."""
-    leader = list(range(len(entities)))
-    size = [1] * len(entities)
+    leader = list(range(len(readings)))
+    size = [1] * len(readings)
 
     def find(place: int) -> int:
         while leader[place] != place:
@@ -94,17 +94,17 @@ def _groups(schema: Schema, entities: Sequence[Entity], readings: Sequence[Readi
     for place, reading in enumerate(readings):
         if reading is None:
             continue
-        join(place_of.setdefault(reading.id, place), place, len(entities))
+        join(place_of.setdefault(reading.id, place), place, len(readings))
         graph.add(reading.id, reading.of, reading.leaves)
         fingerprint = _fingerprint(schema, reading)
         if fingerprint is not None:
-            join(seen.setdefault(fingerprint, place), place, len(entities))
-    most = max(2.0, SHARED * len(entities))
+            join(seen.setdefault(fingerprint, place), place, len(readings))
+    most = max(2.0, SHARED * len(readings))
     for together in graph.groups(mutual=True):
         first, *others = (place_of[id] for id in together if id in place_of)
         for other in others:
             join(first, other, most)
-    return [find(place) for place in range(len(entities))]
+    return [find(place) for place in range(len(readings))]
 
 
 def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:

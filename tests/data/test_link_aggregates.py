@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
 from tables import for_each
 
-from kbdisk.data import Codec, CodecConfig, EvidenceConfig
+from kbdisk.data import Codec, CodecConfig, EvidenceConfig, links
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.leaf import Link as LinkLeaf
@@ -157,3 +158,30 @@ def test_numbers_that_cannot_be_added_up_are_left_out():
     codec = Codec.fit(SCHEMA, entities)
     assert told(codec, entities, "s0.3").get(RENT) is None
     assert RENT in told(codec, entities, "s3.0")
+
+
+def test_classes_that_share_a_property_tell_it_together():
+    """Kiosks are shops, too, as far as their rents go: too few of them to tell anything by themselves."""
+    schema = Schema({**SCHEMA.classes, "Kiosk": Class("Kiosk", SCHEMA.classes["Shop"].properties)})
+    entities = [
+        replace(one, classes=("Kiosk",)) if one.id.endswith(".3") and place % 7 == 0 else one
+        for place, one in enumerate(world())
+    ]
+    kiosk = next(one.id for one in entities if one.classes == ("Kiosk",))
+    alone, together = (Codec.fit(schema, entities, CodecConfig(pooling=pooling)) for pooling in (False, True))
+    assert RENT not in told(alone, entities, kiosk)
+    town = int(kiosk[1:].split(".")[0])
+    assert told(together, entities, kiosk)[RENT] == 10 * town + 1.5
+
+
+def test_evidence_of_many_is_chosen_by_a_sample_and_its_number_estimated(monkeypatch):
+    whole = Codec.fit(SCHEMA, world())
+    monkeypatch.setattr(links, "MOST_BROUGHT", 500)
+    sampled = Codec.fit(SCHEMA, world())
+    counts = [
+        {(slot.of, slot.path): slot.count for slot in codec.slots if slot.over is not None} for codec in (whole, sampled)
+    ]
+    incoming = {key for key in counts[0] if key[1][0].startswith("^") and "~" not in str(key)}
+    assert incoming and all(counts[1][key] == counts[0][key] for key in incoming)
+    assert counts[1].keys() <= counts[0].keys()
+    assert counts[1]["Shop", ("town", "size")] == pytest.approx(counts[0]["Shop", ("town", "size")], rel=0.25)
