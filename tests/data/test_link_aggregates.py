@@ -179,7 +179,8 @@ def test_evidence_of_many_is_chosen_by_a_sample_and_its_number_estimated(monkeyp
     monkeypatch.setattr(links, "MOST_BROUGHT", 500)
     sampled = Codec.fit(SCHEMA, world())
     counts = [
-        {(slot.of, slot.path): slot.count for slot in codec.slots if slot.over is not None} for codec in (whole, sampled)
+        {(slot.of, slot.path): slot.count for slot in codec.slots if slot.over is not None}
+        for codec in (whole, sampled)
     ]
     incoming = {key for key in counts[0] if key[1][0].startswith("^") and "~" not in str(key)}
     assert incoming and all(counts[1][key] == counts[0][key] for key in incoming)
