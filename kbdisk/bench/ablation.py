@@ -15,8 +15,8 @@ from typing import Any
 from kbdisk.bench import gsm
 from kbdisk.bench.base import TRAINING, Options, Table, Teller
 from kbdisk.bench.pictures import drawn
-from kbdisk.bench.properties import Task, ours
-from kbdisk.bench.results import Result, figures, latest
+from kbdisk.bench.properties import Task, ours, train_or_open
+from kbdisk.bench.results import OURS, Result, figures, latest
 from kbdisk.bench.tables import column, costs, decimals
 from kbdisk.errors import ConfigError
 from kbdisk.plots import COLOURS, GRID, INK
@@ -60,18 +60,18 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
     for seed in options.seeds:
         task = replace(gsm.task(schema, entities, options, seed), bench="ablation")
         for name in options.only or VARIANTS:
-            yield _measured(name, task, options, seed, teller)
+            if not options.is_done(name, OURS, seed):
+                yield _measured(name, task, options, seed, teller)
 
 
 def _measured(name: str, task: Task, options: Options, seed: int, teller: Teller) -> Result:
-    from kbdisk import api
     from kbdisk.api.training import run_of
 
     run = run_of(options.preset, options.budget, options.config, seed)
     choice = VARIANTS[name]
     run = run if choice is None else with_choice(run, choice[0].split("."), choice[1])
     with teller.training(f"ablation: {name}, seed {seed}") as watch:
-        model = api.train(list(task.train), task.schema, run=run, device=options.device, watch=watch)
+        model = train_or_open(task.train, task.schema, run, options, f"{name}-{seed}", watch)
     return ours(model, replace(task, setting=name), options, seed, teller)
 
 

@@ -46,11 +46,17 @@ class Options:
     draws: int = 5  # of tabular: sets drawn of each model
     judges: int = 10  # of tabular: CatBoosts that learn from each set
     real: bool = False  # of tabular: no model, only what the real rows come to
+    kept: Path | None = None  # where trainings are kept until all results of the run are there
+    done: frozenset[tuple[str, str, int]] = frozenset()  # setting, method and seed of the results that are there
 
     @property
     def told(self) -> str:
         """What is told beside the preset, as a column is headed with it."""
         return "".join(f" + {Path(one).name}" for one in (self.budget, self.config) if one is not None)
+
+    def is_done(self, setting: str, method: str, seed: int) -> bool:
+        """Whether a run that goes on has a result already."""
+        return (setting, method, seed) in self.done
 
     @property
     def part(self) -> str:

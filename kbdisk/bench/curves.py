@@ -54,7 +54,8 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
     refuse_split(options.split, nuclear.SPLITS if "nuclear" in wanted else gsm.SPLITS)
     for name in wanted:
         for seed in options.seeds:
-            yield _measured(name, options, seed, teller)
+            if not options.is_done(name, OURS, seed):
+                yield _measured(name, options, seed, teller)
 
 
 def _measured(name: str, options: Options, seed: int, teller: Teller) -> Result:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbdisk.bench.base import TRAINING, Options, Table, Teller, data_file, of_model
 from kbdisk.bench.pictures import draw_ratios
+from kbdisk.bench.properties import train_or_open
 from kbdisk.bench.results import OURS, Result, Row
 from kbdisk.bench.splits import SHARE, drawn
 from kbdisk.bench.tables import Measure, compared
@@ -153,20 +154,19 @@ def _given(links: Mapping[str, Mapping[str, list[str]]]) -> dict[str, dict[str, 
 
 
 def _measured(task: Task, options: Options, seed: int, teller: Teller) -> Iterator[Result]:
-    if options.ours:
+    if options.ours and not options.is_done("", OURS, seed):
         yield _ours(task, options, seed, teller)
     yield from _others(task, options, seed, teller)
 
 
 def _ours(task: Task, options: Options, seed: int, teller: Teller) -> Result:
-    from kbdisk import api
     from kbdisk.api.training import run_of
     from kbdisk.data.graph import Graph
     from kbdisk.evaluation.exam import Exam, Scope
 
     chosen = run_of(options.preset, options.budget, options.config, seed)
     with teller.training(f"kb-numeric: training, seed {seed}") as watch:
-        model = api.train(list(task.train), task.schema, run=chosen, device=options.device, watch=watch)
+        model = train_or_open(task.train, task.schema, chosen, options, f"kb-numeric-{seed}", watch)
     graph: Graph = Graph.read(task.schema, task.train)
     exam = Exam.of(model.trained, task.asked, graph, Scope(limit=1 << 40))
     answers: list[Any] = [None] * len(task.asked)
@@ -184,6 +184,8 @@ def _others(task: Task, options: Options, seed: int, teller: Teller) -> Iterator
     graph: Graph = Graph.read(task.schema, task.train)
     asked: Hidden = {(OF, (name,)): frozenset([(name,)]) for name in NAMES.values()}
     for method in dict.fromkeys(("constant", *options.against)):
+        if options.is_done("", method, seed):
+            continue
         teller.say(f"kb-numeric: {method}, seed {seed}")
         with teller.counting(method) as told:
             fitted = baseline(method).fit(task.schema, task.train, graph, asked=asked, seed=seed, watch=told)

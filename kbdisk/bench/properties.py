@@ -10,6 +10,7 @@ Ours and baselines are asked for the same values, and scored by the same lines.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from kbdisk.schemas.schema import Schema
 
 if TYPE_CHECKING:
     from kbdisk.api import Model
+    from kbdisk.training.run import Run
+    from kbdisk.training.state import Watch
 
 ALL = 1 << 40  # more values than there are of any property
 
@@ -56,12 +59,29 @@ Said = Callable[[Path], list[Any]]  # by a leaf's path, of each scored entity; N
 
 def trained(task: Task, options: Options, seed: int, teller: Teller) -> Model:
     """A model of what is learnt from."""
-    from kbdisk import api
     from kbdisk.api.training import run_of
 
     run = run_of(options.preset, options.budget, options.config, seed)
     with teller.training(f"{task.bench}: training, seed {seed}") as watch:
-        return api.train(list(task.train), task.schema, run=run, device=options.device, watch=watch)
+        return train_or_open(task.train, task.schema, run, options, f"{task.bench}-{task.setting}-{seed}", watch)
+
+
+def train_or_open(
+    entities: Sequence[Entity], schema: Schema, run: Run, options: Options, name: str, watch: Watch | None
+) -> Model:
+    """A new model; of a run that goes on the one that it has trained, or was training, by that name."""
+    from kbdisk import api
+    from kbdisk.training.checkpoint import beside, is_there
+
+    folder = None if options.kept is None else options.kept / re.sub(r"\W+", "-", name)
+    if folder is not None and folder.is_dir():
+        return api.open(folder, options.device)
+    if folder is not None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    resume = folder is not None and is_there(beside(folder))
+    return api.train(
+        list(entities), schema, run=run, device=options.device, watch=watch, out=folder, resume=resume, force=not resume
+    )
 
 
 def ours(model: Model, task: Task, options: Options, seed: int, teller: Teller) -> Result:
@@ -140,13 +160,15 @@ def _error(kind: str, scale: Callable[[Entity], float] | None, known: Sequence[t
 
 def measured(tasks: Sequence[Task], options: Options, seed: int, teller: Teller) -> Iterator[Result]:
     """Ours, one model for all tasks, where that is wanted; then each baseline."""
-    if options.ours:
+    left = [task for task in tasks if options.ours and not options.is_done(task.setting, OURS, seed)]
+    if left:
         model = trained(tasks[0], options, seed, teller)
-        for task in tasks:
+        for task in left:
             yield ours(model, task, options, seed, teller)
     for name in options.against:
         for task in tasks:
-            yield against(name, task, seed, teller)
+            if not options.is_done(task.setting, name, seed):
+                yield against(name, task, seed, teller)
 
 
 def _of(task: Task) -> dict[str, Any]:

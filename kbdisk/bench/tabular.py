@@ -38,9 +38,9 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
         tuned = parameters(options.data, name)
         same = options.split == PAPERS  # of all seeds the same rows
         for turn, (seed, table) in enumerate(zip(options.seeds, several, strict=True)):
-            if not (turn and same):
+            if not (turn and same) and not options.is_done(name, REAL, 0 if same else seed):
                 yield _real(table, tuned, options, 0 if same else seed, teller)
-            if not options.real:
+            if not options.real and not options.is_done(name, OURS, seed):
                 yield _ours(table, tuned, options, seed, teller)
 
 
@@ -68,7 +68,11 @@ def _trained(table: TabularSet, options: Options, seed: int, teller: Teller) -> 
     learnt, stop = table.entities(table.train, "train"), table.entities(table.stop, "stop")
     with teller.training(f"tabular: {table.name}, training, seed {seed}") as watch:
         told = watch or (lambda progress: None)
-        return train(table.schema, learnt, run, device, told, held_out=stop)
+        if options.kept is None:
+            return train(table.schema, learnt, run, device, told, held_out=stop)
+        options.kept.mkdir(parents=True, exist_ok=True)
+        folder = options.kept / f"{table.name}-{seed}"
+        return train(table.schema, learnt, run, device, told, held_out=stop, checkpoint=folder, resume=True)
 
 
 def _chosen(options: Options, seed: int) -> tuple[Run, torch.device]:

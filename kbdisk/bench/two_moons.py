@@ -37,6 +37,8 @@ def run(options: Options, teller: Teller) -> Iterator[Result]:
             )
         steps = chosen.train.steps
     for seed in options.seeds:
+        if options.is_done("", OURS, seed):
+            continue
         yield replace(_measured(steps, seed, teller, is_shown=seed == options.seeds[0]), told=options.told)
 
 

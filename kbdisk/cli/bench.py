@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import shutil
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,7 @@ from kbdisk.errors import ConfigError
 if TYPE_CHECKING:
     from kbdisk.bench.base import Options, Table, Teller
     from kbdisk.bench.results import Result
+    from kbdisk.bench.unfinished import Unfinished
 
 RENDER = "render"
 ALWAYS = frozenset({"seeds", "seed", "out", "quiet", "verbose"})  # what every bench is told
@@ -106,7 +110,7 @@ OPTIONS = [
 
 @click.group()
 def bench() -> None:
-    """Measure kbdisk on real data, beside the paper and other methods.
+    """Measure kbdisk on real data, beside the paper and other methods. A run that was stopped goes on when it is given again.
 
     Prints a table, adds a line of JSON for each result to OUT/NAME.jsonl, and draws OUT/NAME*.png. Choices are made
     with --validation; test is for the figures that are told.
@@ -191,16 +195,34 @@ def _measure(name: str, out: Path, options: Options, teller: Teller) -> None:
     from kbdisk.bench.results import append, stamped
 
     of, file = opened(name), out / f"{name}.jsonl"
-    found: list[Result] = []
+    unfinished = unfinished_of(name, out, options)
+    found: list[Result] = list(unfinished.results)
+    kept = unfinished.file.with_suffix(".kbdisk")
+    done = frozenset((result.setting, result.method, result.seed) for result in found)
+    if done:
+        teller.say(f"going on with a run that was stopped: {len(found)} results are there")
     try:
-        for result in of.run(options, teller):
+        for result in of.run(replace(options, kept=kept, done=done), teller):
             found.append(stamped(result))
             append(file, found[-1])
+            unfinished.add(found[-1])
+        unfinished.end()
+        shutil.rmtree(kept, ignore_errors=True)
     finally:
         if found:
             show("\n\n".join(shown(table) for table in of.tables(found)) + "\n")
     teller.say(f"stored in {file}")
     draw(name, out, teller)
+
+
+def unfinished_of(name: str, out: Path, options: Options) -> Unfinished:
+    """The results of the same run, if it was stopped: with the same options, of the same code."""
+    from kbdisk.bench.kb import code_version
+    from kbdisk.bench.unfinished import Unfinished
+
+    config = Path(options.config).read_text("utf-8") if options.config and Path(options.config).is_file() else ""
+    identity = hashlib.sha256("\n".join((repr(options), config, code_version())).encode()).hexdigest()
+    return Unfinished.of(out / f"{name}.{identity[:12]}.unfinished.jsonl", identity)
 
 
 def draw(name: str, out: Path, teller: Teller) -> None:

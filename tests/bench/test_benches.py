@@ -9,6 +9,10 @@ from benchdata import RUN, write_gsm, write_nuclear
 
 from kbdisk.bench import BENCHES, curves, gsm, nuclear, opened, two_moons
 from kbdisk.bench.ablation import SAME, VARIANTS, mean_ratios, with_choice
+from kbdisk.bench.base import Options, Teller
+from kbdisk.bench.properties import trained
+from kbdisk.bench.results import Result, Row
+from kbdisk.cli.bench import unfinished_of
 from kbdisk.training.run import PRESETS, Run
 
 
@@ -39,6 +43,31 @@ def test_gsm_tells_every_property_beside_the_paper_the_constant_and_the_bar(benc
     assert [line.split()[0] for line in table[2:14]] == gsm.NAMES
     assert [row["name"] for row in results[0]["rows"]] == gsm.NAMES
     assert (tmp_path / "out" / "gsm.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_bench_that_was_stopped_goes_on_with_the_results_that_it_has(bench, tmp_path):
+    data, config = tmp_path, str(tmp_path / "run.toml")
+    options = Options(data, config=config, seeds=(0, 1), against=("constant",), ours=False)
+    unfinished = unfinished_of("gsm", tmp_path / "out", options)
+    unfinished.add(Result("gsm", "constant", [Row("weight", 0.123, 1)], seed=0, split="paper"))
+    _, out, stored = bench("gsm", "--not-ours", "--against", "constant", "--seeds", 2)
+    assert [one["seed"] for one in stored] == [1]
+    assert "±" in out  # of both seeds
+    assert not list((tmp_path / "out").glob("*unfinished*"))
+
+
+@pytest.mark.slow
+def test_the_training_of_a_bench_that_was_stopped_is_not_repeated(tmp_path):
+    write_gsm(tmp_path)
+    (tmp_path / "run.toml").write_text(RUN)
+    options = Options(tmp_path, config=str(tmp_path / "run.toml"), kept=tmp_path / "kept")
+    task = gsm.task(*gsm.read(tmp_path), options, 0)
+    first = trained(task, options, 0, Teller())
+    (model,) = (tmp_path / "kept").iterdir()
+    before = {file: file.stat().st_mtime_ns for file in model.rglob("*")}
+    again = trained(task, options, 0, Teller())
+    assert {file: file.stat().st_mtime_ns for file in model.rglob("*")} == before
+    assert again.record.facts["steps"] == first.record.facts["steps"]
 
 
 @pytest.mark.slow
