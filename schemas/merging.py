@@ -92,6 +92,9 @@ def _merged_fields(first: Any, second: Any) -> Any:
         ours, theirs = getattr(first, field.name), getattr(second, field.name)
         if ours == theirs:
             continue
+        if field.name == "most":  # how many values of a list or a map are learnt
+            changes[field.name] = _widest(max, ours, theirs)
+            continue
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping) and ours.keys() == theirs.keys():
             together = {key: ours[key] if ours[key] == theirs[key] else merged(ours[key], theirs[key]) for key in ours}
             if any(together[key] is None and ours[key] is not None for key in ours):

@@ -21,6 +21,7 @@ from kbdisk.completion.earlier import is_told_by_blocks
 from kbdisk.data import Codec
 from kbdisk.data.dataset import by_chance
 from kbdisk.data.parse import read_all
+from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
@@ -148,7 +149,9 @@ def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "aut
     readings = list(read_all(schema, reading.entities))
     parts = split(schema, readings, run.train.validation, run.seed)
     known, beside = ([readings[place] for place in side] for side in (parts.training, parts.validation))
-    codec = Codec.fit(schema, known, run.codec).beside(beside)
+    unseen = {id(readings[place].entity) for place in parts.validation}
+    hierarchy = hierarchy_of(entity for entity in reading.entities if id(entity) not in unseen)
+    codec = Codec.fit(schema, known, run.codec, hierarchy=hierarchy).beside(beside)
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(where)

@@ -25,6 +25,7 @@ from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import asking
 from kbdisk.data.slots import BY_NAME, Slot, Source
+from kbdisk.data.superclasses import Hierarchy, Superclasses
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
@@ -51,6 +52,7 @@ class Codec:
     )  # what is known beside: how many entities that were held out have each
     unlearnt: frozenset[tuple[str, Path]] = frozenset()  # paths that entities had, and no property is for
     entities: Mapping[str, int] = field(default_factory=dict)  # how many training entities each class has
+    superclasses: Superclasses = field(default_factory=Superclasses)  # visible beside the classes of entities
 
     @classmethod
     def fit(
@@ -59,10 +61,14 @@ class Codec:
         entities: Iterable[Entity | Reading],
         config: CodecConfig | None = None,
         graph: Graph | None = None,
+        hierarchy: Hierarchy | None = None,
     ) -> Codec:
-        """Learn from training entities, read once. Links bring what the graph knows; without one, what these know."""
+        """Learn from training entities, read once. Links bring what the graph knows; without one, what these know.
+
+        `hierarchy` has the direct superclasses of classes; without one, those that these entities state.
+        """
         config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
-        fitted = fit(schema, entities, config, graph)
+        fitted = fit(schema, entities, config, graph, hierarchy)
         return cls(
             schema,
             config,
@@ -73,6 +79,7 @@ class Codec:
             {},
             fitted.unlearnt,
             fitted.entities,
+            fitted.superclasses,
         )
 
     def beside(self, held_out: Iterable[Entity | Reading]) -> Codec:
@@ -88,7 +95,7 @@ class Codec:
     @cached_property
     def index(self) -> Index:
         """The slots by all that is known of them."""
-        return Index(self.schema, self.slots, self.pools, self.entities)
+        return Index(self.schema, self.slots, self.pools, self.entities, self.superclasses)
 
     @cached_property
     def pools(self) -> Pools:
@@ -212,6 +219,7 @@ class Codec:
             "patterns": together.to_json(self.patterns),
             "held_out": [[of, list(path), count] for (of, path), count in self.held_out.items()],
             "entities": dict(self.entities),
+            "superclasses": {name: list(several) for name, several in self.superclasses.above.items()},
             "unlearnt": [[of, list(path)] for of, path in sorted(self.unlearnt)],
         }
 
@@ -226,7 +234,9 @@ class Codec:
         patterns = together.from_json(data["patterns"], len(slots))
         held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
         unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
-        return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, dict(data["entities"]))
+        superclasses = Superclasses({name: tuple(several) for name, several in data.get("superclasses", {}).items()})
+        entities = dict(data["entities"])
+        return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, entities, superclasses)
 
     def _read(self, entity: Entity | Reading) -> Reading:
         if isinstance(entity, Reading):

@@ -63,7 +63,7 @@ class Encoding:
         for slot in self._said(reading, table):
             self.kept.extend((number, slot))
         if self.index.classes_slot is not None:
-            for name in dict.fromkeys(reading.classes):
+            for name in self.index.superclasses.of(reading.id, reading.classes):
                 self._put(number, self.index.classes_slot, name)
         if self.evidence is not None:
             self._bring(number, reading, links, tokens)

@@ -32,6 +32,7 @@ from kbdisk.data.slots import (
     path_key,
     slot_order,
 )
+from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
 from kbdisk.leaves import KINDS
@@ -53,7 +54,8 @@ class Gathered:
     pools: Pools
     values: dict[Source, list[Any]] = field(default_factory=dict)  # by what they are learnt as
     counts: dict[tuple[str, Path], Counter[str]] = field(default_factory=dict)  # likewise: how many of each class
-    classes: list[str] = field(default_factory=list)  # of which all entities are said to be
+    classes: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # each entity's id, and all its classes
+    superclasses: Superclasses = field(default_factory=Superclasses)
     entities: Counter[str] = field(default_factory=Counter)  # of each class
     names: dict[str, str] = field(default_factory=dict)  # what entities are called, where links lead to any
     evidence: Seen = field(default_factory=lambda: Seen({}, {}, frozenset()))
@@ -71,17 +73,25 @@ class Fitted:
     patterns: Patterns
     unlearnt: frozenset[tuple[str, Path]]
     entities: Mapping[str, int]
+    superclasses: Superclasses
 
 
-def fit(schema: Schema, entities: Iterable[Entity | Reading], config: CodecConfig, graph: Graph | None) -> Fitted:
-    """Learn all that a codec has to know."""
-    gathered = gather(schema, entities, config, graph)
+def fit(
+    schema: Schema,
+    entities: Iterable[Entity | Reading],
+    config: CodecConfig,
+    graph: Graph | None,
+    hierarchy: Hierarchy | None = None,
+) -> Fitted:
+    """Learn all that a codec has to know. Without a hierarchy superclasses are those that these entities state."""
+    gathered = gather(schema, entities, config, graph, hierarchy)
     pools = gathered.pools
     leaves = {source: pools.leaves[source] for source in gathered.values}
     leaves |= {source: incoming_leaf(str(source.path[0])[1:]) for source in gathered.evidence.sources}
     values: dict[Source, list[Any]] = {**gathered.values, **gathered.evidence.sources}
-    if gathered.classes:
-        leaves[CLASS_SOURCE], values[CLASS_SOURCE] = class_leaf(), gathered.classes
+    if any(classes for _, classes in gathered.classes):
+        leaves[CLASS_SOURCE] = class_leaf()
+        values[CLASS_SOURCE] = [name for one in gathered.classes for name in gathered.superclasses.of(*one)]
     kinds = {source: KINDS[type(leaf)].name for source, leaf in leaves.items()}
     order = sorted(leaves, key=lambda source: (source.of, path_key(source.path)))
     words = _words([(leaves[one], kinds[one], values[one]) for one in order], config, gathered.names)
@@ -110,11 +120,23 @@ def fit(schema: Schema, entities: Iterable[Entity | Reading], config: CodecConfi
         for of in pools.members[Source(slot.of, pattern(slot.path))]
     }
     return Fitted(
-        slots, left_out, words, gathered.met.patterns(number), frozenset(gathered.unlearnt), dict(gathered.entities)
+        slots,
+        left_out,
+        words,
+        gathered.met.patterns(number),
+        frozenset(gathered.unlearnt),
+        dict(gathered.entities),
+        gathered.superclasses,
     )
 
 
-def gather(schema: Schema, entities: Iterable[Entity | Reading], config: CodecConfig, graph: Graph | None) -> Gathered:
+def gather(
+    schema: Schema,
+    entities: Iterable[Entity | Reading],
+    config: CodecConfig,
+    graph: Graph | None,
+    hierarchy: Hierarchy | None = None,
+) -> Gathered:
     """Read every entity once; where links may bring something, what they bring comes from the graph or from these."""
     gathered = Gathered(Pools.of(schema, config.pooling))
     whole = Graph(schema) if graph is None else graph
@@ -122,8 +144,11 @@ def gather(schema: Schema, entities: Iterable[Entity | Reading], config: CodecCo
     told = linked and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
+    stated: dict[str, tuple[str, ...]] = {}
     for reading in read_all(schema, entities):
         entity = reading.entity
+        if hierarchy is None:
+            stated |= hierarchy_of([entity])
         gathered.entities[reading.of] += 1
         gathered.met.add(reading.of, reading.leaves)
         gathered.unlearnt |= {(reading.of, path) for path, _ in unlearnt.of(schema.classes[reading.of], entity)}
@@ -135,11 +160,14 @@ def gather(schema: Schema, entities: Iterable[Entity | Reading], config: CodecCo
                 gathered.values.setdefault(source, []).append(value)
                 gathered.counts.setdefault((source.of, path), Counter())[reading.of] += 1
         if config.pooling:
-            gathered.classes.extend(dict.fromkeys(reading.classes))
+            gathered.classes.append((reading.id, reading.classes))
         if told:
             receivers.append((reading.id, reading.of, reading.leaves))
             if graph is None:
                 whole.add(*receivers[-1])
+    gathered.superclasses = Superclasses.fit(
+        stated if hierarchy is None else hierarchy, (of for _, of in gathered.classes)
+    )
     if told:
         gathered.evidence = seen(Evidence(schema, whole, config.evidence, gathered.pools), receivers)
     return gathered
@@ -165,7 +193,7 @@ class Making:
             whole = sum(self.gathered.entities[name] for name in pools.members[source])
             role: Role = "given" if place.given else "value"
             yield self._slot(source, of, path, role, None, counts.total(), whole, counts), place.property
-        if self.gathered.classes:
+        if CLASS_SOURCE in self.leaves:
             whole = self.gathered.entities.total()
             yield self._slot(CLASS_SOURCE, *CLASS_SOURCE, "evidence", None, whole, whole), CLASSES
 

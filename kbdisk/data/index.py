@@ -21,6 +21,7 @@ from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import Table
 from kbdisk.data.repair import Mending
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, counts_of
+from kbdisk.data.superclasses import Superclasses
 from kbdisk.entity import Path
 from kbdisk.schemas.schema import Schema
 
@@ -43,6 +44,7 @@ class Index:
     slots: Sequence[Slot]
     pools: Pools
     entities: Mapping[str, int]  # how many training entities each class has
+    superclasses: Superclasses  # visible beside the classes of an entity
 
     @cached_property
     def classes(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
+from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.schema import Schema
@@ -42,7 +43,9 @@ class Data:
         training, validation = ([readings[place] for place in side] for side in (parts.training, parts.validation))
         validation += read_all(schema, held_out)
         known = Graph.read(schema, training)
-        codec = Codec.fit(schema, training, run.codec, known).beside(validation)
+        unseen = {id(readings[place].entity) for place in parts.validation}
+        hierarchy = hierarchy_of(entity for entity in entities if id(entity) not in unseen)
+        codec = Codec.fit(schema, training, run.codec, known, hierarchy).beside(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
         whole = codec.encode(training, graph=known)

@@ -23,6 +23,7 @@ from kbdisk.entity import Link as LinkValue
 from kbdisk.evaluation import evaluate
 from kbdisk.sampling import sample
 from kbdisk.schemas.composites.date import Date
+from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.merging import merged
@@ -169,6 +170,10 @@ def test_a_value_that_is_fitted_to_a_class_is_one_of_it(leaf, value):
         (Number(), Category(), None),
         (Quantity("m", value=Number(minimum=1)), Quantity("m", value=Number()), Quantity("m", value=Number())),
         (Quantity("m"), Quantity("kg"), None),
+        (Date(parts=("year",), minimum=5), Date(minimum=3, maximum=9), Date(minimum=3)),
+        (Date(), Date("dmy"), None),
+        (Listed({"": Number(True)}, 3), Listed({"": Number(decimals=2)}, 5), Listed({"": Number(decimals=2)}, 5)),
+        (Listed({"a": Number()}), Listed({"b": Number()}), None),
     ],
 )
 def test_kinds_go_together_or_not(one, other, both):
