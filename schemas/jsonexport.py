@@ -39,15 +39,22 @@ def export(schema: Schema) -> Json:
         known = _class(schema, one)
         of = known.pop(HINT, {}).get("class", {}) | {key: "" for key, text in told.items() if text and key not in known}
         of |= {"name": one.name} if told["title"] and "title" not in known else {}
-        aside = _some({HINT: _some({"class": of, "schema": _some({**told, **whole})})})
+        aside = _some({HINT: _some({"class": of, "schema": _some({**told, **whole}) | _shared(schema)})})
         return {**head, **_only_known(schema, one), **known, **aside}
-    head |= _some({HINT: _some({"schema": _some(whole)})})
+    head |= _some({HINT: _some({"schema": _some(whole) | _shared(schema)})})
     named = [one for one in schema.classes.values() if one.name]
     rest: Json = {"$ref": _ref(schema.classes[""])} if "" in schema.classes else {"not": {}}
     for one in reversed(named):
         rest = {"if": _is_of(one), "then": {"$ref": _ref(one)}, "else": rest}
     defs = {one.name: _class(schema, one) for one in schema.classes.values()}
     return {**head, "type": "object", **rest, "$defs": defs}
+
+
+def _shared(schema: Schema) -> Json:
+    """What classes share, as in a schema file; each class has it in full, too."""
+    from kbdisk.schemas.yamlfile.building import written_shared  # loads pydantic
+
+    return written_shared(schema)
 
 
 def _some(told: Json) -> Json:

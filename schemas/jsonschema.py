@@ -10,6 +10,7 @@ gives the same schema.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -23,6 +24,7 @@ from kbdisk.schemas.jsonhints import HINT, problem_of
 from kbdisk.schemas.jsonnodes import Document, Node
 from kbdisk.schemas.jsonvalues import Values
 from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.yamlfile import shared_of
 from kbdisk.schemas.yamlfile.building import Builder
 from kbdisk.schemas.yamlfile.model import PropertyKeys, Told
 
@@ -64,6 +66,9 @@ class _Reader:
         named = {one.name: one for one in classes}
         prefixes = whole.get("prefixes", {})
         schema = Schema(named, told["title"], told["description"], self.missing, prefixes)
+        if "properties" in whole:
+            shared = shared_of(whole["properties"], prefixes, f"{self.document.name}: {HINT}.schema")
+            schema = replace(schema, properties=shared)
         return Imported(schema, self.notes.lines)
 
     def _definitions(self, root: Node) -> Iterator[Class]:
@@ -93,7 +98,7 @@ class _Reader:
     def _aside(self, node: Node, key: str) -> dict[str, Any]:
         """What stands under our own keyword for a class or the whole schema."""
         told = node.told.get(HINT, {}).get(key, {})
-        kinds = {"missing": list, "prefixes": dict}
+        kinds = {"missing": list, "prefixes": dict, "properties": dict}
         if not isinstance(told, dict) or not all(isinstance(told[name], kinds.get(name, str)) for name in told):
             raise self.document.wrong(
                 ".".join(filter(None, (node.place, HINT, key))), f"expected its keys, got {told!r:.60}."

@@ -30,6 +30,8 @@ def shown_schema(schema: Schema, name: str) -> str:
         head = Text.assemble((schema.label or name, "bold"), f"  {counted(count, 'property', 'properties')}")
         if len(schema.classes) > 1:
             head.append(f" of {len(schema.classes)} classes")
+        if schema.properties:
+            head.append(f", {len(schema.properties)} shared")
         console.print(head)
         if schema.description:
             console.print(Text(schema.description, "dim"))

@@ -6,7 +6,7 @@ pydantic and PyYAML are loaded with this package, so it is imported where it is 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
@@ -16,16 +16,16 @@ from kbdisk.entity import Path, show
 from kbdisk.errors import SchemaError, WriteError
 from kbdisk.locks import locked
 from kbdisk.schemas import library
-from kbdisk.schemas.schema import Comments, Schema
+from kbdisk.schemas.schema import Comments, Property, Schema
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.schemas.yamlfile import writing
 from kbdisk.schemas.yamlfile.building import Builder, written
 from kbdisk.schemas.yamlfile.formatschema import format_schema
 from kbdisk.schemas.yamlfile.keys import Written, problems_of
-from kbdisk.schemas.yamlfile.model import FileKeys, definitions_of
+from kbdisk.schemas.yamlfile.model import VERSION, FileKeys, definitions_of
 from kbdisk.schemas.yamlfile.text import Document, Place, parsed
 
-__all__ = ["format_schema", "loads", "read", "to_yaml", "write"]
+__all__ = ["format_schema", "loads", "read", "shared_of", "to_yaml", "write"]
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -46,6 +46,12 @@ def read(source: str | os.PathLike[str]) -> Schema:
 def loads(text: str | bytes, name: str = "schema") -> Schema:
     """A schema from YAML text; `name` is what errors call it."""
     return _read(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, name)
+
+
+def shared_of(properties: Written, prefixes: Mapping[str, str], name: str) -> Mapping[Path, Property]:
+    """The shared properties that the key `properties` of a file tells; `name` is what errors call it."""
+    tree = {"kbdisk": VERSION, "prefixes": dict(prefixes), "properties": properties, "classes": {}}
+    return _built(tree, name, None).properties or {}
 
 
 def to_yaml(schema: Schema, comments: Comments | None = None, head: str = "", rule_notes: Sequence[str] = ()) -> str:

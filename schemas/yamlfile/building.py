@@ -223,9 +223,18 @@ def written(schema: Schema) -> Written:
     }
     shared = {path: _written_property(one, schema.prefixes) for path, one in (schema.properties or {}).items()}
     classes = {name: _written_class(one, schema.prefixes, shared) for name, one in schema.classes.items()}
-    properties = {} if schema.properties is None else {"properties": {show(path): one for path, one in shared.items()}}
+    properties = written_shared(schema)
     rules = {} if schema.rules is None else {"rules": [_written_rule(one) for one in schema.rules]}
     return {key: value for key, value in said.items() if value} | properties | {"classes": classes} | rules
+
+
+def written_shared(schema: Schema) -> Written:
+    """The key `properties` of a file, with what classes share; nothing where the schema does not say what that is."""
+    if schema.properties is None:
+        return {}
+    return {
+        "properties": {show(path): _written_property(one, schema.prefixes) for path, one in schema.properties.items()}
+    }
 
 
 def _written_rule(one: Rule) -> Written:

@@ -60,6 +60,22 @@ def test_a_schema_of_the_library_comes_back_as_it_was(name, read):
     same(read, Schema.read(name))
 
 
+@pytest.mark.parametrize("shared", [{}, {("x",): Property(Number(minimum=0), unique=True, iri="http://e/x")}])
+def test_what_classes_share_comes_back_as_it_was(shared, read):
+    classes = {name: Class(name, {("x",): Property(Number(minimum=low))}) for name, low in (("A", 0), ("B", 1))}
+    same(read, Schema(classes, prefixes={"e": "http://e/"}, properties=shared))
+    same(read, Schema({"A": classes["A"]}, properties=shared))
+
+
+def test_what_is_wrong_with_what_classes_share_is_named(read):
+    told = jsonschema.export(Schema({"A": Class("A"), "B": Class("B")}, properties={}))
+    told["x-kbdisk"]["schema"]["properties"] = {"x": {"kind": "number", "min": "low"}}
+    with pytest.raises(
+        SchemaError, match=r"some.schema.json: x-kbdisk.schema: properties.x.min: expected a number, got 'low'"
+    ):
+        read(told)
+
+
 def test_every_kind_and_key_comes_back(read):
     same(read, PHONE_SCHEMA)
 
