@@ -219,7 +219,7 @@ class Codec:
             "patterns": together.to_json(self.patterns),
             "held_out": [[of, list(path), count] for (of, path), count in self.held_out.items()],
             "entities": dict(self.entities),
-            "superclasses": {name: list(several) for name, several in self.superclasses.above.items()},
+            "superclasses": self.superclasses.to_json(),
             "unlearnt": [[of, list(path)] for of, path in sorted(self.unlearnt)],
         }
 
@@ -234,7 +234,7 @@ class Codec:
         patterns = together.from_json(data["patterns"], len(slots))
         held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
         unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
-        superclasses = Superclasses({name: tuple(several) for name, several in data.get("superclasses", {}).items()})
+        superclasses = Superclasses.from_json(data.get("superclasses", {}))
         entities = dict(data["entities"])
         return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, entities, superclasses)
 

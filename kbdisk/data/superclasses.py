@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kbdisk.entity import Entity, Link
 
@@ -54,9 +54,9 @@ class Superclasses:
         def above(name: str) -> tuple[str, ...]:
             return tuple(_above(hierarchy, name))
 
-        counts: Counter[str] = Counter()
-        number = 0
-        for number, classes in enumerate(entities, 1):
+        counts, number = Counter[str](), 0
+        for classes in entities:
+            number += 1
             counts.update({*classes, *(broader for name in classes for broader in above(name))})
         narrower: dict[str, int] = {}  # the entities of the largest class directly below
         for name, several in hierarchy.items():
@@ -75,6 +75,20 @@ class Superclasses:
         own = dict.fromkeys(classes)
         several = own | dict.fromkeys(broader for name in own for broader in self.above.get(name, ()))
         return list(own if id in several else several)
+
+    def to_json(self) -> dict[str, list[str]]:
+        """Itself as plain data."""
+        return {name: list(several) for name, several in self.above.items()}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Superclasses:
+        """Itself again; ValueError where the data is not classes with lists of classes."""
+        if not isinstance(data, dict):
+            raise ValueError(f"superclasses: expected a mapping, got {data!r:.60}")
+        for name, several in data.items():
+            if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+                raise ValueError(f"superclasses: {name}: expected names of classes, got {several!r:.60}")
+        return cls({name: tuple(several) for name, several in data.items()})
 
 
 def _above(hierarchy: Hierarchy, name: str) -> Iterator[str]:

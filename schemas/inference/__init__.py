@@ -59,6 +59,7 @@ def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "")
     left_out: dict[Place, str] = {}
     found: dict[str, Class] = {}
     counts: dict[Place, int] = {}
+    bare: set[Place] = set()
     for name, node in nodes.items():
         properties: dict[Path, Property] = {}
         for path, decision in _decided(node, reading.id_key(name), reading):
@@ -66,22 +67,24 @@ def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "")
             if decision.kind is not None:
                 last = str(path[-1])
                 properties[path] = decision.property(iris.get(last), reading.labels.get(last, ""))
-                counts[names[name], path] = _filled(node, path)
+                here = _node_at(node, path)
+                counts[names[name], path] = here.filled if here is not None else 0
+                if here is not None and here.facts.total:
+                    bare.add((names[name], path))
         key = reading.id_key(name)
         iri = name if name != names[name] else None
         found[names[name]] = Class(names[name], properties, iri, None if key is None else (key,))
     prefixes = getattr(kb, "prefixes", None)
     schema = Schema(found, label, prefixes=dict(prefixes) if prefixes else {})
-    return Inference(share(schema, counts), reasons, left_out, counts=counts)
+    return Inference(share(schema, counts, bare), reasons, left_out, counts=counts)
 
 
-def _filled(node: Node, path: Path) -> int:
-    """How many values stand at a path."""
+def _node_at(node: Node, path: Path) -> Node | None:
+    """What stands at a path below a node."""
+    here: Node | None = node
     for key in path:
-        if str(key) not in node.children:
-            return 0
-        node = node.children[str(key)]
-    return node.filled
+        here = here and here.children.get(str(key))
+    return here
 
 
 def _decided(node: Node, id_key: str | None, reading: Reading) -> Iterator[tuple[Path, Decision]]:

@@ -1,27 +1,29 @@
 """Properties that several classes share: one definition at each path, wide enough for all of them.
 
 A class with enough values keeps its own bounds, decimals and target of links; one with few takes those of the definition,
-for its own would be chance.
+for its own would be chance. So is it that no entity of such a class has several links where entities of others do: the
+property is a set of links there, too, where the source writes a set of one as it writes a link.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.merging import merged
 from kbdisk.schemas.schema import Class, Property, Schema
 
 MIN_OWN_VALUES = 20  # with fewer a class has no bounds of its own
 
 T = TypeVar("T")
+Place: TypeAlias = tuple[str, Path]  # a class and a path in it
 
 
 @dataclass
@@ -56,10 +58,11 @@ class _Group:
         )
 
 
-def share(schema: Schema, counts: Mapping[tuple[str, Path], int]) -> Schema:
-    """The schema with definitions of what several classes share; `counts` has the values of each class and path.
+def share(schema: Schema, counts: Mapping[Place, int], bare: Collection[Place] = ()) -> Schema:
+    """The schema with definitions of what several classes share.
 
-    Each class has what it shares unchanged before the rest. Itself where nothing is shared.
+    `counts` has the values of each class and path; `bare` the places where some values stand in no list. Each class has
+    what it shares unchanged before the rest. The schema itself is returned where nothing is shared.
     """
     groups: dict[Path, list[_Group]] = {}
     for name, of in schema.classes.items():
@@ -67,6 +70,8 @@ def share(schema: Schema, counts: Mapping[tuple[str, Path], int]) -> Schema:
             known = groups.setdefault(path, [])
             if not any(group.take(name, property) for group in known):
                 known.append(_Group(property.kind, {name: property}))
+    for path, several in groups.items():
+        _join_links(path, several, counts, bare)
     largest = {path: max(several, key=lambda group: len(group.of)) for path, several in groups.items()}
     shared = {path: group for path, group in largest.items() if len(group.of) > 1}
     if not shared:
@@ -82,6 +87,20 @@ def share(schema: Schema, counts: Mapping[tuple[str, Path], int]) -> Schema:
         unchanged = {path: one for path, one in properties.items() if one == definitions.get(path)}
         classes[name] = replace(of, properties={**unchanged, **properties})
     return replace(schema, classes=classes, properties=definitions)
+
+
+def _join_links(path: Path, groups: list[_Group], counts: Mapping[Place, int], bare: Collection[Place]) -> None:
+    """Takes links of classes with few values into the group whose classes have sets of links, if there is one."""
+    sets = next((group for group in groups if isinstance(group.kind, Set) and isinstance(group.kind.of, Link)), None)
+    if sets is None or not any((name, path) in bare for name in sets.of):
+        return
+    for group in groups:
+        few = [name for name in group.of if counts.get((name, path), 0) < MIN_OWN_VALUES]
+        for name in few if isinstance(group.kind, Link) else ():
+            property = replace(group.of[name], kind=Set(group.of[name].kind), many="")
+            if sets.take(name, property):
+                del group.of[name]
+    groups[:] = [group for group in groups if group.of]
 
 
 def _of_class(definition: Property, property: Property, own_kind: bool) -> Property:

@@ -14,8 +14,8 @@ from kbdisk.data import Codec
 from kbdisk.data.config import CodecConfig
 from kbdisk.data.superclasses import MAX_SUPERCLASSES, MIN_ENTITIES, Superclasses, hierarchy_of
 from kbdisk.entity import Entity, Link
-from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.leaf import Link as LinkLeaf
+from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Class, Property, Schema
 
 SCHEMA = Schema({"": Class("", {("x",): Property(Number()), ("subClassOf",): Property(LinkLeaf())})})
@@ -48,7 +48,8 @@ def visible(codec: Codec, entity: Entity) -> list[str]:
 @pytest.mark.parametrize("key", ["subClassOf", "P279"])
 def test_the_direct_superclasses_are_what_classes_state_in_rdf_schema_and_in_wikidata(key):
     found = hierarchy_of([*entities(key), Entity("X", {key: [Link("A"), "text", Link("B"), Link("A")]}), Entity("Y")])
-    assert found["Lake"] == ("Water",) and found["X"] == ("A", "B") and "Y" not in found
+    assert {name: found.get(name) for name in "XY"} == {"X": ("A", "B"), "Y": None}
+    assert found["Lake"] == ("Water",)
 
 
 def test_superclasses_that_tell_entities_apart_are_visible_beside_the_classes(codec):
@@ -69,6 +70,9 @@ def test_a_hierarchy_that_is_given_counts_instead_of_what_the_entities_state():
 def test_superclasses_survive_the_way_to_json_and_back_and_an_older_codec_has_none(codec):
     plain = json.loads(json.dumps(codec.to_json()))
     assert Codec.from_json(plain, SCHEMA, codec.words).superclasses == codec.superclasses
+    for wrong in ([], {"Lake": "Water"}, {"Lake": [1]}):
+        with pytest.raises(ValueError, match="superclasses: "):
+            Codec.from_json({**plain, "superclasses": wrong}, SCHEMA, codec.words)
     del plain["superclasses"]
     assert Codec.from_json(plain, SCHEMA, codec.words).superclasses == Superclasses()
 
@@ -85,7 +89,8 @@ def test_any_hierarchy_with_circles_gives_few_superclasses_and_each_tells_entiti
     found = Superclasses.fit(hierarchy, classes)
     several = [found.of("x", of) for of in classes]
     for of, above in found.above.items():
-        assert len(above) <= MAX_SUPERCLASSES and of not in above
+        assert len(above) <= MAX_SUPERCLASSES
+        assert of not in above
     for broader in {name for above in found.above.values() for name in above}:
         having = [broader in one for one in several]
         assert MIN_ENTITIES <= sum(having) <= len(having) - MIN_ENTITIES

@@ -969,3 +969,26 @@ def test_a_source_of_one_class_and_classes_with_nothing_in_common_have_no_shared
 def test_any_entities_of_several_classes_have_a_schema_that_is_read_as_it_was_written(several):
     found = infer([Entity(f"e{n}", tree, (name,) if name else ()) for n, (tree, name) in enumerate(several)])
     assert kbdisk.Schema.read(found.to_yaml()) == found.schema
+
+
+def with_links(several, alone, wrap):
+    """Entities of A with two links every other time, and of B with one link each; `wrap` makes the value of one link."""
+    links = [[Link("x"), Link("y")] if n % 2 else wrap(Link("x")) for n in range(several)]
+    return [Entity(f"a{n}", {"in": value, "n": n}, ("A",)) for n, value in enumerate(links)] + [
+        Entity(f"b{n}", {"in": Link(f"x{n % 3}"), "n": n}, ("B",)) for n in range(alone)
+    ]
+
+
+@for_each(
+    ("alone", "wrap", "kind"),
+    [
+        (5, lambda link: link, leaf.Set(leaf.Link())),
+        (40, lambda link: link, leaf.Link()),
+        (5, lambda link: [link], leaf.Link()),
+    ],
+)
+def test_few_links_are_sets_where_another_class_has_several_unless_lists_are_written_otherwise(alone, wrap, kind):
+    schema = infer(with_links(30, alone, wrap)).schema
+    assert schema.classes["A"].properties["in",].kind == leaf.Set(leaf.Link())
+    assert schema.classes["B"].properties["in",].kind == kind
+    assert kbdisk.Schema.read(schema.to_yaml()) == schema
