@@ -145,7 +145,7 @@ MUTATIONS = [
     mutation("the mixture weights ignore the prior", "kbdisk/experts/weights.py",
              ".clamp(min=TINY)).sum(0) + prior", ".clamp(min=TINY)).sum(0)", "tests/experts/test_weights.py"),
     mutation("an expert has weight without being proven", "kbdisk/experts/weights.py",
-             "/ math.sqrt(count) > sure", "/ math.sqrt(count) > -1e9", "tests/experts/test_weights.py"),
+             "/ math.sqrt(count) > required_errors", "/ math.sqrt(count) > -1e9", "tests/experts/test_weights.py"),
     mutation("an entity is its own nearest neighbour", "kbdisk/experts/knn.py",
              "excluded = is_itself | ", "excluded = ", "tests/experts/test_knn.py"),
     mutation("a Gaussian process has no noise", "kbdisk/experts/gaussian_process.py",

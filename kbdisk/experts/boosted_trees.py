@@ -4,17 +4,20 @@ Every training value is hidden alone once, and every composite as a whole. A fir
 training entities; values that nothing has learnt from give its weight beside the model. Boosters that have a weight are
 then averaged with further ones, each fitted to all entities but one fold, as far as there is time.
 
-n values of one slot   F columns   f of them that one property uses   K labels
+n values of one slot   F features   f of them that one property uses   K labels, or outputs   T trees   d levels of a tree
 """
 
 from __future__ import annotations
 
+import json
 import math
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,16 +28,23 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
-from kbdisk.experts.base import SET, Guide, Guiding
-from kbdisk.experts.boosted_trees_columns import KINDS, NUMBER, Columns
-from kbdisk.experts.boosted_trees_expert import Grown
-from kbdisk.experts.boosted_trees_tensors import Trees
+from kbdisk.experts.base import (
+    SET,
+    USUAL,
+    ExpertGroup,
+    Inputs,
+    LabelMasses,
+    Prediction,
+    SlotLevel,
+    WeightedExpert,
+    by_slot_and_level,
+)
 from kbdisk.experts.catboost_settings import MANY_LABELS, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.feature_screening import best_columns
-from kbdisk.experts.latent_knn import ENOUGH, Place, by_place
-from kbdisk.experts.queries import asked, reserved, some, usual
-from kbdisk.experts.stacking import judged, weighed_by
+from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
+from kbdisk.experts.queries import draw_entities, questions_about, reserved_questions, usual_amounts
+from kbdisk.experts.stacking import stack, stack_by
 from kbdisk.experts.target_scale import Units
 
 if TYPE_CHECKING:
@@ -49,11 +59,115 @@ MANY_VALUES = 1000  # from which on there are more folds
 MIN_TIMED_CELLS = 50_000  # values times labels, from which on a few trees are timed before all are fitted
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 TIMED_TREES = 10
+CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 MIN_TREES = 40  # however little time there is
 MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
 RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
 
 Report = Callable[[int, int], None]  # how much is done, of how much
+
+
+# ---------------------------------------------------------------- the expert
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees of one property as tensors: they need no CatBoost, and are stored as numbers.
+
+    All nodes of a level of a tree ask whether the same feature is above the same border; the answers are the bits of the
+    number of a leaf.
+    """
+
+    column: Tensor  # (T, d) features
+    border: Tensor  # (T, d) float32; infinite where a tree has fewer levels
+    leaves: Tensor  # (T, 2 ** d, K) float32
+    start: Tensor  # (K,) float64
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, f) float32 features, NaN where unknown -> (n, K) float64 raw scores"""
+        T, d = self.column.shape
+        K = len(self.start)
+        scores = []
+        for rows in x.split(max(CACHED_LEAVES // max(T * K, 1), 1)):
+            by_feature = rows.T.contiguous()  # (f, n)
+            leaf = torch.zeros(T, len(rows), dtype=torch.int32, device=x.device)
+            for level in range(d):  # NaN is above no border
+                above = by_feature[self.column[:, level]] > self.border[:, level, None]  # (T, n)
+                leaf.add_(above, alpha=1 << level)
+            values = self.leaves.gather(1, leaf.long()[:, :, None].expand(-1, -1, K))  # (T, n, K)
+            scores.append(values.sum(0, dtype=torch.float64))
+        return torch.cat(scores) + self.start
+
+    @classmethod
+    def averaged(cls, boosters: Sequence[Trees]) -> Trees:
+        """The trees of all boosters, each with its share of the average."""
+        depth = max(booster.column.shape[1] for booster in boosters)
+        padded = [booster.padded(depth) for booster in boosters]
+        column = torch.cat([booster.column for booster in padded])
+        border = torch.cat([booster.border for booster in padded])
+        leaves = torch.cat([booster.leaves for booster in padded]) / len(padded)
+        return cls(column, border, leaves, torch.stack([booster.start for booster in padded]).mean(0))
+
+    def padded(self, depth: int) -> Trees:
+        """The same trees with so many levels: no row is above the borders that are added."""
+        levels = depth - self.column.shape[1]
+        leaves = (1 << depth) - self.leaves.shape[1]
+        return replace(
+            self,
+            column=F.pad(self.column, (0, levels)),
+            border=F.pad(self.border, (0, levels), value=torch.inf),
+            leaves=F.pad(self.leaves, (0, 0, 0, leaves)),
+        )
+
+    def to(self, device: torch.device) -> Trees:
+        """The same on a device."""
+        return Trees(*(tensor.to(device) for tensor in vars(self).values()))
+
+    @classmethod
+    def of(cls, booster: CatBoost) -> Trees:
+        """The trees of a fitted CatBoost whose features are all numbers."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "trees.json"
+            booster.save_model(str(file), format="json")
+            model = json.loads(file.read_bytes())
+        scale, start = model["scale_and_bias"]
+        return cls._read(model["oblivious_trees"], scale, start)
+
+    @classmethod
+    def _read(cls, trees: Sequence[Mapping[str, Any]], scale: float, start: Sequence[float]) -> Trees:
+        K = len(start)
+        d = max((len(tree["splits"] or ()) for tree in trees), default=0)
+        column = torch.zeros(len(trees), d, dtype=torch.long)
+        border = torch.full((len(trees), d), torch.inf)
+        leaves = torch.zeros(len(trees), 1 << d, K)
+        for number, tree in enumerate(trees):
+            values = torch.tensor(tree["leaf_values"], dtype=torch.float64).view(-1, K) * scale
+            leaves[number, : len(values)] = values.float()
+            for level, split in enumerate(tree["splits"] or ()):
+                column[number, level] = split["float_feature_index"]
+                border[number, level] = split["border"]
+        return cls(column, border, leaves, torch.tensor(start, dtype=torch.float64))
+
+
+@dataclass(frozen=True)
+class BoostedTrees:
+    """The trees of one property: an expert."""
+
+    trees: Trees
+    columns: Tensor  # (f,) the features that they use
+    labels: Tensor  # (K,) the codes of the classes; none of a number
+    label_share: Tensor  # () float64, of all values: those that are one of these labels
+    units: Units | None  # of a number
+
+    def predict(self, inputs: Inputs) -> Prediction:
+        """Numbers, or the probabilities of labels."""
+        scores = self.trees(inputs.features[:, self.columns])
+        if self.units is not None:
+            return torch.from_numpy(self.units.back(scores[:, 0].cpu().numpy())).to(scores)
+        return LabelMasses(self.labels.expand(len(scores), -1), self.label_share * scores.softmax(1))
+
+
+# ---------------------------------------------------------------- fitting
 
 
 @dataclass
@@ -69,7 +183,7 @@ class Examples:
 
 
 @torch.no_grad()
-def grow(
+def fit(
     model: Model,
     codec: Codec,
     tokens: Tokens,
@@ -80,7 +194,7 @@ def grow(
     seed: int,
     seconds: float | None = None,
     told: Report | None = None,
-) -> Guide | None:
+) -> ExpertGroup | None:
     """Fits boosted trees, and keeps those that have a weight beside a model; None if none have.
 
     `whole` has the values that were reserved from `tokens`, and these give the weights; without it held-out entities do.
@@ -89,49 +203,51 @@ def grow(
         return None
     begun = time.monotonic()
     generator = Generator(tokens.slot.device).manual_seed(seed)
-    chosen = some(tokens, config.values, generator)
-    columns = Columns.fitted(tokens.batch(chosen), config.columns)
-    any_amount = torch.zeros_like(usual(tokens))  # trees predict where little is visible, too
+    chosen = draw_entities(tokens, config.values, generator)
+    columns = OneHotFeatures.fit(tokens.batch(chosen), config.columns)
+    any_amount = torch.zeros_like(usual_amounts(tokens))  # trees predict where little is visible, too
     examples = _examples(tokens, chosen, any_amount, columns, generator)
     tasks = (Task.build(codec, slot, own, columns, config) for slot, own in sorted(examples.items()))
     by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
     fitting = Fitting({task.slot: task for task in by_cost}, seed, told or _ignore, tokens.slot.device)
     first = fitting.fit_first(None if seconds is None else FIRST_SHARE * seconds - (time.monotonic() - begun))
-    unweighed = Guide(columns, any_amount, first)
+    unweighted = ExpertGroup(columns, any_amount, first)
     if whole is None:
         limit = None if seconds is None else JUDGING_SHARE * seconds
-        guide = judged(unweighed, model, held_out, 0, generator, limit)
+        group = stack(unweighted, model, held_out, 0, generator, limit)
     else:
-        guide = weighed_by(unweighed, model, reserved(tokens, whole, any_amount), sure=0.0)
-    if guide is None:
+        group = stack_by(unweighted, model, reserved_questions(tokens, whole, any_amount), required_errors=0.0)
+    if group is None:
         fitting.finish()
         return None
     sides = [held_out] if whole is None else [whole, held_out]
-    further = [_examples(side, some(side, config.values, generator), any_amount, columns, generator) for side in sides]
+    further = [
+        _examples(side, draw_entities(side, config.values, generator), any_amount, columns, generator) for side in sides
+    ]
     every = further if whole is not None else [examples, *further]
     end = None if seconds is None else begun + seconds
-    return replace(guide, places=fitting.fit_folds(guide.places, every, config.folds, end))
+    return replace(group, experts=fitting.fit_folds(group.experts, every, config.folds, end))
 
 
 def _ignore(done: int, total: int) -> None:
     pass
 
 
-# ---------------------------------------------------------------- what is learnt
+# ---------------------------------------------------------------- training examples
 
 
 def _examples(
-    tokens: Tokens, chosen: Tensor, enough: Tensor, columns: Columns, generator: Generator
+    tokens: Tokens, chosen: Tensor, enough: Tensor, columns: OneHotFeatures, generator: Generator
 ) -> Mapping[int, Examples]:
     """Every value of the chosen entities that trees can predict, by its slot."""
     examples: dict[int, Examples] = defaultdict(Examples)
-    for batch, hidden, level in asked(tokens, chosen, enough, 0, generator):
+    for batch, hidden, level in questions_about(tokens, chosen, enough, 0, generator):
         table = columns.table(batch, hidden.visible)
-        for kind in batch.spans.keys() & KINDS:
+        for kind in batch.spans.keys() & ONE_HOT_KINDS:
             start, end = batch.spans[kind]
             rows_of_kind = hidden.asked[start:end].nonzero()[:, 0]
             entity, kind_codes = batch.entity[start + rows_of_kind], batch.values[kind][rows_of_kind]
-            for (slot, _), rows in by_place(batch.slot[start + rows_of_kind], level[entity]):
+            for (slot, _), rows in by_slot_and_level(batch.slot[start + rows_of_kind], level[entity]):
                 features, codes, entities = table[entity[rows]], kind_codes[rows], batch.who[entity[rows]]
                 if kind == SET:  # each member is a value
                     row, member = (codes >= 0).nonzero().unbind(1)
@@ -158,7 +274,7 @@ class Task:
 
     @classmethod
     def build(
-        cls, codec: Codec, slot: int, examples: Examples, columns: Columns, config: BoostedTreesConfig
+        cls, codec: Codec, slot: int, examples: Examples, columns: OneHotFeatures, config: BoostedTreesConfig
     ) -> Task | None:
         """None where there is nothing to learn."""
         if len(examples) < MIN_VALUES:
@@ -171,7 +287,7 @@ class Task:
             labels = _commonest_labels(codes, config.labels)
         if units is None and len(labels) < 2:
             return None
-        used = columns.but(slot).cpu()
+        used = columns.without(slot).cpu()
         features = torch.cat([rows[:, used] for rows in examples.features])
         return cls(codec, slot, used, labels, units, 1.0, features, codes, entities)._screened(config.screened)
 
@@ -210,10 +326,10 @@ class Task:
         entities = torch.cat([numbers for side in sides for numbers in side.entities])
         return replace(self, features=features[encoded], target=target, entities=entities[encoded])
 
-    def expert(self, boosters: Sequence[Trees], device: torch.device) -> Grown:
+    def expert(self, boosters: Sequence[Trees], device: torch.device) -> BoostedTrees:
         """The average of some boosters."""
         share = torch.tensor(self.label_share, dtype=torch.float64, device=device)
-        return Grown(
+        return BoostedTrees(
             Trees.averaged(boosters).to(device), self.columns.to(device), self.labels.to(device), share, self.units
         )
 
@@ -226,7 +342,7 @@ class Task:
     def fit(self, training: Tensor, seed: int, seconds: float | None) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
-        Labels that are met in the rest alone are added to what it learns from.
+        Labels that only the rest has are added to the training values.
         """
         K = len(self.labels)
         if K > MANY_LABELS:
@@ -290,10 +406,10 @@ class Fitting:
     boosters: dict[int, list[Trees]] = field(default_factory=dict)
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
 
-    def fit_first(self, seconds: float | None) -> dict[Place, Guiding]:
+    def fit_first(self, seconds: float | None) -> dict[SlotLevel, WeightedExpert]:
         """The first booster of each slot, without a weight yet."""
         end = None if seconds is None else time.monotonic() + seconds
-        experts: dict[Place, Guiding] = {}
+        experts: dict[SlotLevel, WeightedExpert] = {}
         for done, (slot, task) in enumerate(self.tasks.items()):
             count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
             training = folds_of(task.entities, count, self.seed) > 0
@@ -303,15 +419,19 @@ class Fitting:
             limit = None if end is None else MAX_SHARES * max(end - begun, 0) / (len(self.tasks) - done)
             self.boosters[slot] = [task.fit(training, self.seed, limit)]
             self.fit_seconds[slot] = time.monotonic() - begun
-            experts[slot, ENOUGH] = Guiding.unweighed(task.expert(self.boosters[slot], self.device))
+            experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
             self.report(done + 1, 2 * len(self.tasks))
         return experts
 
     def fit_folds(
-        self, places: Mapping[Place, Guiding], sides: Sequence[Mapping[int, Examples]], count: int, end: float | None
-    ) -> dict[Place, Guiding]:
+        self,
+        first: Mapping[SlotLevel, WeightedExpert],
+        sides: Sequence[Mapping[int, Examples]],
+        count: int,
+        end: float | None,
+    ) -> dict[SlotLevel, WeightedExpert]:
         """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left."""
-        slots = [slot for slot, _ in places]
+        slots = [slot for slot, _ in first]
         tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
         folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
         total = len(self.tasks)
@@ -324,8 +444,8 @@ class Fitting:
                 self.report(total + done * total // (count * len(slots)), 2 * total)
         self.finish()
         return {
-            place: replace(weighed, expert=self.tasks[place[0]].expert(self.boosters[place[0]], self.device))
-            for place, weighed in places.items()
+            key: replace(weighted, expert=self.tasks[key[0]].expert(self.boosters[key[0]], self.device))
+            for key, weighted in first.items()
         }
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""Several models that were taught the same from different beginnings, asked as one: each errs in its own way."""
+"""An ensemble: networks that were trained alike from different initial weights, with the mean of their beliefs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kbdisk.leaves.base import Averaging
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 
 
-class Council:
-    """Models whose beliefs are averaged; sets, texts and links to one of many are told by the first alone."""
+class Ensemble:
+    """The mean of several models; beliefs about sets, texts and links with many targets are those of the first."""
 
     def __init__(self, members: Sequence[Model]) -> None:
         self.members = members
@@ -23,21 +23,21 @@ class Council:
     def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
         memos = [None if memo is None else memo.setdefault(f"member {n}", {}) for n in range(len(self.members))]
-        return averaged([one(batch, visible, asked, own) for one, own in zip(self.members, memos, strict=True)])
+        return mean_of([model(batch, visible, asked, own) for model, own in zip(self.members, memos, strict=True)])
 
 
-def averaged(several: Sequence[Beliefs]) -> Beliefs:
-    """What several believe of the same tokens, as one."""
-    first, *others = several
-    kinds = {kind: _averaged(one, [other.kinds[kind] for other in others]) for kind, one in first.kinds.items()}
+def mean_of(members: Sequence[Beliefs]) -> Beliefs:
+    """The mean of several models' beliefs about the same tokens."""
+    first, *others = members
+    kinds = {kind: _mean(asked, [beliefs.kinds[kind] for beliefs in others]) for kind, asked in first.kinds.items()}
     presence = first.presence
     if presence is not None:
-        logits = torch.stack([one.presence["logits"] for one in several if one.presence is not None])
+        logits = torch.stack([beliefs.presence["logits"] for beliefs in members if beliefs.presence is not None])
         presence = {**presence, "logits": logits.sigmoid().mean(0).logit()}
     return replace(first, kinds=kinds, presence=presence)
 
 
-def _averaged(asked: Asked, others: Sequence[Asked]) -> Asked:
+def _mean(asked: Asked, others: Sequence[Asked]) -> Asked:
     if not isinstance(asked.belief, Averaging):
         return asked
-    return replace(asked, belief=asked.belief.averaged([one.belief for one in others]))
+    return replace(asked, belief=asked.belief.averaged([other.belief for other in others]))

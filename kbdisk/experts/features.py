@@ -1,11 +1,15 @@
-"""What is visible of entities as vectors, of which likeness is told: each property has a few columns, NaN where hidden.
+"""Features of the visible part of an entity, NaN where hidden.
 
-    number            its code, itself standardised, and signs by its hash: equal numbers have equal ones
-    category, link    signs by its hash
-    text              what its spelling tells (kbdisk.leaves.text.grams), projected at random
+`HashedFeatures`, for distances and kernels, has a few columns for each property:
 
-The columns of one such part are a block, and a metric weighs blocks. Entities of different classes have the same
-columns for different properties: they are never compared.
+    number            its code, itself standardised, and signs of its hash: equal numbers have equal ones
+    category, link    signs of its hash
+    text              its character n-grams (kbdisk.leaves.text.grams), projected at random
+
+The columns of one such part are a block, and a metric weighs blocks. Entities of different classes have the same columns
+for different properties: they are never compared.
+
+`OneHotFeatures`, for trees, has one column for each number and one for each of a property's most frequent labels.
 
 B entities   T tokens   n of them of one kind   S slots   F columns   G blocks
 """
@@ -23,132 +27,211 @@ from torch.nn import functional as F
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import within
+from kbdisk.experts.base import SET
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.text.grams import Grams
 
-SIGN, NAME, SPELT = 8, 12, 48  # columns of a number's sign, a label's sign, a text
-BLOCKS: Mapping[str, tuple[int, ...]] = {"number": (1, 1, SIGN), "category": (NAME,), "link": (NAME,), "text": (SPELT,)}
+NUMBER = "number"
+NUMBER_HASH, LABEL_HASH, TEXT_HASH = 8, 12, 48  # columns of a number's hash, of a label's, of a text
+BLOCKS: Mapping[str, tuple[int, ...]] = {  # the sizes of each kind's blocks
+    NUMBER: (1, 1, NUMBER_HASH),
+    "category": (LABEL_HASH,),
+    "link": (LABEL_HASH,),
+    "text": (TEXT_HASH,),
+}
 LABELLED = ("category", "link")
-BUCKETS = 1 << 15  # of grams
-FURTHEST = 4.0  # deviations: no number is further from others than these
-ODD = -0x61C8864680B583EB  # mixes the bits of what is hashed
+BUCKETS = 1 << 15  # of character n-grams
+MAX_DEVIATIONS = 4.0  # of a number from the mean: larger ones count as this
+MIXER = -0x61C8864680B583EB  # odd, mixes the bits of what is hashed
+
+ONE_HOT_KINDS = {NUMBER, *LABELLED, SET}
+MAX_LABEL_COLUMNS = 64  # of one property
+
+
+# ---------------------------------------------------------------- for distances and kernels
 
 
 @dataclass(frozen=True)
-class Features:
-    """Which columns each slot has."""
+class HashedFeatures:
+    """The columns of each slot."""
 
-    start: Tensor  # (S,) where its columns begin; -1: it has none
-    blocks: Tensor  # (S,) where its blocks begin, likewise
+    start: Tensor  # (S,) the first column of a slot; -1: it has none
+    blocks: Tensor  # (S,) the first block of a slot, likewise
     width: int  # F
     first: Mapping[str, int]  # kind -> its first slot
-    kinds: Mapping[str, Any]  # kind -> what turns codes (n, ...) of the kind's slots (n,) into columns (n, f)
+    kinds: Mapping[str, Any]  # kind -> makes columns (n, f) of codes (n, ...) and of the kind's slots (n,)
 
     @classmethod
-    def of(cls, codec: Codec, slots: Tensor) -> Features:
+    def of(cls, codec: Codec, slots: Tensor) -> HashedFeatures:
         """The columns of some slots of a codec, ascending."""
         start, blocks = torch.full((2, len(codec.slots)), -1).unbind(0)
-        wide: dict[str, int] = {}
-        many: dict[str, int] = {}
+        widths: dict[str, int] = {}
+        block_counts: dict[str, int] = {}
         for number in slots.tolist():
-            slot, of = codec.slots[number], codec.together(number)
-            start[number], blocks[number] = wide.get(of, 0), many.get(of, 0)
-            wide[of] = int(start[number]) + sum(BLOCKS[slot.kind])
-            many[of] = int(blocks[number]) + len(BLOCKS[slot.kind])
-        numbers = [slot.codec for slot in codec.slots if slot.kind == "number"]
-        kinds: dict[str, Any] = {"number": _Numbers(numbers), "category": _signed_labels, "link": _signed_labels}
+            slot, group = codec.slots[number], codec.together(number)
+            start[number], blocks[number] = widths.get(group, 0), block_counts.get(group, 0)
+            widths[group] = int(start[number]) + sum(BLOCKS[slot.kind])
+            block_counts[group] = int(blocks[number]) + len(BLOCKS[slot.kind])
+        numbers = [slot.codec for slot in codec.slots if slot.kind == NUMBER]
+        kinds: dict[str, Any] = {NUMBER: _NumberColumns(numbers), "category": _label_columns, "link": _label_columns}
         if codec.words:
-            kinds["text"] = _Spelt(codec.words.spelling)
+            kinds["text"] = _TextColumns(codec.words.spelling)
         first = {kind: next((n for n, slot in enumerate(codec.slots) if slot.kind == kind), 0) for kind in kinds}
-        return cls(start, blocks, max(wide.values(), default=0), first, kinds)
+        return cls(start, blocks, max(widths.values(), default=0), first, kinds)
 
-    def to(self, device: torch.device) -> Features:
-        """Itself on a device."""
-        for one in self.kinds.values():
-            if isinstance(one, nn.Module):
-                one.to(device)
+    def to(self, device: torch.device) -> HashedFeatures:
+        """The same on a device."""
+        for maker in self.kinds.values():
+            if isinstance(maker, nn.Module):
+                maker.to(device)
         return replace(self, start=self.start.to(device), blocks=self.blocks.to(device))
 
-    def block(self, codec: Codec, beside: int) -> Tensor:
-        """(F,) which block each column is of, for entities that have a slot; -1: of none."""
-        found = torch.full((self.width,), -1)
-        for number, slot in enumerate(codec.slots):
-            if codec.together(number) == codec.together(beside) and self.start[number] >= 0:
-                sizes = torch.tensor(BLOCKS[slot.kind])
+    def block(self, codec: Codec, slot: int) -> Tensor:
+        """(F,) the block of each column for entities that have a slot; -1: none."""
+        block = torch.full((self.width,), -1)
+        for number, other in enumerate(codec.slots):
+            if codec.together(number) == codec.together(slot) and self.start[number] >= 0:
+                sizes = torch.tensor(BLOCKS[other.kind])
                 own = torch.arange(len(sizes)).repeat_interleave(sizes)
                 start = int(self.start[number])
-                found[start : start + len(own)] = int(self.blocks[number]) + own
-        return found
+                block[start : start + len(own)] = int(self.blocks[number]) + own
+        return block
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) of what is visible (T,); NaN elsewhere. What comes several times, such as links from others, is a mean."""
+        """(B, F) of what is visible (T,); NaN elsewhere. Several values of one slot, such as incoming links, are a mean."""
         table = torch.full((batch.size, self.width), torch.nan, device=batch.entity.device)
         for kind in batch.spans.keys() & self.kinds.keys():
             start, end = batch.spans[kind]
-            own = named(batch, kind, visible[start:end] & (self.start[batch.slot[start:end]] >= 0))
-            if len(own):
-                told = self.kinds[kind](batch.values[kind][own], batch.slot[start + own] - self.first[kind])
-                column = self.start[batch.slot[start + own], None] + torch.arange(told.shape[1], device=own.device)
-                place = batch.entity[start + own, None] * self.width + column
-                table.view(-1).scatter_reduce_(0, place.flatten(), told.flatten(), "mean", include_self=False)
+            has_columns = self.start[batch.slot[start:end]] >= 0
+            tokens = known_labels(batch, kind, visible[start:end] & has_columns)
+            if len(tokens):
+                slots = batch.slot[start + tokens]
+                values = self.kinds[kind](batch.values[kind][tokens], slots - self.first[kind])
+                columns = self.start[slots, None] + torch.arange(values.shape[1], device=tokens.device)
+                cells = batch.entity[start + tokens, None] * self.width + columns
+                table.view(-1).scatter_reduce_(0, cells.flatten(), values.flatten(), "mean", include_self=False)
         return table
 
 
-def fullest(codec: Codec, most: int) -> Tensor:
+def most_frequent_slots(codec: Codec, most: int) -> Tensor:
     """The slots of each class that most entities have, ascending."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    slots: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, slot in enumerate(codec.slots):
         if slot.kind in BLOCKS and slot.count:
-            found[codec.together(number)].append((-slot.count, number))
-    return torch.tensor(sorted(number for own in found.values() for _, number in sorted(own)[:most]), dtype=torch.long)
+            slots[codec.together(number)].append((-slot.count, number))
+    chosen = sorted(number for group in slots.values() for _, number in sorted(group)[:most])
+    return torch.tensor(chosen, dtype=torch.long)
 
 
-def named(batch: Batch, kind: str, among: Tensor) -> Tensor:
-    """Which of a kind's tokens, of some (n,) of them: labels without a name are not all the same, and tell nothing."""
-    own = among.nonzero()[:, 0]
-    return own[batch.values[kind][own] >= 0] if kind in LABELLED else own
+def known_labels(batch: Batch, kind: str, among: Tensor) -> Tensor:
+    """Which of a kind's tokens are among some (n,), without the labels that the codec does not know (-1)."""
+    tokens = among.nonzero()[:, 0]
+    return tokens[batch.values[kind][tokens] >= 0] if kind in LABELLED else tokens
 
 
-class _Numbers(nn.Module):
+class _NumberColumns(nn.Module):
     moments: Tensor
 
     def __init__(self, codecs: list[Any]) -> None:
         super().__init__()
         self.tables = Tables(codecs)
-        moments = torch.tensor([one.moments for one in codecs], dtype=torch.float64).view(-1, 2)
+        moments = torch.tensor([codec.moments for codec in codecs], dtype=torch.float64).view(-1, 2)
         self.register_buffer("moments", moments, persistent=False)
 
     def forward(self, codes: Tensor, slot: Tensor) -> Tensor:
-        """(n, 4) -> (n, 2 + SIGN)"""
+        """(n, 4) -> (n, 2 + NUMBER_HASH)"""
         mean, deviation = self.moments[slot].unbind(1)
         numbers = self.tables.inverse(slot, codes[:, :1].double())[:, 0]
-        plain = torch.stack([codes[:, 0], ((numbers - mean) / deviation).float()], 1).clamp(-FURTHEST, FURTHEST)
-        return torch.cat([plain, signs((codes[:, 0] + 0.0).view(torch.int32).long(), SIGN)], 1)
+        standardised = ((numbers - mean) / deviation).float()
+        plain = torch.stack([codes[:, 0], standardised], 1).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+        return torch.cat([plain, hash_signs((codes[:, 0] + 0.0).view(torch.int32).long(), NUMBER_HASH)], 1)
 
 
-def _signed_labels(codes: Tensor, slot: Tensor) -> Tensor:
-    """(n,) -> (n, NAME)"""
-    return signs(codes.long(), NAME)
+def _label_columns(codes: Tensor, slot: Tensor) -> Tensor:
+    """(n,) -> (n, LABEL_HASH)"""
+    return hash_signs(codes.long(), LABEL_HASH)
 
 
-class _Spelt(nn.Module):
+class _TextColumns(nn.Module):
     def __init__(self, spelling: list[bytes]) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
-            self.grams = Grams(spelling, SPELT, BUCKETS).requires_grad_(False).eval()
-        every = torch.arange(BUCKETS)  # not drawn: what is kept of entities has to fit for ever
-        self.grams.table.copy_(torch.cat([signs(every, SPELT // 2), signs(every + BUCKETS, SPELT // 2)], 1))
+            self.grams = Grams(spelling, TEXT_HASH, BUCKETS).requires_grad_(False).eval()
+        buckets = torch.arange(BUCKETS)  # hashed, not drawn: stored features have to fit in every process
+        signs = hash_signs(buckets, TEXT_HASH // 2), hash_signs(buckets + BUCKETS, TEXT_HASH // 2)
+        self.grams.table.copy_(torch.cat(signs, 1))
 
     def forward(self, codes: Tensor, slot: Tensor) -> Tensor:
-        """(n, L) -> (n, SPELT)"""
-        told: Tensor = F.normalize(self.grams(codes), dim=1)
-        return told
+        """(n, L) -> (n, TEXT_HASH)"""
+        columns: Tensor = F.normalize(self.grams(codes), dim=1)
+        return columns
 
 
-def signs(keys: Tensor, count: int) -> Tensor:
-    """(n,) -> (n, count): equal for equal keys; those of others are some 1 away, squared."""
-    key = keys * ODD
-    key = (key ^ (key >> 29 & (1 << 35) - 1)) * ODD
+def hash_signs(keys: Tensor, count: int) -> Tensor:
+    """(n,) -> (n, count): equal for equal keys; the squared distance of different ones is about 1."""
+    key = keys * MIXER
+    key = (key ^ (key >> 29 & (1 << 35) - 1)) * MIXER
     bits = key[:, None] >> torch.arange(24, 24 + count, device=keys.device) & 1
-    told: Tensor = (2.0 * bits - 1) / (2 * count) ** 0.5
-    return told
+    signs: Tensor = (2.0 * bits - 1) / (2 * count) ** 0.5
+    return signs
+
+
+# ---------------------------------------------------------------- for trees
+
+
+@dataclass(frozen=True)
+class OneHotFeatures:
+    """The slot and the label of each column, those of one slot side by side."""
+
+    slot: Tensor  # (F,) ascending
+    label: Tensor  # (F,) of the slot's labels; -1: the column is of a number
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+    def without(self, slot: int) -> Tensor:
+        """(f,) the columns of other slots."""
+        return (self.slot != slot).nonzero()[:, 0]
+
+    def table(self, batch: Batch, visible: Tensor) -> Tensor:
+        """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column is 1 where the value is that, else 0.
+
+        Where a slot has several labels, such as links from several entities, the column of each is 1.
+        """
+        table = torch.full((batch.size, len(self)), torch.nan, device=self.slot.device)
+        slots = int(batch.slot.max()) + 2 if len(batch) else 0
+        offsets = torch.searchsorted(self.slot, torch.arange(slots, device=self.slot.device))
+        for kind in batch.spans.keys() & ONE_HOT_KINDS:
+            start, end = batch.spans[kind]
+            tokens = visible[start:end].nonzero()[:, 0]
+            row, column = within(offsets, batch.slot[start + tokens])
+            codes = batch.values[kind][tokens[row]]
+            label = self.label[column]
+            if kind == NUMBER:
+                values = codes[:, 0]
+            else:
+                values = (codes == label[:, None]).any(1) if kind == SET else codes == label
+            cells = batch.entity[start + tokens[row]] * len(self) + column
+            table.view(-1).scatter_reduce_(0, cells, values.float(), "amax", include_self=False)
+        return table
+
+    @classmethod
+    def fit(cls, batch: Batch, most: int) -> OneHotFeatures:
+        """The most frequent columns of the known values of some entities."""
+        columns: list[tuple[int, int, int]] = []  # how many values, slot, label
+        for kind in batch.spans.keys() & ONE_HOT_KINDS:
+            start, end = batch.spans[kind]
+            known = batch.known[start:end]
+            slots, codes = batch.slot[start:end][known], batch.values[kind][known]
+            for slot in slots.unique().tolist():
+                values = codes[slots == slot].flatten() if kind == SET else codes[slots == slot]
+                if kind == NUMBER:
+                    columns.append((len(values), slot, -1))
+                else:
+                    labels, counts = values[values >= 0].unique(return_counts=True)
+                    commonest = counts.argsort(descending=True, stable=True)[:MAX_LABEL_COLUMNS]
+                    columns += [(int(counts[at]), slot, int(labels[at])) for at in commonest]
+        kept = sorted((slot, label) for _, slot, label in sorted(columns, reverse=True)[:most])
+        slot, label = torch.tensor(kept, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
+        return cls(slot.contiguous(), label.contiguous())

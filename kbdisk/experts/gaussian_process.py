@@ -30,13 +30,22 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
-from kbdisk.experts.base import Guide, Guiding, Labels, Said, Seen
+from kbdisk.experts.base import (
+    LITTLE,
+    USUAL,
+    ExpertGroup,
+    Inputs,
+    LabelMasses,
+    Prediction,
+    SlotLevel,
+    WeightedExpert,
+    by_slot_and_level,
+)
 from kbdisk.experts.config import GaussianProcessConfig
-from kbdisk.experts.falling_rate import falling
-from kbdisk.experts.features import BLOCKS, SIGN, Features, fullest, named
-from kbdisk.experts.latent_knn import ENOUGH, LESS, Place, by_place
-from kbdisk.experts.queries import asked, some, usual
-from kbdisk.experts.stacking import judged
+from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures, known_labels, most_frequent_slots
+from kbdisk.experts.linear_decay import linear_decay
+from kbdisk.experts.queries import draw_entities, questions_about, usual_amounts
+from kbdisk.experts.stacking import stack
 from kbdisk.experts.weights import limited
 from kbdisk.network.adamw import AdamW
 
@@ -46,7 +55,6 @@ PRIOR_DEVIATION = 2.0  # of the logarithm of a kernel parameter, around its init
 INITIAL_NOISE = 0.1  # of the variance of the values
 MIN_NOISE = 1e-6  # of the variance of the process: rounding leaves nothing to factor below it
 
-NUMBER = "number"
 KINDS = {NUMBER, "category"}
 MIN_VALUES = 20  # known values of a property, below which it has no process
 MAX_REPEATS = 2  # of an entity among the masked values: alone, and with the rest of a composite
@@ -109,7 +117,7 @@ def fit_kernel(block: Tensor, x: Tensor, y: Tensor, generator: Generator, second
     logs = initial.clone().requires_grad_()
     optimizer, last_finite = AdamW([{"params": [logs], "lr": LEARNING_RATE, "weight_decay": 0.0}]), initial
     with torch.enable_grad():
-        for _ in falling(optimizer, LEARNING_RATE, STEPS, seconds):
+        for _ in linear_decay(optimizer, LEARNING_RATE, STEPS, seconds):
             batch = torch.randperm(len(x), generator=generator, device=x.device)[:BATCH_POINTS]
             penalty = ((logs - initial) / PRIOR_DEVIATION).square().sum() / 2
             loss = (_negative_log_likelihood(_kernel(logs, block), x[batch], y[batch]) + penalty) / len(batch)
@@ -162,8 +170,8 @@ def interpolate(knots: Tensor, values: Tensor) -> Tensor:
 class Points:
     """Known entities of all classes, shared by all processes."""
 
-    columns: Tensor  # (N, F) float32 features, NaN where unknown
-    who: Tensor  # (N,) the number of each entity
+    features: Tensor  # (N, F) float32, NaN where unknown
+    entities: Tensor  # (N,) their numbers
 
 
 @dataclass(frozen=True)
@@ -181,13 +189,13 @@ class GaussianProcess:
     labels: Tensor  # (t,) the codes of labels; none of a number
     inverse_temperature: Tensor  # () float64, of the softmax
 
-    def tell(self, seen: Seen) -> Said:
+    def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
         size = max(MAX_COVARIANCES // max(len(self.rows), 1), 1)
-        parts = zip(*(tensor.split(size) for tensor in seen), strict=True)
-        outputs = torch.cat([self._outputs(Seen(*part)) for part in parts])
+        parts = zip(*(tensor.split(size) for tensor in inputs), strict=True)
+        outputs = torch.cat([self._outputs(Inputs(*part)) for part in parts])
         if len(self.labels):
-            return Labels(self.labels.expand(len(outputs), -1), (self.inverse_temperature * outputs).softmax(1))
+            return LabelMasses(self.labels.expand(len(outputs), -1), (self.inverse_temperature * outputs).softmax(1))
         room = EXTRAPOLATION * (self.span[1] - self.span[0])
         return self.numbers(outputs)[:, 0].clamp(self.span[0] - room, self.span[1] + room)
 
@@ -195,11 +203,11 @@ class GaussianProcess:
         """Outputs as numbers."""
         return interpolate(self.knots.flip(0), outputs)
 
-    def _outputs(self, seen: Seen) -> Tensor:
+    def _outputs(self, inputs: Inputs) -> Tensor:
         """(m, t); for an entity that is a point, conditioned on all other points."""
-        covariance = self.kernel.between(seen.columns.nan_to_num().double(), self._x)
+        covariance = self.kernel.between(inputs.features.nan_to_num().double(), self._x)
         outputs = covariance @ self.coefficients
-        query, row = (seen.who[:, None] == self.points.who[self.rows]).nonzero().unbind(1)
+        query, row = (inputs.entities[:, None] == self.points.entities[self.rows]).nonzero().unbind(1)
         if len(query):
             inverse = self._inverse[:, row]  # (n, k)
             factor = (covariance[query] * inverse.T).sum(1) / inverse[row, torch.arange(len(row), device=row.device)]
@@ -209,7 +217,7 @@ class GaussianProcess:
     @cached_property
     def _x(self) -> Tensor:
         """(n, F)"""
-        return self.points.columns[self.rows].nan_to_num().double()
+        return self.points.features[self.rows].nan_to_num().double()
 
     @cached_property
     def _inverse(self) -> Tensor:
@@ -224,32 +232,32 @@ class GaussianProcess:
 class KnownValues:
     """Known values of one property, each with the features that were visible while it was masked."""
 
-    columns: list[Tensor] = field(default_factory=list)  # (n, F)
+    features: list[Tensor] = field(default_factory=list)  # (n, F)
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
     entities: list[Tensor] = field(default_factory=list)  # (n,)
     count: int = 0
 
-    def append(self, columns: Tensor, codes: Tensor, entities: Tensor) -> None:
+    def append(self, features: Tensor, codes: Tensor, entities: Tensor) -> None:
         """Add values."""
-        self.columns.append(columns)
+        self.features.append(features)
         self.codes.append(codes)
         self.entities.append(entities)
         self.count += len(entities)
 
     def first_of_each_entity(self) -> tuple[Tensor, Tensor, Tensor]:
         """(n, F), (n, ...) and (n,): the value that was masked alone comes first."""
-        columns, codes, entities = (torch.cat(parts) for parts in (self.columns, self.codes, self.entities))
+        features, codes, entities = (torch.cat(parts) for parts in (self.features, self.codes, self.entities))
         distinct, index = entities.unique(return_inverse=True)
         order = torch.arange(len(entities), device=entities.device)
         first = torch.full_like(distinct, len(entities)).scatter_reduce_(0, index, order, "amin").sort().values
-        return columns[first], codes[first], entities[first]
+        return features[first], codes[first], entities[first]
 
 
 @dataclass(frozen=True)
 class Examples:
     """Training examples of one process."""
 
-    columns: Tensor  # (n, F) features, NaN where hidden
+    features: Tensor  # (n, F) NaN where hidden
     entities: Tensor  # (n,)
     y: Tensor  # (n, t) float64
 
@@ -268,23 +276,23 @@ class ExampleMaker:
 
     def __init__(self, codec: Codec, tokens: Tokens, config: GaussianProcessConfig, generator: Generator) -> None:
         self.codec, self.config, self.generator = codec, config, generator
-        self.features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
-        self.enough = usual(tokens)
+        self.featurizer = HashedFeatures.of(codec, most_frequent_slots(codec, config.properties)).to(tokens.slot.device)
+        self.usual_amount = usual_amounts(tokens)
 
     def known_values(self, tokens: Tokens, seconds: float | None = None) -> Mapping[int, KnownValues]:
         """Numbers and labels by slot, each masked alone, where enough of its entity stays visible; as time permits."""
-        chosen = some(tokens, self.config.values, self.generator)
+        chosen = draw_entities(tokens, self.config.values, self.generator)
         chosen = chosen[torch.randperm(len(chosen), generator=self.generator, device=chosen.device)]
         values: dict[int, KnownValues] = defaultdict(KnownValues)
         begun = time.monotonic()
-        for batch, hidden, level in asked(tokens, chosen, self.enough, 0, self.generator):
-            table = self.features.table(batch, hidden.visible)
+        for batch, hidden, levels in questions_about(tokens, chosen, self.usual_amount, 0, self.generator):
+            table = self.featurizer.table(batch, hidden.visible)
             for kind in batch.spans.keys() & KINDS:
                 start, end = batch.spans[kind]
-                masked = named(batch, kind, hidden.asked[start:end])
+                masked = known_labels(batch, kind, hidden.asked[start:end])
                 entity, codes = batch.entity[start + masked], batch.values[kind][masked]
-                for (slot, at), rows in by_place(batch.slot[start + masked], level[entity]):
-                    if at == ENOUGH and values[slot].count < MAX_REPEATS * self.config.points:
+                for (slot, level), rows in by_slot_and_level(batch.slot[start + masked], levels[entity]):
+                    if level == USUAL and values[slot].count < MAX_REPEATS * self.config.points:
                         values[slot].append(table[entity[rows]], codes[rows], batch.who[entity[rows]])
             if seconds is not None and time.monotonic() - begun > seconds:
                 break
@@ -297,14 +305,14 @@ class ExampleMaker:
 
     def examples(self, slot: int, known: KnownValues, labels: Tensor) -> Examples:
         """One for each entity: its number, or one of the labels."""
-        columns, codes, entities = known.first_of_each_entity()
+        features, codes, entities = known.first_of_each_entity()
         if len(labels):
             is_label = torch.isin(codes, labels)
             y = F.one_hot(torch.searchsorted(labels, codes[is_label]), len(labels)).double()
-            return Examples(columns[is_label], entities[is_label], y)
+            return Examples(features[is_label], entities[is_label], y)
         numbers = decoded(self.codec, torch.full((len(codes),), slot, device=codes.device), codes)
         y = torch.tensor(list(map(float, numbers)), dtype=torch.float64, device=codes.device)[:, None]
-        return Examples(columns, entities, y)
+        return Examples(features, entities, y)
 
     def knots(self, slot: int) -> list[Tensor]:
         """(2, P) numbers and their codes; none where the codes are linear in the numbers."""
@@ -312,18 +320,18 @@ class ExampleMaker:
         knots = torch.tensor([list(x), list(z)], dtype=torch.float64)
         rising = (knots.diff(dim=1) > 0).all(0)
         knots = torch.cat([knots[:, :1], knots[:, 1:][:, rising]], 1)
-        return [knots.to(self.enough.device)] if knots.shape[1] > 2 else []
+        return [knots.to(self.usual_amount.device)] if knots.shape[1] > 2 else []
 
     def block(self, slot: int, examples: Examples) -> Tensor:
         """(F,) the block of each feature; -1 for features that are always hidden, and for the hashes of numbers."""
         group = self.codec.together(slot)
-        block = self.features.block(self.codec, slot)
+        block = self.featurizer.block(self.codec, slot)
         for number, other in enumerate(self.codec.slots):
-            start = int(self.features.start[number])
+            start = int(self.featurizer.start[number])
             if self.codec.together(number) == group and other.kind == NUMBER and start >= 0:
-                hashes = start + sum(BLOCKS[NUMBER]) - SIGN
-                block[hashes : hashes + SIGN] = -1
-        return torch.where((~examples.columns.isnan()).any(0), block.to(examples.columns.device), -1)
+                hashes = start + sum(BLOCKS[NUMBER]) - NUMBER_HASH
+                block[hashes : hashes + NUMBER_HASH] = -1
+        return torch.where((~examples.features.isnan()).any(0), block.to(examples.features.device), -1)
 
 
 # ---------------------------------------------------------------- fitting
@@ -340,7 +348,7 @@ def fit(
     seed: int,
     seconds: float | None = None,
     told: Report | None = None,
-) -> Guide | None:
+) -> ExpertGroup | None:
     """The processes that have a weight beside a model, by the held-out values; None if none has.
 
     Processes with a weight are conditioned on the held-out values, too.
@@ -355,7 +363,7 @@ def fit(
         for slot, values in maker.known_values(tokens, masking_seconds).items()
         if values.count >= MIN_VALUES
     }
-    experts: dict[Place, Guiding] = {}
+    experts: dict[SlotLevel, WeightedExpert] = {}
     examples: dict[int, Examples] = {}
     for done, (slot, values) in enumerate(sorted(known.items())):
         left = None if seconds is None else ((1 - WEIGHING_SHARE) * seconds - _since(begun)) / (len(known) - done)
@@ -363,12 +371,14 @@ def fit(
         examples[slot] = maker.examples(slot, values, labels)
         process = _fit_process(maker, slot, examples[slot], labels, left)
         if process is not None:
-            experts |= {(slot, level): Guiding.unweighed(process) for level in (ENOUGH, LESS)}
+            experts |= {(slot, level): WeightedExpert.unweighted(process) for level in (USUAL, LITTLE)}
         if told is not None:
             told(done + 1, len(known))
     left = None if seconds is None else max(seconds - _since(begun), 0.0)
-    guide = judged(Guide(maker.features, maker.enough, experts), model, held_out, config.rounds, generator, left)
-    return None if guide is None else _with_shared_points(_with_held_out(guide, maker, examples, held_out))
+    group = stack(
+        ExpertGroup(maker.featurizer, maker.usual_amount, experts), model, held_out, config.rounds, generator, left
+    )
+    return None if group is None else _with_shared_points(_with_held_out(group, maker, examples, held_out))
 
 
 def _since(begun: float) -> float:
@@ -391,10 +401,10 @@ def _fit_process(
     every = torch.cat([y for _, y in targets], 1)
     mean = every.mean(0)
     scale = torch.where(every.std(0) > 0, every.std(0), 1)  # no example may have a label
-    x = examples.columns.nan_to_num().double()
+    x = examples.features.nan_to_num().double()
     kernel = fit_kernel(block, x, (every - mean) / scale, maker.generator, seconds)
     span = torch.stack([examples.y.min(), examples.y.max()])
-    empty = Points(examples.columns[:0], examples.entities[:0]), torch.arange(0, device=block.device), every[:0]
+    empty = Points(examples.features[:0], examples.entities[:0]), torch.arange(0, device=block.device), every[:0]
     processes, errors = [], []
     for (knots, _), own_mean, own_scale in zip(
         targets, mean.chunk(len(targets)), scale.chunk(len(targets)), strict=True
@@ -411,10 +421,10 @@ def _fit_process(
 def _conditioned(process: GaussianProcess, examples: Examples) -> tuple[GaussianProcess, Tensor]:
     """The process conditioned on these examples alone, and its leave-one-out outputs (n, t)."""
     standard = (interpolate(process.knots, examples.y) - process.mean) / process.scale
-    coefficients, leave_one_out = condition(process.kernel, examples.columns.nan_to_num().double(), standard)
+    coefficients, leave_one_out = condition(process.kernel, examples.features.nan_to_num().double(), standard)
     outputs = leave_one_out * process.scale + process.mean
     rows = torch.arange(len(examples.entities), device=examples.entities.device)
-    points = Points(examples.columns, examples.entities)
+    points = Points(examples.features, examples.entities)
     conditioned = replace(process, points=points, rows=rows, coefficients=coefficients)
     if len(process.labels):
         conditioned = replace(conditioned, inverse_temperature=_best_inverse_temperature(outputs, examples.y))
@@ -429,11 +439,13 @@ def _best_inverse_temperature(outputs: Tensor, truth: Tensor) -> Tensor:
     return candidates[likelihood.argmax()]
 
 
-def _with_held_out(guide: Guide, maker: ExampleMaker, examples: Mapping[int, Examples], held_out: Tokens) -> Guide:
+def _with_held_out(
+    group: ExpertGroup, maker: ExampleMaker, examples: Mapping[int, Examples], held_out: Tokens
+) -> ExpertGroup:
     """Processes conditioned on the held-out values, too."""
     known, processes = maker.known_values(held_out), {}
-    for (slot, _), one in guide.places.items():
-        process = one.expert
+    for (slot, _), weighted in group.experts.items():
+        process = weighted.expert
         assert isinstance(process, GaussianProcess)
         if slot not in processes:
             every = examples[slot]
@@ -441,20 +453,20 @@ def _with_held_out(guide: Guide, maker: ExampleMaker, examples: Mapping[int, Exa
                 more = maker.examples(slot, known[slot], process.labels)
                 every = every.followed_by(more, maker.config.points)
             processes[slot] = _conditioned(process, every)[0]
-    places = {place: replace(one, expert=processes[place[0]]) for place, one in guide.places.items()}
-    return replace(guide, places=places)
+    experts = {key: replace(weighted, expert=processes[key[0]]) for key, weighted in group.experts.items()}
+    return replace(group, experts=experts)
 
 
-def _with_shared_points(guide: Guide) -> Guide:
+def _with_shared_points(group: ExpertGroup) -> ExpertGroup:
     """The points of all processes in one table: each entity has one row, with all of its features."""
-    every = [one.expert.points for one in guide.places.values() if isinstance(one.expert, GaussianProcess)]
-    entities, index = torch.cat([points.who for points in every]).unique(return_inverse=True)
-    table = every[0].columns.new_full((len(entities), every[0].columns.shape[1]), torch.nan)
-    rows_of_each = index.split([len(points.who) for points in every])
+    every = [one.expert.points for one in group.experts.values() if isinstance(one.expert, GaussianProcess)]
+    entities, index = torch.cat([points.entities for points in every]).unique(return_inverse=True)
+    table = every[0].features.new_full((len(entities), every[0].features.shape[1]), torch.nan)
+    rows_of_each = index.split([len(points.entities) for points in every])
     for rows, points in zip(rows_of_each, every, strict=True):
-        table[rows] = torch.where(points.columns.isnan(), table[rows], points.columns)
-    shared, places = Points(table, entities), {}
-    for (place, one), rows in zip(guide.places.items(), rows_of_each, strict=True):
-        assert isinstance(one.expert, GaussianProcess)
-        places[place] = replace(one, expert=replace(one.expert, points=shared, rows=rows))
-    return replace(guide, places=places)
+        table[rows] = torch.where(points.features.isnan(), table[rows], points.features)
+    shared, experts = Points(table, entities), {}
+    for (key, weighted), rows in zip(group.experts.items(), rows_of_each, strict=True):
+        assert isinstance(weighted.expert, GaussianProcess)
+        experts[key] = replace(weighted, expert=replace(weighted.expert, points=shared, rows=rows))
+    return replace(group, experts=experts)

@@ -29,20 +29,28 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts import kriging
-from kbdisk.experts.base import Guide, Guiding, Labels, Said, Seen
+from kbdisk.experts.base import (
+    USUAL,
+    ExpertGroup,
+    Inputs,
+    LabelMasses,
+    Prediction,
+    SlotLevel,
+    WeightedExpert,
+    by_slot_and_level,
+)
 from kbdisk.experts.config import KNNConfig
-from kbdisk.experts.falling_rate import falling
-from kbdisk.experts.features import Features, fullest, named
-from kbdisk.experts.latent_knn import ENOUGH, Place, by_place
-from kbdisk.experts.queries import parts, questions, some, usual
-from kbdisk.experts.stacking import judged
-from kbdisk.experts.weights import least, masses, squares
+from kbdisk.experts.features import HashedFeatures, known_labels, most_frequent_slots
+from kbdisk.experts.linear_decay import linear_decay
+from kbdisk.experts.queries import chunks, draw_entities, questions, usual_amounts
+from kbdisk.experts.stacking import stack
+from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
 from kbdisk.hiding import Hidden
 from kbdisk.network.adamw import AdamW
 
 KINDS = ("number", "category", "link")
 STEEPNESSES = (0.5, 1.0, 2.0, 4.0)  # of weights, in parts of the steepness with which the metric was fitted
-NUMBER_PREDICTORS = len(STEEPNESSES) + len(kriging.SURFACES) + 1  # the last: the mean of all known values
+NUMBER_PREDICTORS = len(STEEPNESSES) + len(kriging.SETTINGS) + 1  # the last: the mean of all known values
 SCALE_NEIGHBOUR = 8  # the lengths of kriging are in parts of the distance to this neighbour
 MAX_DISTANCES = 1 << 22  # or features of neighbours, computed at once
 MIN_SCALE = 1e-6  # of a squared distance
@@ -70,7 +78,7 @@ Report = Callable[[int, int], None]  # how many properties are done, of how many
 def distances(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     """Weighted squared distances (n, M) of queries (n, F) and keys (M, F), NaN where hidden; weights (F,).
 
-    Features that a query hides do not count; those that a key lacks are its mean, 0.
+    HashedFeatures that a query hides do not count; those that a key lacks are its mean, 0.
     """
     visible, at, to = (~queries.isnan()) * weights, queries.nan_to_num(), keys.nan_to_num()
     weighted = at * weights
@@ -95,7 +103,7 @@ def fit_metric(
     logs = torch.full((count,), INITIAL_DISTANCE / count, device=device).log().requires_grad_()
     optimizer = AdamW([{"params": [logs], "lr": LEARNING_RATE, "weight_decay": 0.0}])
     with torch.enable_grad():
-        for _ in falling(optimizer, LEARNING_RATE, STEPS, seconds):
+        for _ in linear_decay(optimizer, LEARNING_RATE, STEPS, seconds):
             batch = torch.randint(len(queries), (BATCH_QUERIES,), generator=generator, device=device)
             others = torch.randperm(len(keys), generator=generator, device=device)[:BATCH_KEYS]
             weights = _block_weights(logs, block)
@@ -127,14 +135,9 @@ def _metric_loss(shares: Tensor, targets: Tensor, truth: Tensor) -> Tensor:
 class KnownEntities:
     """Known entities of all classes, shared by all properties."""
 
-    columns: Tensor  # (N, F) float16 features, NaN where unknown
-    who: Tensor  # (N,) the number of each entity
-    held: Tensor  # (N,) whether it was held out in training
-
-    @property
-    def held_out(self) -> Tensor:
-        """The numbers of those that were held out."""
-        return self.who[self.held]
+    features: Tensor  # (N, F) float16, NaN where unknown
+    entities: Tensor  # (N,) their numbers
+    held_out: Tensor  # (N,) whether each was held out in training
 
     def followed_by(self, others: KnownEntities) -> KnownEntities:
         """These and others."""
@@ -166,43 +169,45 @@ class NearestNeighbours:
         """Whether the values are numbers, not labels."""
         return self.values.is_floating_point()
 
-    def tell(self, seen: Seen) -> Said:
+    def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the neighbours' labels with their weights."""
-        chunks = [self._predict(Seen(*chunk)) for chunk in zip(*(part.split(self.chunk) for part in seen), strict=True)]
+        parts = [
+            self._predict(Inputs(*chunk)) for chunk in zip(*(part.split(self.chunk) for part in inputs), strict=True)
+        ]
         if self.is_number:
-            return torch.cat([numbers for numbers in chunks if not isinstance(numbers, Labels)])
-        codes, mass = zip(*chunks, strict=True)
-        return Labels(torch.cat(codes), torch.cat(mass))
+            return torch.cat([numbers for numbers in parts if not isinstance(numbers, LabelMasses)])
+        codes, mass = zip(*parts, strict=True)
+        return LabelMasses(torch.cat(codes), torch.cat(mass))
 
     @property
     def chunk(self) -> int:
         """Queries that are answered at once."""
         return max(MAX_DISTANCES // max(len(self.rows), self.count * len(self.weights)), 1)
 
-    def _predict(self, seen: Seen) -> Said:
-        near = self.neighbours(seen)
+    def _predict(self, inputs: Inputs) -> Prediction:
+        near = self.neighbours(inputs)
         if not self.is_number:
-            return Labels(self.values[near.rows], torch.einsum("e,mek->mk", self.mixture, softmax_weights(near)))
-        numbers: Tensor = self.predictions(seen, near, self.mixture > 0) @ self.mixture
+            return LabelMasses(self.values[near.rows], torch.einsum("e,mek->mk", self.mixture, softmax_weights(near)))
+        numbers: Tensor = self.predictions(inputs, near, self.mixture > 0) @ self.mixture
         return numbers
 
-    def neighbours(self, seen: Seen) -> Neighbours:
+    def neighbours(self, inputs: Inputs) -> Neighbours:
         """The nearest known entities: never the query itself, and for a held-out entity no held-out one."""
-        columns = self.known.columns[self.rows]
-        square = distances(self.weights, seen.columns, columns.float()).clamp(min=0)
-        is_held_out = torch.isin(seen.who, self.known.held_out)
-        is_itself = seen.who[:, None] == self.known.who[self.rows]
-        excluded = is_itself | (is_held_out[:, None] & self.known.held[self.rows])
+        keys = self.known.features[self.rows]
+        square = distances(self.weights, inputs.features, keys.float()).clamp(min=0)
+        is_held_out = torch.isin(inputs.entities, self.known.entities[self.known.held_out])
+        is_itself = inputs.entities[:, None] == self.known.entities[self.rows]
+        excluded = is_itself | (is_held_out[:, None] & self.known.held_out[self.rows])
         nearest = square.masked_fill(excluded, torch.inf).topk(min(self.count, len(self.rows)), largest=False)
         return Neighbours(nearest.indices, nearest.values.double(), excluded)
 
-    def predictions(self, seen: Seen, near: Neighbours, wanted: Tensor) -> Tensor:
+    def predictions(self, inputs: Inputs, near: Neighbours, wanted: Tensor) -> Tensor:
         """(m, E) float64, the number by each predictor; finite but arbitrary where it is not wanted (E,).
 
         Without a neighbour all predict the mean.
         """
         numbers, mean = self.values[near.rows], self._means(near)[:, None]  # (m, K), (m, 1)
-        weights = [softmax_weights(near), self._kriging(seen, near, wanted[len(STEEPNESSES) : -1])]
+        weights = [softmax_weights(near), self._kriging(inputs, near, wanted[len(STEEPNESSES) : -1])]
         predictions = [torch.einsum("mek,mk->me", each, numbers - mean) + mean for each in weights]
         return torch.cat([*predictions, mean], 1)
 
@@ -212,17 +217,17 @@ class NearestNeighbours:
         count = included.sum(1)
         return torch.where(count > 0, included @ self.values / count.clamp(min=1), self.values.mean())
 
-    def _kriging(self, seen: Seen, near: Neighbours, wanted: Tensor) -> Tensor:
+    def _kriging(self, inputs: Inputs, near: Neighbours, wanted: Tensor) -> Tensor:
         m, K = near.rows.shape
-        visible = ~seen.columns.isnan()
+        visible = ~inputs.features.isnan()
         weights = self.weights.sqrt()
-        columns = self.known.columns[self.rows[near.rows]].float().nan_to_num() * weights  # (m, K, F)
-        keys = (columns * visible[:, None]).flatten(0, 1)
+        features = self.known.features[self.rows[near.rows]].float().nan_to_num() * weights  # (m, K, F)
+        keys = (features * visible[:, None]).flatten(0, 1)
         scale_at = min(SCALE_NEIGHBOUR, K)
         scale = near.square[:, scale_at - 1 : scale_at].nan_to_num(posinf=1.0) + MIN_SCALE
         key_rows = torch.arange(m * K, device=keys.device).view(m, K)
-        at = seen.columns.nan_to_num() * weights
-        return kriging.counts(at, keys, key_rows, near.square.isfinite(), scale, wanted)
+        at = inputs.features.nan_to_num() * weights
+        return kriging.weights(at, keys, key_rows, near.square.isfinite(), scale, wanted)
 
     def with_more(self, known: KnownEntities, rows: Tensor, values: Tensor) -> NearestNeighbours:
         """With further values, of `known` entities that begin with its own."""
@@ -256,7 +261,7 @@ class Values:
 class Queries:
     """Known values of one property that were masked."""
 
-    columns: list[Tensor] = field(default_factory=list)  # (n, F) float16 features that were visible
+    features: list[Tensor] = field(default_factory=list)  # (n, F) float16 features that were visible
     rows: list[Tensor] = field(default_factory=list)  # (n,) the known entity of each
 
     def __len__(self) -> int:
@@ -264,28 +269,30 @@ class Queries:
 
 
 def _known_entities(
-    codec: Codec, features: Features, tokens: Tokens, chosen: Tensor, *, held: bool
+    codec: Codec, features: HashedFeatures, tokens: Tokens, chosen: Tensor, *, held_out: bool
 ) -> tuple[KnownEntities, Mapping[int, Values]]:
     """The chosen entities, and their values by slot."""
     tables, numbers = [], []
     rows: dict[int, list[Tensor]] = defaultdict(list)
     codes: dict[int, list[Tensor]] = defaultdict(list)
     begin = 0
-    for part in parts(tokens, chosen):
+    for part in chunks(tokens, chosen):
         batch = tokens.batch(part)
         tables.append(features.table(batch, batch.known).half())
         numbers.append(batch.who)
         for kind in batch.spans.keys() & set(KINDS):
             start, end = batch.spans[kind]
-            known = named(batch, kind, (batch.known & ~batch.fixed)[start:end])
+            known = known_labels(batch, kind, (batch.known & ~batch.fixed)[start:end])
             slots, counts = batch.slot[start + known].unique_consecutive(return_counts=True)
             for slot, of_slot in zip(slots.tolist(), known.split(counts.tolist()), strict=True):
                 rows[slot].append(begin + batch.entity[start + of_slot])
                 codes[slot].append(batch.values[kind][of_slot])
         begin += len(part)
-    who = torch.cat(numbers)
-    entities = KnownEntities(torch.cat(tables), who, torch.full_like(who, held, dtype=torch.bool))
-    return entities, {slot: _values(codec, slot, torch.cat(of), torch.cat(codes[slot])) for slot, of in rows.items()}
+    entities = torch.cat(numbers)
+    known_entities = KnownEntities(torch.cat(tables), entities, torch.full_like(entities, held_out, dtype=torch.bool))
+    return known_entities, {
+        slot: _values(codec, slot, torch.cat(of), torch.cat(codes[slot])) for slot, of in rows.items()
+    }
 
 
 def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
@@ -298,39 +305,41 @@ def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
 
 
 def _queries(
-    features: Features,
+    features: HashedFeatures,
     tokens: Tokens,
     chosen: Tensor,
-    enough: Tensor,
+    usual_amount: Tensor,
     config: KNNConfig,
     generator: Generator,
     seconds: float | None,
-) -> Mapping[Place, Queries]:
+) -> Mapping[SlotLevel, Queries]:
     """Values of some known entities, masked in all ways; as time permits."""
     drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.queries]
-    queries: dict[Place, Queries] = defaultdict(Queries)
+    queries: dict[SlotLevel, Queries] = defaultdict(Queries)
     begin, begun = 0, time.monotonic()
-    for part in parts(tokens, chosen[drawn]):
-        for batch, hidden, level in questions(tokens.batch(part), tokens.layout, enough, config.rounds, generator):
+    for part in chunks(tokens, chosen[drawn]):
+        for batch, hidden, levels in questions(
+            tokens.batch(part), tokens.layout, usual_amount, config.rounds, generator
+        ):
             table = features.table(batch, hidden.visible).half()
-            for place, entity in _masked(batch, hidden, level):
-                if len(queries[place]) < config.queries:
-                    queries[place].columns.append(table[entity])
-                    queries[place].rows.append(drawn[begin + entity])
+            for key, entity in _masked(batch, hidden, levels):
+                if len(queries[key]) < config.queries:
+                    queries[key].features.append(table[entity])
+                    queries[key].rows.append(drawn[begin + entity])
         begin += len(part)
         if seconds is not None and time.monotonic() - begun > seconds:
             break
     return queries
 
 
-def _masked(batch: Batch, hidden: Hidden, level: Tensor) -> Iterator[tuple[Place, Tensor]]:
+def _masked(batch: Batch, hidden: Hidden, levels: Tensor) -> Iterator[tuple[SlotLevel, Tensor]]:
     """The places of masked values, each with the entities (n,) that they are of."""
     for kind in batch.spans.keys() & set(KINDS):
         start, end = batch.spans[kind]
-        tokens = start + named(batch, kind, hidden.asked[start:end])
+        tokens = start + known_labels(batch, kind, hidden.asked[start:end])
         entity = batch.entity[tokens]
-        for place, rows in by_place(batch.slot[tokens], level[entity]):
-            yield place, entity[rows]
+        for key, rows in by_slot_and_level(batch.slot[tokens], levels[entity]):
+            yield key, entity[rows]
 
 
 # ---------------------------------------------------------------- fitting
@@ -347,51 +356,51 @@ def fit(
     seed: int,
     seconds: float | None = None,
     told: Report | None = None,
-) -> Guide | None:
+) -> ExpertGroup | None:
     """The properties whose neighbours have a weight beside a model, by the held-out values; None if none has.
 
     Once they have a weight, held-out entities are neighbours, too.
     """
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
-    chosen = some(tokens, config.values, generator)
+    chosen = draw_entities(tokens, config.values, generator)
     if not len(held_out) or not len(chosen):
         return None
     # In random order: of entities at the same distance none is preferred.
     chosen = chosen[torch.randperm(len(chosen), generator=generator, device=chosen.device)]
-    features = Features.of(codec, fullest(codec, config.properties)).to(tokens.slot.device)
-    known, values = _known_entities(codec, features, tokens, chosen, held=False)
-    enough, masking_seconds = usual(tokens), None if seconds is None else MASKING_SHARE * seconds
-    queries = _queries(features, tokens, chosen, enough, config, generator, masking_seconds)
+    features = HashedFeatures.of(codec, most_frequent_slots(codec, config.properties)).to(tokens.slot.device)
+    known, values = _known_entities(codec, features, tokens, chosen, held_out=False)
+    usual_amount, masking_seconds = usual_amounts(tokens), None if seconds is None else MASKING_SHARE * seconds
+    queries = _queries(features, tokens, chosen, usual_amount, config, generator, masking_seconds)
     order = _order(codec, queries, values)
-    experts: dict[Place, Guiding] = {}
+    experts: dict[SlotLevel, WeightedExpert] = {}
     for done, (slot, level) in enumerate(order):
         left = None if seconds is None else _left((1 - WEIGHING_SHARE) * seconds, begun) / (len(order) - done)
         if left is None or left > 0:
-            block = features.block(codec, slot).to(known.who.device)
+            block = features.block(codec, slot).to(known.entities.device)
             neighbours = _fit_property(
                 known, values[slot], queries[slot, level], block, config.neighbours, generator, left
             )
             if neighbours is not None:
-                experts[slot, level] = Guiding.unweighed(neighbours)
+                experts[slot, level] = WeightedExpert.unweighted(neighbours)
         if told is not None:
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
-    guide = judged(Guide(features, enough, experts), model, held_out, config.rounds, generator, left)
-    if guide is None:
+    group = stack(ExpertGroup(features, usual_amount, experts), model, held_out, config.rounds, generator, left)
+    if group is None:
         return None
-    others = some(held_out, config.values, generator).sort().values
-    return _with_held_out(guide, known, codec, features, held_out, others)
+    others = draw_entities(held_out, config.values, generator).sort().values
+    return _with_held_out(group, known, codec, features, held_out, others)
 
 
-def _order(codec: Codec, queries: Mapping[Place, Queries], values: Mapping[int, Values]) -> list[Place]:
-    """The places with enough values and queries, those with the usual amount visible first."""
+def _order(codec: Codec, queries: Mapping[SlotLevel, Queries], values: Mapping[int, Values]) -> list[SlotLevel]:
+    """The places with usual_amount values and queries, those with the usual amount visible first."""
     of_one_value = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
     places = (
-        place
-        for place, own in queries.items()
-        if place[0] in of_one_value and len(own) >= MIN_VALUES and len(values.get(place[0], ())) >= MIN_VALUES
+        key
+        for key, own in queries.items()
+        if key[0] in of_one_value and len(own) >= MIN_VALUES and len(values.get(key[0], ())) >= MIN_VALUES
     )
-    return sorted(places, key=lambda place: (place[1] != ENOUGH, place))
+    return sorted(places, key=lambda key: (key[1] != USUAL, key))
 
 
 def _left(seconds: float, begun: float) -> float:
@@ -408,30 +417,30 @@ def _fit_property(
     seconds: float | None,
 ) -> NearestNeighbours | None:
     """The neighbours of one property; None where all values are the same, or no query has a feature."""
-    columns, rows = torch.cat(queries.columns), torch.cat(queries.rows)
-    if len(values.values.unique()) < 2 or bool(columns.isnan().all()):
+    features, rows = torch.cat(queries.features), torch.cat(queries.rows)
+    if len(values.values.unique()) < 2 or bool(features.isnan().all()):
         return None
     own, begun = torch.searchsorted(values.rows, rows), time.monotonic()
     metric_seconds = None if seconds is None else METRIC_SHARE * seconds
-    keys = known.columns[values.rows]
-    weights = fit_metric(block, columns, own, keys, values.targets, generator, metric_seconds)
+    keys = known.features[values.rows]
+    weights = fit_metric(block, features, own, keys, values.targets, generator, metric_seconds)
     no_mixture = weights.new_zeros(0, dtype=torch.float64)
     neighbours = NearestNeighbours(known, values.rows, values.values, weights, no_mixture, count)
     drawn = torch.randperm(len(rows), generator=generator, device=rows.device)[:MIXTURE_QUERIES]
-    seen = Seen(columns[drawn].float(), known.who[rows[drawn]])
+    inputs = Inputs(features[drawn].float(), known.entities[rows[drawn]])
     left = None if seconds is None else _left(seconds, begun)
-    return replace(neighbours, mixture=_fit_mixture(neighbours, seen, values.values[own[drawn]], left))
+    return replace(neighbours, mixture=_fit_mixture(neighbours, inputs, values.values[own[drawn]], left))
 
 
-def _fit_mixture(neighbours: NearestNeighbours, seen: Seen, truth: Tensor, seconds: float | None) -> Tensor:
+def _fit_mixture(neighbours: NearestNeighbours, inputs: Inputs, truth: Tensor, seconds: float | None) -> Tensor:
     """(E,) the weights of the predictors, by as many queries as there is time for."""
     results: list[Tensor] = []
     begun = time.monotonic()
     size = min(neighbours.chunk, MIXTURE_BATCH)
-    for columns, who, right in zip(*(part.split(size) for part in (*seen, truth)), strict=True):
+    for features, entities, right in zip(*(part.split(size) for part in (*inputs, truth)), strict=True):
         if results and seconds is not None and time.monotonic() - begun > seconds:
             break
-        batch = Seen(columns, who)
+        batch = Inputs(features, entities)
         near = neighbours.neighbours(batch)
         if neighbours.is_number:
             every = torch.ones(NUMBER_PREDICTORS, dtype=torch.bool, device=right.device)
@@ -441,22 +450,26 @@ def _fit_mixture(neighbours: NearestNeighbours, seen: Seen, truth: Tensor, secon
             results.append((softmax_weights(near) * is_right[:, None]).sum(2))
     each = torch.cat(results)  # errors of numbers, or probabilities of the right labels
     if neighbours.is_number:
-        return least(squares(each))
-    return masses(each, torch.full((len(STEEPNESSES),), MIXTURE_PRIOR, dtype=torch.float64, device=each.device))
+        return least_squares_weights(squares(each))
+    return mixture_weights(
+        each, torch.full((len(STEEPNESSES),), MIXTURE_PRIOR, dtype=torch.float64, device=each.device)
+    )
 
 
 def _with_held_out(
-    guide: Guide, known: KnownEntities, codec: Codec, features: Features, held_out: Tokens, others: Tensor
-) -> Guide:
+    group: ExpertGroup, known: KnownEntities, codec: Codec, features: HashedFeatures, held_out: Tokens, others: Tensor
+) -> ExpertGroup:
     """The same neighbours, and some held-out entities."""
-    more, values = _known_entities(codec, features, held_out, others, held=True)
-    every, places = known.followed_by(more), {}
-    for (slot, level), one in guide.places.items():
-        neighbours = one.expert
+    more, values = _known_entities(codec, features, held_out, others, held_out=True)
+    every, experts = known.followed_by(more), {}
+    for (slot, level), weighted in group.experts.items():
+        neighbours = weighted.expert
         assert isinstance(neighbours, NearestNeighbours)
         own = values.get(slot)
         rows, new = (
-            (neighbours.rows[:0], neighbours.values[:0]) if own is None else (len(known.who) + own.rows, own.values)
+            (neighbours.rows[:0], neighbours.values[:0])
+            if own is None
+            else (len(known.entities) + own.rows, own.values)
         )
-        places[slot, level] = replace(one, expert=neighbours.with_more(every, rows, new))
-    return replace(guide, places=places)
+        experts[slot, level] = replace(weighted, expert=neighbours.with_more(every, rows, new))
+    return replace(group, experts=experts)

@@ -1,10 +1,10 @@
-"""A surface through the values of neighbours: what each of them counts at a place among them.
+"""Kriging: weights of neighbours for the value at a point among them.
 
-Between neighbours a number rises and falls as they do: a nucleus with one neutron more than those around it is not what
-they have on average. This is kriging: values are alike as a Gaussian of their distance, each has some noise to itself,
-and of all means of them (counts may be below 0, and add up to 1) the one with the least expected squared error is taken.
+Between neighbours a number rises and falls as they do: a nucleus with one neutron more than those around it is not their
+mean. The covariance of two values is a Gaussian of their distance, and each has some noise. Of all weights that sum to 1
+(some may be below 0), ordinary kriging takes those with the least expected squared error.
 
-m rows   K neighbours   M remembered values   D width   G surfaces
+m rows   K neighbours   M known values   D width   G settings
 """
 
 from __future__ import annotations
@@ -14,61 +14,64 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-SURFACES = (  # how far values are alike, in squared distances to a near one; their noise, in parts of how they vary
+SETTINGS = (  # (reach of the covariance, in squared distances to a near neighbour; variance of the noise)
     (4.0, 1e-2),
     (16.0, 1e-3),
     (64.0, 1e-4),
     (16.0, 1e-1),
     (64.0, 1e-2),
 )
-MOST = 2.0  # sum of squared counts: how much of its neighbours' noise a surface may have, in that of one
-ROOM = 1 << 21  # distances between neighbours at once
+MAX_SQUARED_WEIGHTS = 2.0  # their sum: the variance of the noise that a prediction takes from its neighbours
+MAX_DISTANCES = 1 << 21  # between neighbours, computed at once
 TINY = 1e-12
 
 
-def counts(at: Tensor, keys: Tensor, rows: Tensor, there: Tensor, scale: Tensor, wanted: Tensor) -> Tensor:
-    """(m, G, K) at places (m, D), of neighbours that are rows (m, K) of keys (M, D); 0 where none is there (m, K).
+def weights(at: Tensor, keys: Tensor, rows: Tensor, exists: Tensor, scale: Tensor, wanted: Tensor) -> Tensor:
+    """(m, G, K) at points (m, D), of neighbours that are rows (m, K) of keys (M, D); 0 where none exists (m, K).
 
-    Lengths are in parts of a scale (m, 1), squared. Nothing counts on surfaces that are not `wanted` (G,).
+    Squared distances are in parts of a scale (m, 1). Settings that are not `wanted` (G,) have weights of 0.
     """
-    found = scale.new_zeros(len(rows), len(SURFACES), rows.shape[1])
-    settings = [one for one, own in zip(SURFACES, wanted.tolist(), strict=True) if own]
+    result = scale.new_zeros(len(rows), len(SETTINGS), rows.shape[1])
+    settings = [setting for setting, is_wanted in zip(SETTINGS, wanted.tolist(), strict=True) if is_wanted]
     if not settings:
-        return found
+        return result
     neighbours, width = rows.shape[1], keys.shape[1]
-    part_of = max(ROOM // (neighbours * max(neighbours, width)), 1)  # rows at once
-    for part in torch.arange(len(rows), device=rows.device).split(part_of):
-        some = _counts(at[part], keys[rows[part]], there[part], scale[part], settings)
-        found[part[:, None], wanted.nonzero()[:, 0]] = some
-    return found
+    chunk = max(MAX_DISTANCES // (neighbours * max(neighbours, width)), 1)
+    for part in torch.arange(len(rows), device=rows.device).split(chunk):
+        some = _weights(at[part], keys[rows[part]], exists[part], scale[part], settings)
+        result[part[:, None], wanted.nonzero()[:, 0]] = some
+    return result
 
 
-def _counts(at: Tensor, keys: Tensor, there: Tensor, scale: Tensor, settings: Sequence[tuple[float, float]]) -> Tensor:
-    points = torch.cat([keys.masked_fill(~there[:, :, None], 0), at[:, None]], 1).double()  # (m, K + 1, D)
-    lengths = _between(points) / scale[:, :, None]
-    between = lengths[:, :-1, :-1].masked_fill(~(there[:, :, None] & there[:, None]), torch.inf)
-    toward = lengths[:, -1, :-1].masked_fill(~there, torch.inf)  # (m, K)
-    own = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device)
-    found = []
+def _weights(
+    at: Tensor, keys: Tensor, exists: Tensor, scale: Tensor, settings: Sequence[tuple[float, float]]
+) -> Tensor:
+    points = torch.cat([keys.masked_fill(~exists[:, :, None], 0), at[:, None]], 1).double()  # (m, K + 1, D)
+    lengths = _squared_distances(points) / scale[:, :, None]
+    between = lengths[:, :-1, :-1].masked_fill(~(exists[:, :, None] & exists[:, None]), torch.inf)
+    to_point = lengths[:, -1, :-1].masked_fill(~exists, torch.inf)  # (m, K)
+    identity = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device)
+    of_settings = []
     for reach, noise in settings:
-        alike = (-between / reach).exp() * (1 - own) + (1 + noise) * own  # (m, K, K)
-        both = torch.stack([(-toward / reach).exp(), there.double()], 2)
-        near, even = torch.cholesky_solve(both, torch.linalg.cholesky(alike)).unbind(2)  # (m, K)
-        missing = 1 - near.sum(1, keepdim=True)
-        found.append(_tamed(near + even * missing / even.sum(1, keepdim=True).clamp(min=TINY), there))
-    return torch.stack(found, 1)
+        covariance = (-between / reach).exp() * (1 - identity) + (1 + noise) * identity  # (m, K, K)
+        right = torch.stack([(-to_point / reach).exp(), exists.double()], 2)
+        simple, ones = torch.cholesky_solve(right, torch.linalg.cholesky(covariance)).unbind(2)  # (m, K)
+        missing = 1 - simple.sum(1, keepdim=True)
+        unbiased = simple + ones * missing / ones.sum(1, keepdim=True).clamp(min=TINY)
+        of_settings.append(_limited(unbiased, exists))
+    return torch.stack(of_settings, 1)
 
 
-def _between(points: Tensor) -> Tensor:
-    """(m, P, D) -> (m, P, P) squared distances."""
+def _squared_distances(points: Tensor) -> Tensor:
+    """(m, P, D) -> (m, P, P)"""
     points = points - points.mean(1, keepdim=True)
     lengths = points.square().sum(2)
     return (lengths[:, :, None] + lengths[:, None] - 2 * points @ points.transpose(1, 2)).clamp(min=0)
 
 
-def _tamed(counts: Tensor, there: Tensor) -> Tensor:
-    """(m, K) counts with no more noise than may be: as near to all the same as it takes. 0 where nothing is."""
-    even = there / there.sum(1, keepdim=True).clamp(min=1)
-    off = (counts - even) * there
-    room = MOST - even.square().sum(1, keepdim=True)
-    return even + off * (room / off.square().sum(1, keepdim=True).clamp(min=TINY)).sqrt().clamp(max=1)
+def _limited(weights: Tensor, exists: Tensor) -> Tensor:
+    """(m, K) weights moved towards equal ones until their squares sum to MAX_SQUARED_WEIGHTS at most; 0 where none exists."""
+    equal = exists / exists.sum(1, keepdim=True).clamp(min=1)
+    difference = (weights - equal) * exists
+    room = MAX_SQUARED_WEIGHTS - equal.square().sum(1, keepdim=True)
+    return equal + difference * (room / difference.square().sum(1, keepdim=True).clamp(min=TINY)).sqrt().clamp(max=1)

@@ -19,18 +19,16 @@ from torch import Tensor
 
 from kbdisk import tensors
 from kbdisk.data import Codec
-from kbdisk.experts.base import Guide, Guiding
-from kbdisk.experts.boosted_trees_columns import Columns
-from kbdisk.experts.boosted_trees_expert import Grown
-from kbdisk.experts.boosted_trees_tensors import Trees
+from kbdisk.experts.base import LITTLE, USUAL, ExpertGroup, SlotLevel, WeightedExpert
+from kbdisk.experts.boosted_trees import BoostedTrees, Trees
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
-from kbdisk.experts.features import BLOCKS, Features
+from kbdisk.experts.features import BLOCKS, HashedFeatures, OneHotFeatures
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
-from kbdisk.experts.given_only import Given, Opinions, Second
+from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
 from kbdisk.experts.knn import KINDS as KNN_KINDS
 from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
-from kbdisk.experts.latent_knn import ENOUGH, LESS, Memory, Place
-from kbdisk.experts.latent_knn_index import REACHES, SAYING, Shelf
+from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
+from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.target_scale import Units
 from kbdisk.leaves.number.around import WIDTHS
 
@@ -76,9 +74,9 @@ class Spec:
             raise ValueError(f"{name}: expected a sum of at most {self.max_sum:g}, got {float(numbers.sum()):g}")
 
 
-USUAL_AMOUNT = {"enough": Spec(INT, ("classes",))}
+USUAL_AMOUNT = {"usual_amount": Spec(INT, ("classes",))}
 WEIGHT = {
-    "share": Spec(DOUBLE, (), 0, 1),
+    "weight": Spec(DOUBLE, (), 0, 1),
     "around": Spec(DOUBLE, (len(WIDTHS),), 0, max_sum=1.0),
 }
 
@@ -88,50 +86,52 @@ class Format:
     """How the experts of one kind are stored."""
 
     shared: Mapping[str, Spec]
-    of_place: Mapping[str, Spec]
-    write: Callable[[Any], tuple[Tensors, Mapping[Place, Tensors]]]  # the shared tensors, and those of each property
-    read: Callable[[Codec, Tensors, Mapping[Place, dict[str, Tensor]]], Any]  # from tensors that fit the tables
+    of_property: Mapping[str, Spec]
+    write: Callable[
+        [Any], tuple[Tensors, Mapping[SlotLevel, Tensors]]
+    ]  # the shared tensors, and those of each property
+    read: Callable[[Codec, Tensors, Mapping[SlotLevel, dict[str, Tensor]]], Any]  # from tensors that fit the tables
 
 
 def to_bytes(kind: str, experts: Any) -> bytes:
     """All experts of a kind."""
-    shared, places = FORMATS[kind].write(experts)
+    shared, properties = FORMATS[kind].write(experts)
     stored = {name: one.cpu().contiguous() for name, one in shared.items()}
-    for (slot, level), own in places.items():  # levels may share a tensor, which a file may not
+    for (slot, level), own in properties.items():  # levels may share a tensor, which a file may not
         stored |= {f"{slot}.{level}.{name}": one.cpu().contiguous().clone() for name, one in own.items()}
     return save(stored)
 
 
 def read(kind: str, file: Path, codec: Codec, device: torch.device) -> Any:
     """The experts of a file; ValueError or the like where a tensor does not fit."""
-    layout, stored = FORMATS[kind], tensors.read(file, device)
-    shared = {name: stored.pop(name) for name in layout.shared}
+    format, stored = FORMATS[kind], tensors.read(file, device)
+    shared = {name: stored.pop(name) for name in format.shared}
     sizes = {"classes": len(codec.classes)}
-    for name, spec in layout.shared.items():
+    for name, spec in format.shared.items():
         spec.check(name, shared[name], sizes)
-    places = _by_place(stored)
-    for (slot, level), own in places.items():
-        if not 0 <= slot < len(codec.slots) or level not in (ENOUGH, LESS):
+    properties = _by_key(stored)
+    for (slot, level), own in properties.items():
+        if not 0 <= slot < len(codec.slots) or level not in (USUAL, LITTLE):
             raise ValueError(f"{slot}.{level}: a property of another model")
-        if own.keys() != layout.of_place.keys():
-            raise ValueError(f"{slot}.{level}: expected {', '.join(layout.of_place)}, got {', '.join(own)}")
+        if own.keys() != format.of_property.keys():
+            raise ValueError(f"{slot}.{level}: expected {', '.join(format.of_property)}, got {', '.join(own)}")
         own_sizes = dict(sizes)
-        for name, spec in layout.of_place.items():
+        for name, spec in format.of_property.items():
             spec.check(f"{slot}.{level}.{name}", own[name], own_sizes)
-    return layout.read(codec, shared, places)
+    return format.read(codec, shared, properties)
 
 
-def _by_place(stored: Tensors) -> dict[Place, dict[str, Tensor]]:
-    found: dict[Place, dict[str, Tensor]] = defaultdict(dict)
+def _by_key(stored: Tensors) -> dict[SlotLevel, dict[str, Tensor]]:
+    found: dict[SlotLevel, dict[str, Tensor]] = defaultdict(dict)
     for name, one in stored.items():
         slot, level, part = name.split(".")
         found[int(slot), int(level)][part] = one
     return dict(sorted(found.items()))
 
 
-def _require(holds: bool, place: Place, what: str) -> None:
+def _require(holds: bool, key: SlotLevel, what: str) -> None:
     if not holds:
-        raise ValueError(f"{place[0]}.{place[1]}: {what} that makes no sense")
+        raise ValueError(f"{key[0]}.{key[1]}: {what} that makes no sense")
 
 
 def _named(part: Any, names: Mapping[str, Spec]) -> dict[str, Tensor]:
@@ -143,13 +143,13 @@ def _label_count(codec: Codec, slot: int) -> int:
     return len(leaf.labels if codec.slots[slot].kind == "category" else leaf.targets)
 
 
-def _features(codec: Codec, slots: Tensor) -> Features:
+def _features(codec: Codec, slots: Tensor) -> HashedFeatures:
     if any(not 0 <= slot < len(codec.slots) or codec.slots[slot].kind not in BLOCKS for slot in slots.tolist()):
         raise ValueError("slots: properties of another model")
-    return Features.of(codec, slots.cpu()).to(slots.device)
+    return HashedFeatures.of(codec, slots.cpu()).to(slots.device)
 
 
-def _slots_of(features: Features) -> Tensor:
+def _slots_of(features: HashedFeatures) -> Tensor:
     return (features.start >= 0).nonzero()[:, 0]
 
 
@@ -160,22 +160,26 @@ LATENT_KNN = {
     "mean": Spec(FLOAT, ("width",)),
     "deviation": Spec(FLOAT, ("width",)),
     "codes": Spec(None, ("values", "...")),
-    "who": Spec(INT, ("values",)),
-    "held": Spec(BOOL, ("values",)),
+    "entities": Spec(INT, ("values",)),
+    "held_out": Spec(BOOL, ("values",)),
     "mass": Spec(DOUBLE, (len(REACHES), "kernels"), 0),
-    "said": Spec(DOUBLE, (SAYING,)),
+    "answer_weights": Spec(DOUBLE, (LATENT_PREDICTORS,)),
     "around": WEIGHT["around"],
 }
 
 
-def _write_latent_knn(memory: Memory) -> tuple[Tensors, Mapping[Place, Tensors]]:
-    shared = {"enough": memory.enough, "held": memory.held, "nearest": torch.tensor(memory.nearest)}
-    return shared, {place: _named(shelf, LATENT_KNN) for place, shelf in memory.shelves.items()}
+def _write_latent_knn(experts: LatentKNN) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    shared = {
+        "usual_amount": experts.usual_amount,
+        "held_out": experts.held_out,
+        "neighbours": torch.tensor(experts.neighbours),
+    }
+    return shared, {key: _named(index, LATENT_KNN) for key, index in experts.indices.items()}
 
 
-def _read_latent_knn(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Memory:
-    shelves = {place: Shelf(**own) for place, own in places.items()}
-    return Memory(shelves, shared["enough"], shared["held"], int(shared["nearest"]))
+def _read_latent_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> LatentKNN:
+    indices = {key: LatentIndex(**own) for key, own in properties.items()}
+    return LatentKNN(indices, shared["usual_amount"], shared["held_out"], int(shared["neighbours"]))
 
 
 # ---------------------------------------------------------------- k nearest neighbours in feature space
@@ -189,37 +193,37 @@ KNN = {
 }
 
 
-def _write_knn(guide: Guide) -> tuple[Tensors, Mapping[Place, Tensors]]:
-    assert isinstance(guide.sight, Features)
-    shared = {"enough": guide.enough, "slots": _slots_of(guide.sight)}
-    places = {}
-    for place, one in guide.places.items():
+def _write_knn(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    assert isinstance(group.featurizer, HashedFeatures)
+    shared = {"usual_amount": group.usual_amount, "slots": _slots_of(group.featurizer)}
+    properties = {}
+    for key, one in group.experts.items():
         assert isinstance(one.expert, NearestNeighbours)
         shared |= {"neighbours": torch.tensor(one.expert.count)}  # it and the known entities are the same for all
         shared |= {part.name: getattr(one.expert.known, part.name) for part in fields(KnownEntities)}
-        places[place] = _named(one.expert, KNN) | _named(one, WEIGHT)
-    return shared, places
+        properties[key] = _named(one.expert, KNN) | _named(one, WEIGHT)
+    return shared, properties
 
 
-def _read_knn(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Guide:
+def _read_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> ExpertGroup:
     features = _features(codec, shared["slots"])
     known = KnownEntities(*(shared[part.name] for part in fields(KnownEntities)))
-    if known.columns.shape[1] != features.width:
-        raise ValueError("columns: features of another model")
-    guiding = {}
-    for place, own in places.items():
-        kind = codec.slots[place[0]].kind
-        _require(kind in KNN_KINDS and len(own["rows"]) > 0, place, "a property")
+    if known.features.shape[1] != features.width:
+        raise ValueError("features: those of another model")
+    weighted = {}
+    for key, own in properties.items():
+        kind = codec.slots[key[0]].kind
+        _require(kind in KNN_KINDS and len(own["rows"]) > 0, key, "a property")
         predictors, dtype = (NUMBER_PREDICTORS, DOUBLE) if kind == "number" else (len(STEEPNESSES), INT)
-        _require(len(own["mixture"]) == predictors and own["values"].dtype == dtype, place, "a number of weights")
+        _require(len(own["mixture"]) == predictors and own["values"].dtype == dtype, key, "a number of weights")
         if kind != "number":
             values = own["values"]
-            _require(bool(((values >= 0) & (values < _label_count(codec, place[0]))).all()), place, "a label")
+            _require(bool(((values >= 0) & (values < _label_count(codec, key[0]))).all()), key, "a label")
         neighbours = NearestNeighbours(
             known, own["rows"], own["values"], own["weights"], own["mixture"], int(shared["neighbours"])
         )
-        guiding[place] = Guiding(neighbours, own["share"], own["around"])
-    return Guide(features, shared["enough"], guiding)
+        weighted[key] = WeightedExpert(neighbours, own["weight"], own["around"])
+    return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
 # ---------------------------------------------------------------- Gaussian processes
@@ -241,37 +245,39 @@ GAUSSIAN_PROCESS = {
 }
 
 
-def _write_gaussian_process(guide: Guide) -> tuple[Tensors, Mapping[Place, Tensors]]:
-    assert isinstance(guide.sight, Features)
-    shared = {"enough": guide.enough, "slots": _slots_of(guide.sight)}
-    places = {}
-    for place, one in guide.places.items():
+def _write_gaussian_process(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    assert isinstance(group.featurizer, HashedFeatures)
+    shared = {"usual_amount": group.usual_amount, "slots": _slots_of(group.featurizer)}
+    properties = {}
+    for key, one in group.experts.items():
         assert isinstance(one.expert, GaussianProcess)
         shared |= {part.name: getattr(one.expert.points, part.name) for part in fields(Points)}  # the same for all
         parts = (one.expert, one.expert.kernel, one)
-        places[place] = {name: own for part in parts for name, own in _named(part, GAUSSIAN_PROCESS).items()}
-    return shared, places
+        properties[key] = {name: own for part in parts for name, own in _named(part, GAUSSIAN_PROCESS).items()}
+    return shared, properties
 
 
-def _read_gaussian_process(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Guide:
+def _read_gaussian_process(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> ExpertGroup:
     features = _features(codec, shared["slots"])
     points = Points(*(shared[part.name] for part in fields(Points)))
-    if points.columns.shape[1] != features.width:
-        raise ValueError("columns: features of another model")
-    guiding = {}
-    for place, own in places.items():
-        kind, labels, (count, outputs) = codec.slots[place[0]].kind, own["labels"], own["coefficients"].shape
-        _require(kind in ("number", "category") and 0 < count <= MAX_POINTS, place, "a property")
-        _require(bool((own["knots"].diff() > 0).all()), place, "a scale")
+    if points.features.shape[1] != features.width:
+        raise ValueError("features: those of another model")
+    weighted = {}
+    for key, own in properties.items():
+        kind, labels, (count, outputs) = codec.slots[key[0]].kind, own["labels"], own["coefficients"].shape
+        _require(kind in ("number", "category") and 0 < count <= MAX_POINTS, key, "a property")
+        _require(bool((own["knots"].diff() > 0).all()), key, "a scale")
         if kind == "number":
-            _require(outputs == 1 and not len(labels), place, "a number")
+            _require(outputs == 1 and not len(labels), key, "a number")
         else:
-            known = bool(((labels >= 0) & (labels < _label_count(codec, place[0]))).all())
-            _require(len(labels) == outputs and known, place, "a label")
+            known = bool(((labels >= 0) & (labels < _label_count(codec, key[0]))).all())
+            _require(len(labels) == outputs and known, key, "a label")
         kernel = Kernel(*(own.pop(name) for name in Kernel._fields))
-        share, around = own.pop("share"), own.pop("around")
-        guiding[place] = Guiding(GaussianProcess(points, kernel=kernel, **own), share, around)
-    return Guide(features, shared["enough"], guiding)
+        weight, around = own.pop("weight"), own.pop("around")
+        weighted[key] = WeightedExpert(GaussianProcess(points, kernel=kernel, **own), weight, around)
+    return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
 # ---------------------------------------------------------------- gradient-boosted trees
@@ -279,7 +285,7 @@ def _read_gaussian_process(codec: Codec, shared: Tensors, places: Mapping[Place,
 BOOSTED_TREES = {
     "columns": Spec(INT, ("used",), index_of="features"),
     "labels": Spec(INT, ("labels",)),
-    "kept": Spec(DOUBLE, (), 0, 1),
+    "label_share": Spec(DOUBLE, (), 0, 1),
     "column": Spec(INT, ("trees", "levels"), index_of="used"),
     "border": Spec(FLOAT, ("trees", "levels"), may_be_infinite=True),
     "leaves": Spec(FLOAT, ("trees", "leaves", "outputs")),
@@ -289,62 +295,62 @@ BOOSTED_TREES = {
 }
 
 
-def _write_boosted_trees(guide: Guide) -> tuple[Tensors, Mapping[Place, Tensors]]:
-    assert isinstance(guide.sight, Columns)
-    shared = {"slot": guide.sight.slot, "label": guide.sight.label, "enough": guide.enough}
-    places = {}
-    for place, one in guide.places.items():
-        assert isinstance(one.expert, Grown)
+def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    assert isinstance(group.featurizer, OneHotFeatures)
+    shared = {"slot": group.featurizer.slot, "label": group.featurizer.label, "usual_amount": group.usual_amount}
+    properties = {}
+    for key, one in group.experts.items():
+        assert isinstance(one.expert, BoostedTrees)
         units = one.expert.units
         numbers = [] if units is None else [units.mean, units.deviation, units.least]
-        places[place] = {
+        properties[key] = {
             "columns": one.expert.columns,
             "labels": one.expert.labels,
-            "kept": one.expert.kept,
+            "label_share": one.expert.label_share,
             **vars(one.expert.trees),
             "units": torch.tensor(numbers, dtype=DOUBLE),
             **_named(one, WEIGHT),
         }
-    return shared, places
+    return shared, properties
 
 
-def _read_boosted_trees(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Guide:
-    columns = Columns(shared["slot"], shared["label"])
+def _read_boosted_trees(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> ExpertGroup:
+    columns = OneHotFeatures(shared["slot"], shared["label"])
     if bool((columns.slot.diff() < 0).any()):
         raise ValueError("slot: expected ascending numbers, got others")
-    guiding = {}
-    for place, own in places.items():
+    weighted = {}
+    for key, own in properties.items():
         trees = Trees(own["column"], own["border"], own["leaves"], own["start"])
         numbers, labels = own["units"].tolist(), own["labels"]
-        _require(trees.leaves.shape[1] == 1 << trees.column.shape[1], place, "a tree")
-        _require(
-            len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), place, "a label"
-        )
+        _require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
+        _require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
         units = Units(*numbers) if numbers else None
-        _require(units is None or units.deviation > 0 <= units.least, place, "a unit")
-        grown = Grown(trees, own["columns"], labels, own["kept"], units)
-        guiding[place] = Guiding(grown, own["share"], own["around"])
-    return Guide(columns, shared["enough"], guiding)
+        _require(units is None or units.deviation > 0 <= units.least, key, "a unit")
+        grown = BoostedTrees(trees, own["columns"], labels, own["label_share"], units)
+        weighted[key] = WeightedExpert(grown, own["weight"], own["around"])
+    return ExpertGroup(columns, shared["usual_amount"], weighted)
 
 
 # ---------------------------------------------------------------- the second answer from given properties alone
 
 
-def _write_given_only(opinions: Opinions) -> tuple[Tensors, Mapping[Place, Tensors]]:
-    return {"enough": opinions.enough}, {place: _named(one, WEIGHT) for place, one in opinions.places.items()}
+def _write_given_only(experts: GivenOnly) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    return {"usual_amount": experts.usual_amount}, {key: _named(one, WEIGHT) for key, one in experts.experts.items()}
 
 
-def _read_given_only(codec: Codec, shared: Tensors, places: Mapping[Place, dict[str, Tensor]]) -> Opinions:
-    given = Given.of(codec).to(shared["enough"].device)
-    if not places or not all(slot in given.told for slot, _ in places):
+def _read_given_only(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> GivenOnly:
+    given = GivenProperties.of(codec).to(shared["usual_amount"].device)
+    if not properties or not all(slot in given.numbers for slot, _ in properties):
         raise ValueError("properties of another model")
-    guiding = {place: Guiding(Second(place[0]), **own) for place, own in places.items()}
-    return Opinions(given, shared["enough"], guiding)
+    weighted = {key: WeightedExpert(GivenOnlyAnswer(key[0]), **own) for key, own in properties.items()}
+    return GivenOnly(given, shared["usual_amount"], weighted)
 
 
 FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFIGS
     "latent_knn": Format(
-        {**USUAL_AMOUNT, "held": Spec(INT, ("held",)), "nearest": Spec(INT, (), 1)},
+        {**USUAL_AMOUNT, "held_out": Spec(INT, ("held_out",)), "neighbours": Spec(INT, (), 1)},
         LATENT_KNN,
         _write_latent_knn,
         _read_latent_knn,
@@ -354,9 +360,9 @@ FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFI
             **USUAL_AMOUNT,
             "slots": Spec(INT, ("slots",)),
             "neighbours": Spec(INT, (), 1, MAX_NEIGHBOURS),
-            "columns": Spec(HALF, ("entities", "features"), may_be_nan=True),
-            "who": Spec(INT, ("entities",)),
-            "held": Spec(BOOL, ("entities",)),
+            "features": Spec(HALF, ("entities", "features"), may_be_nan=True),
+            "entities": Spec(INT, ("entities",)),
+            "held_out": Spec(BOOL, ("entities",)),
         },
         KNN,
         _write_knn,
@@ -366,8 +372,8 @@ FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFI
         {
             **USUAL_AMOUNT,
             "slots": Spec(INT, ("slots",)),
-            "columns": Spec(FLOAT, ("entities", "features"), may_be_nan=True),
-            "who": Spec(INT, ("entities",)),
+            "features": Spec(FLOAT, ("entities", "features"), may_be_nan=True),
+            "entities": Spec(INT, ("entities",)),
         },
         GAUSSIAN_PROCESS,
         _write_gaussian_process,

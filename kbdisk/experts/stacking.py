@@ -1,11 +1,10 @@
-"""What experts are worth beside a model: by what both said of held-out values.
+"""Stacking: the weights of experts beside a model, fitted to held-out values.
 
-Places with few of them go by what all of their kind have in common: numbers, or labels, with as much visible.
+Every held-out value is masked alone once, every composite as a whole, and in some rounds many at once, as happens when a
+model is asked. The weights of a property are shrunk to those that all properties of its kind have in common (numbers or
+labels, at the same level of visibility), and are 0 unless the experts are proven on the other half of the entities.
 
-Every value is hidden alone once, every composite as a whole, and in some rounds many at once, as it is when a model is
-asked.
-
-n values of one place   W widths
+n held-out values of one slot and level   W widths
 """
 
 from __future__ import annotations
@@ -21,150 +20,176 @@ from torch import Generator, Tensor
 
 from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
-from kbdisk.experts.base import SET, Guide, Labels, Said, Seen, spoken
-from kbdisk.experts.latent_knn import Place, by_place
-from kbdisk.experts.queries import JUDGED, Question, parts, questions, some
-from kbdisk.experts.weights import SURE, chances, each_least, each_masses
+from kbdisk.experts.base import (
+    SET,
+    ExpertGroup,
+    Inputs,
+    LabelMasses,
+    Prediction,
+    SlotLevel,
+    by_slot_and_level,
+    without_nan,
+)
+from kbdisk.experts.queries import MAX_HELD_OUT_VALUES, Question, chunks, draw_entities, questions
+from kbdisk.experts.weights import REQUIRED_ERRORS, each_mixture, each_squares, relative_likelihoods
 from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 
-FEWER = 128  # entities that are asked for at once: what can be stopped after
-FEW = 50  # held-out values of all places of a kind: by fewer nobody is judged, nor kept
-FEW_UNPROVEN = 20  # the same where the weights of experts need not be significant
-WORTH = 0.02  # of an answer, or of the mass: what experts are worth at least, or they are not kept
-PRIOR = 20.0  # held-out values of a place, as many as what all of its kind have in common counts
-TINY = 1e-30  # of a chance, whose log is taken
+BATCH_ENTITIES = 128  # asked at once: the time is looked at after each batch
+MIN_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
+MIN_VALUES_UNPROVEN = 20  # the same where weights need not be proven
+MIN_WEIGHT = 0.02  # below which an expert is left out
+PRIOR_VALUES = 20.0  # held-out values that what all properties have in common counts as
+MIN_PROBABILITY = 1e-30  # whose logarithm is taken
 
 
 @dataclass
-class Heard:
-    """Held-out values of one place, and what was said of them by the model and by the expert."""
+class HeldOutPredictions:
+    """Held-out values of one slot and level, with the predictions of the model and of the expert."""
 
-    logs: list[Tensor] = field(default_factory=list)  # (n, 2) log p of the truth by both; by the model alone of numbers
-    said: list[Tensor] = field(default_factory=list)  # (n, 2) numbers
-    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
-    whose: list[Tensor] = field(default_factory=list)  # (n,)
+    logs: list[Tensor] = field(default_factory=list)  # (n, 2) log p of the truth by both; of numbers by the model alone
+    numbers: list[Tensor] = field(default_factory=list)  # (n, 2) by both
+    codes: list[Tensor] = field(default_factory=list)  # (n, ...) the truth
+    entities: list[Tensor] = field(default_factory=list)  # (n,)
     belief: NumberBelief | None = None  # about the first of them
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
-    def take(self, kind: str, codes: Tensor, whose: Tensor, belief: Belief, said: Said) -> None:
-        """Some more of them; none of a belief that no expert can join."""
+    def append(self, kind: str, codes: Tensor, entities: Tensor, belief: Belief, prediction: Prediction) -> None:
+        """Add values; none of a belief that no expert can be combined with."""
         logs = belief.log_prob(codes).double()[:, None]
         if isinstance(belief, NumberBelief):
-            assert not isinstance(said, Labels)
-            self.said.append(torch.stack([belief.expected(), said], 1))
+            assert not isinstance(prediction, LabelMasses)
+            self.numbers.append(torch.stack([belief.expected(), prediction], 1))
             self.belief = self.belief or belief
-        elif kind == SET and isinstance(said, Labels):
-            theirs: Any = belief
-            logs = torch.cat([logs, theirs.weighted(said.codes, said.mass).log_prob(codes).double()[:, None]], 1)
-        elif isinstance(belief, Recalling) and isinstance(said, Labels):
-            chance = (said.mass * (codes[:, None] == said.codes)).sum(1, keepdim=True)
-            logs = torch.cat([logs, chance.clamp(min=TINY).log()], 1)
+        elif kind == SET and isinstance(prediction, LabelMasses):
+            sets: Any = belief
+            by_expert = sets.weighted(prediction.codes, prediction.mass).log_prob(codes).double()
+            logs = torch.cat([logs, by_expert[:, None]], 1)
+        elif isinstance(belief, Recalling) and isinstance(prediction, LabelMasses):
+            probability = (prediction.mass * (codes[:, None] == prediction.codes)).sum(1, keepdim=True)
+            logs = torch.cat([logs, probability.clamp(min=MIN_PROBABILITY).log()], 1)
         else:
             return
         self.logs.append(logs)
         self.codes.append(codes)
-        self.whose.append(whose)
+        self.entities.append(entities)
 
     @property
-    def wrong(self) -> Tensor:
-        """(n, 2) how far off numbers were, on the scale of their property."""
+    def errors(self) -> Tensor:
+        """(n, 2) of numbers, on the scale of their property."""
         belief = self._belief
         truth = belief.numbers(torch.cat(self.codes)[:, None])
         return self._scaled - belief.tables.scaled(belief.slot, truth)
 
     @property
     def _scaled(self) -> Tensor:
-        return self._belief.tables.scaled(self._belief.slot, torch.cat(self.said))
+        return self._belief.tables.scaled(self._belief.slot, torch.cat(self.numbers))
 
-    def around(self, shares: Tensor) -> Tensor:
-        """(n, 1 + W) the chances of numbers by the model, and around what is answered by these shares."""
+    def likelihoods_around(self, weights: Tensor) -> Tensor:
+        """(n, 1 + W) the likelihoods of numbers by the model, and around the answers with these weights (2,)."""
         belief = self._belief
-        answer = belief.tables.unscaled(belief.slot, (self._scaled @ shares)[:, None])[:, 0]
+        answer = belief.tables.unscaled(belief.slot, (self._scaled @ weights)[:, None])[:, 0]
         near = log_masses(belief.answering(answer), torch.cat(self.codes)).double()
-        return chances(torch.cat([torch.cat(self.logs), near], 1))
+        return relative_likelihoods(torch.cat([torch.cat(self.logs), near], 1))
 
     @property
     def _belief(self) -> NumberBelief:
-        """One belief, as often as there are values: it is only asked for what stands in the tables of its slot."""
+        """One belief for every value: only the tables of its slot are used."""
         assert self.belief is not None
         return self.belief.pick(torch.zeros(len(self), dtype=torch.long, device=self.codes[0].device))
 
 
-def weighed(heard: Mapping[Place, Heard], sure: float = SURE) -> dict[Place, tuple[Tensor, Tensor]]:
-    """For places that are alike: the share of each expert, and (W,) what is around answers."""
-    if sum(map(len, heard.values())) < (FEW if sure > 0 else FEW_UNPROVEN):
+def fit_weights(
+    held_out: Mapping[SlotLevel, HeldOutPredictions], required_errors: float = REQUIRED_ERRORS
+) -> dict[SlotLevel, tuple[Tensor, Tensor]]:
+    """For properties of one kind: the weight () of each expert, and the masses (W,) around answers."""
+    if sum(map(len, held_out.values())) < (MIN_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
         return {}
-    whose = {place: torch.cat(one.whose) for place, one in heard.items()}
-    numbers = {place: one for place, one in heard.items() if one.belief is not None}
-    shares = each_least({place: one.wrong for place, one in numbers.items()}, PRIOR, whose, sure=sure)
-    around = each_masses({place: one.around(shares[place]) for place, one in numbers.items()}, PRIOR, whose, sure)
-    labels = {place: chances(torch.cat(one.logs)) for place, one in heard.items() if one.belief is None}
-    found = {place: (own[1], around[place][1:]) for place, own in shares.items()}
-    masses = each_masses(labels, PRIOR, whose, sure)
-    return found | {place: (own[1], own.new_zeros(len(WIDTHS))) for place, own in masses.items()}
+    entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
+    numbers = {key: values for key, values in held_out.items() if values.belief is not None}
+    errors = {key: values.errors for key, values in numbers.items()}
+    weights = each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors)
+    around = each_mixture(
+        {key: values.likelihoods_around(weights[key]) for key, values in numbers.items()},
+        PRIOR_VALUES,
+        entities,
+        required_errors,
+    )
+    labels = {key: relative_likelihoods(torch.cat(one.logs)) for key, one in held_out.items() if one.belief is None}
+    fitted = {key: (own[1], around[key][1:]) for key, own in weights.items()}
+    mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
+    return fitted | {key: (own[1], own.new_zeros(len(WIDTHS))) for key, own in mixtures.items()}
 
 
-def judged(
-    guide: Guide, model: Model, held_out: Tokens, rounds: int, generator: Generator, seconds: float | None = None
-) -> Guide | None:
-    """The experts that are worth it beside a model, with what they are worth; None if none are.
+def stack(
+    group: ExpertGroup,
+    model: Model,
+    held_out: Tokens,
+    rounds: int,
+    generator: Generator,
+    seconds: float | None = None,
+) -> ExpertGroup | None:
+    """The experts that have a weight beside a model, by held-out entities; None if none has.
 
-    Once the time is used, what was heard by then has to do.
+    Once the time is used, the entities that were asked by then give the weights.
     """
-    return weighed_by(guide, model, _asked(held_out, guide.enough, rounds, generator, seconds))
+    return stack_by(group, model, _questions(held_out, group.usual_amount, rounds, generator, seconds))
 
 
 @torch.no_grad()
-def weighed_by(guide: Guide, model: Model, asked: Iterable[Question], sure: float = SURE) -> Guide | None:
-    """The experts with their weights, by what they and a model say to some questions; None if none has a weight.
+def stack_by(
+    group: ExpertGroup, model: Model, asked: Iterable[Question], required_errors: float = REQUIRED_ERRORS
+) -> ExpertGroup | None:
+    """The experts that have a weight beside a model, by the answers to some questions; None if none has.
 
-    An expert has a weight only where it gains more than `sure` standard errors on the other half of the entities.
+    An expert has a weight only where it gains more than `required_errors` standard errors on the other half of the entities.
     """
-    if not guide.places:
+    if not group.experts:
         return None
-    heard: dict[Place, Heard] = defaultdict(Heard)
+    held_out: dict[SlotLevel, HeldOutPredictions] = defaultdict(HeldOutPredictions)
     for question in asked:
-        _hear(guide, model, question, heard)
+        _ask(group, model, question, held_out)
     kept = {}
-    groups: dict[tuple[int, bool], dict[Place, Heard]] = defaultdict(dict)
-    for place, own in heard.items():
-        if len(own):
-            groups[place[1], own.belief is None][place] = own
-    for group in groups.values():
-        for place, (share, around) in weighed(group, sure).items():
-            if share > WORTH:
-                kept[place] = replace(guide.places[place], share=share, around=around)
-    return replace(guide, places=dict(sorted(kept.items()))) if kept else None
+    alike: dict[tuple[int, bool], dict[SlotLevel, HeldOutPredictions]] = defaultdict(dict)
+    for key, values in held_out.items():
+        if len(values):
+            alike[key[1], values.belief is None][key] = values
+    for of_kind in alike.values():
+        for key, (weight, around) in fit_weights(of_kind, required_errors).items():
+            if weight > MIN_WEIGHT:
+                kept[key] = replace(group.experts[key], weight=weight, around=around)
+    return replace(group, experts=dict(sorted(kept.items()))) if kept else None
 
 
-def _hear(guide: Guide, model: Model, question: Question, heard: dict[Place, Heard]) -> None:
-    """What the model and the experts say to one question."""
-    batch, hidden, level = question
-    table = guide.sight.table(batch, hidden.visible)
-    for kind, one in model(batch, hidden.visible, hidden.asked).kinds.items():
-        entity = batch.entity[one.tokens]
-        for place, rows in by_place(batch.slot[one.tokens], level[entity]):
-            if place not in guide.places:
+def _ask(group: ExpertGroup, model: Model, question: Question, held_out: dict[SlotLevel, HeldOutPredictions]) -> None:
+    """Collect the answers of the model and of the experts to one question."""
+    batch, hidden, levels = question
+    table = group.featurizer.table(batch, hidden.visible)
+    for kind, asked in model(batch, hidden.visible, hidden.asked).kinds.items():
+        entity = batch.entity[asked.tokens]
+        for key, rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
+            if key not in group.experts:
                 continue
-            whose = entity[rows]
-            said, there = spoken(guide.places[place].expert.tell(Seen(table[whose], batch.who[whose])), rows)
-            if len(there):
-                codes, who = batch.values[kind][one.rows[there]], batch.who[entity[there]]
-                heard[place].take(kind, codes, who, one.belief.pick(there), said)
+            of_rows = entity[rows]
+            inputs = Inputs(table[of_rows], batch.who[of_rows])
+            prediction, predicted = without_nan(group.experts[key].expert.predict(inputs), rows)
+            if len(predicted):
+                codes, entities = batch.values[kind][asked.rows[predicted]], batch.who[entity[predicted]]
+                held_out[key].append(kind, codes, entities, asked.belief.pick(predicted), prediction)
 
 
-def _asked(
-    held_out: Tokens, enough: Tensor, rounds: int, generator: Generator, seconds: float | None
+def _questions(
+    held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator, seconds: float | None
 ) -> Iterator[Question]:
-    """What is asked of held-out entities, some at a time, in any order: there may not be time for all."""
+    """Questions about held-out entities, some at a time and in random order, as there may not be time for all."""
     begun = time.monotonic()
-    every = [few for part in parts(held_out, some(held_out, JUDGED, generator)) for few in part.split(FEWER)]
-    for place in torch.randperm(len(every), generator=generator, device=generator.device).tolist():
-        for question in questions(held_out.batch(every[place]), held_out.layout, enough, rounds, generator):
+    drawn = draw_entities(held_out, MAX_HELD_OUT_VALUES, generator)
+    batches = [few for chunk in chunks(held_out, drawn) for few in chunk.split(BATCH_ENTITIES)]
+    for number in torch.randperm(len(batches), generator=generator, device=generator.device).tolist():
+        for question in questions(held_out.batch(batches[number]), held_out.layout, usual_amount, rounds, generator):
             yield question
             if seconds is not None and time.monotonic() - begun > seconds:
                 return

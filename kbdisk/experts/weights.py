@@ -1,6 +1,10 @@
-"""What several experts are worth: by what each has said of values that are known by now.
+"""Weights of several predictors, fitted to what each has predicted of known values.
 
-n values   E experts
+Likelihoods are combined by the weights of a mixture (EM), numbers by least squares under weights that are at least 0 and
+sum to 1. Properties of one kind share strength: what is best for all of them counts as some values of each. Predictors
+beyond the first have a weight only where they are proven on entities that the weights were not fitted to.
+
+n values   E predictors
 """
 
 from __future__ import annotations
@@ -12,145 +16,151 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-Of = TypeVar("Of")
-Each: TypeAlias = Mapping[Of, Tensor]  # of each place what experts said, or their shares
+Key = TypeVar("Key")
+Each: TypeAlias = Mapping[Key, Tensor]  # of each property the predictions, or the weights
 
-STEPS = 100  # of EM
-SLIGHT = 1e-9  # of a form, that it is always definite by
-FURTHEST = 5.0  # root mean squared errors of the best expert: what an error counts as at most
-LOWEST = -1e4  # nats below the best expert
-SURE = 0.5  # standard errors: by so many what experts gain is above nothing, or they have no share
+EM_STEPS = 100
+RIDGE = 1e-9  # of the mean square, added so that a form is always definite
+MAX_ERROR = 5.0  # root mean squared errors of the best predictor: larger errors count as this
+MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
+REQUIRED_ERRORS = 0.5  # standard errors that a gain has to be above 0
 TINY = 1e-30
 
 
-def chances(logs: Tensor) -> Tensor:
-    """(n, E) the logs of the chances that experts gave to each value -> (n, E) them, in parts of the best one's."""
-    return (logs - logs.amax(1, keepdim=True)).clamp(min=LOWEST).nan_to_num().exp()
+def relative_likelihoods(logs: Tensor) -> Tensor:
+    """(n, E) log-likelihoods of each value -> (n, E) likelihoods, relative to the best predictor's."""
+    return (logs - logs.amax(1, keepdim=True)).clamp(min=MIN_LOG_LIKELIHOOD).nan_to_num().exp()
 
 
-def masses(chances: Tensor, prior: Tensor) -> Tensor:
-    """(n, E) what each expert gave to each value -> (E,) the shares by which their mixture gives them most; EM.
+def mixture_weights(likelihoods: Tensor, prior: Tensor) -> Tensor:
+    """(n, E) likelihoods of each value -> (E,) the weights of the mixture with the greatest likelihood, by EM.
 
-    The prior (E,) counts as values that experts have to themselves.
+    The prior (E,) counts as values that predictors have to themselves.
     """
-    found = torch.full_like(prior, 1 / len(prior))
-    for _ in range(STEPS):
-        mine = chances * found
-        found = (mine / mine.sum(1, keepdim=True).clamp(min=TINY)).sum(0) + prior
-        found = found / found.sum()
-    return found
+    weights = torch.full_like(prior, 1 / len(prior))
+    for _ in range(EM_STEPS):
+        joint = likelihoods * weights
+        weights = (joint / joint.sum(1, keepdim=True).clamp(min=TINY)).sum(0) + prior
+        weights = weights / weights.sum()
+    return weights
 
 
 def squares(errors: Tensor) -> Tensor:
-    """(n, E) errors of experts -> (E, E) whose form is the squared error of a mean of them, in that of the best."""
+    """(n, E) errors -> (E, E) the quadratic form of a weighted mean's squared error, relative to the best predictor's."""
     errors = limited(errors)
     return errors.T @ errors / max(len(errors), 1)
 
 
 def limited(errors: Tensor) -> Tensor:
-    """(n, E) errors of experts in parts of the best one's, none of them too large."""
+    """(n, E) errors relative to the root mean squared error of the best predictor, clamped."""
     best = errors.square().mean(0).min().sqrt().clamp(min=TINY)
-    return (errors / best).clamp(-FURTHEST, FURTHEST)
+    return (errors / best).clamp(-MAX_ERROR, MAX_ERROR)
 
 
-def least(form: Tensor) -> Tensor:
-    """(E, E) -> (E,) the shares that make the form least; none is below 0, and they add up to 1.
+def least_squares_weights(form: Tensor) -> Tensor:
+    """(E, E) -> (E,) the weights with the least squared error; none is below 0, and they sum to 1.
 
-    Where those of some experts are above 0, they alone decide: so all sets of them are tried.
+    The weights above 0 solve the linear equations of their subset: all subsets are tried.
     """
     E = len(form)
     every = torch.arange(E, device=form.device)
-    form = form + SLIGHT * form.diagonal().mean().clamp(min=TINY) * torch.eye(E, dtype=form.dtype, device=form.device)
-    sets = (torch.arange(1, 1 << E, device=form.device)[:, None] >> every) & 1  # (2 ** E - 1, E)
-    inside = sets.to(form.dtype)
-    alone = form * inside[:, :, None] * inside[:, None] + torch.diag_embed(1 - inside)
-    found = torch.linalg.solve(alone, inside[:, :, None])[:, :, 0]
-    found = found / found.sum(1, keepdim=True)
-    cost = torch.einsum("se,ef,sf->s", found, form, found).masked_fill((found < 0).any(1), torch.inf)
-    best: Tensor = found[cost.argmin()]
+    form = form + RIDGE * form.diagonal().mean().clamp(min=TINY) * torch.eye(E, dtype=form.dtype, device=form.device)
+    subsets = (torch.arange(1, 1 << E, device=form.device)[:, None] >> every) & 1  # (2 ** E - 1, E)
+    inside = subsets.to(form.dtype)
+    equations = form * inside[:, :, None] * inside[:, None] + torch.diag_embed(1 - inside)
+    weights = torch.linalg.solve(equations, inside[:, :, None])[:, :, 0]
+    weights = weights / weights.sum(1, keepdim=True)
+    cost = torch.einsum("se,ef,sf->s", weights, form, weights).masked_fill((weights < 0).any(1), torch.inf)
+    best: Tensor = weights[cost.argmin()]
     return best
 
 
-def each_masses(told: Each[Of], prior: float, whose: Each[Of], sure: float = SURE) -> Each[Of]:
-    """Of several places, (n, E) chances each, the `masses`; what is so for all of them counts as some values of each.
+def each_mixture(
+    likelihoods: Each[Key], prior: float, entities: Each[Key], required_errors: float = REQUIRED_ERRORS
+) -> Each[Key]:
+    """`mixture_weights` of several properties, with (n, E) likelihoods each, shrunk to those that all have in common.
 
-    Where they are not `proven` to be worth anything by `sure` standard errors, all is the first expert's.
+    Where they are not `proven` by so many standard errors, the first predictor has all of the weight.
     """
 
-    def learnt(some: Each[Of]) -> Each[Of]:
+    def fit(some: Each[Key]) -> Each[Key]:
         every = torch.cat(list(some.values()))
-        common = masses(every, every.new_ones(every.shape[1]))
-        return {place: masses(own, prior * common) for place, own in some.items()}
+        common = mixture_weights(every, every.new_ones(every.shape[1]))
+        return {key: mixture_weights(own, prior * common) for key, own in some.items()}
 
-    def alone(some: Each[Of]) -> Each[Of]:
-        return {place: torch.eye(own.shape[1], dtype=own.dtype, device=own.device)[0] for place, own in some.items()}
+    def first_alone(some: Each[Key]) -> Each[Key]:
+        return {key: torch.eye(own.shape[1], dtype=own.dtype, device=own.device)[0] for key, own in some.items()}
 
-    def cost(own: Tensor, shares: Tensor) -> Tensor:
-        return -(own @ shares).clamp(min=TINY).log()
+    def cost(own: Tensor, weights: Tensor) -> Tensor:
+        return -(own @ weights).clamp(min=TINY).log()
 
-    return proven(told, whose, prior, learnt, alone, cost, sure)
+    return proven(likelihoods, entities, prior, fit, first_alone, cost, required_errors)
 
 
-def each_least(wrong: Each[Of], prior: float, whose: Each[Of], first: int = 1, sure: float = SURE) -> Each[Of]:
-    """Of several places, (n, E) errors each, the shares of `least`, likewise; so many experts are the first."""
+def each_squares(
+    errors: Each[Key], prior: float, entities: Each[Key], first: int = 1, required_errors: float = REQUIRED_ERRORS
+) -> Each[Key]:
+    """`least_squares_weights` of several properties, with (n, E) errors each, likewise; `first` predictors are the first."""
 
-    def learnt(some: Each[Of]) -> Each[Of]:
-        forms = {place: squares(errors) for place, errors in some.items()}
+    def fit(some: Each[Key]) -> Each[Key]:
+        forms = {key: squares(own) for key, own in some.items()}
         common = torch.stack(list(forms.values())).mean(0)
-        return {place: least(len(some[place]) * form + prior * common) for place, form in forms.items()}
+        return {key: least_squares_weights(len(some[key]) * form + prior * common) for key, form in forms.items()}
 
-    def alone(some: Each[Of]) -> Each[Of]:
-        own = learnt({place: errors[:, :first] for place, errors in some.items()})
-        more = {place: errors.shape[1] - first for place, errors in some.items()}
-        return {place: torch.cat([shares, shares.new_zeros(more[place])]) for place, shares in own.items()}
+    def first_alone(some: Each[Key]) -> Each[Key]:
+        fitted = fit({key: own[:, :first] for key, own in some.items()})
+        others = {key: own.shape[1] - first for key, own in some.items()}
+        return {key: torch.cat([weights, weights.new_zeros(others[key])]) for key, weights in fitted.items()}
 
-    def cost(errors: Tensor, shares: Tensor) -> Tensor:
-        return (limited(errors) @ shares).square()
+    def cost(own: Tensor, weights: Tensor) -> Tensor:
+        return (limited(own) @ weights).square()
 
-    return proven(wrong, whose, prior, learnt, alone, cost, sure)
+    return proven(errors, entities, prior, fit, first_alone, cost, required_errors)
 
 
 def proven(
-    told: Each[Of],
-    whose: Each[Of],
+    predictions: Each[Key],
+    entities: Each[Key],
     prior: float,
-    learnt: Callable[[Each[Of]], Each[Of]],
-    alone: Callable[[Each[Of]], Each[Of]],
+    fit: Callable[[Each[Key]], Each[Key]],
+    first_alone: Callable[[Each[Key]], Each[Key]],
     cost: Callable[[Tensor, Tensor], Tensor],
-    sure: float = SURE,
-) -> Each[Of]:
-    """The shares that are learnt of values; where they would be worth too little to other values, the first experts' own.
+    required_errors: float = REQUIRED_ERRORS,
+) -> Each[Key]:
+    """The fitted weights; those of the first predictors alone where the others do not gain enough on held-out entities.
 
-    Learnt of one half of the entities, shares are to cost the other half less than the first experts do, `sure` enough
-    that this is no chance. How sure that is of all places counts as some entities of each.
+    Weights are fitted to either half of the entities. On the other half they have to cost less than the first predictors by
+    `required_errors` standard errors. The gain of all properties counts as some entities of each.
     """
-    if not told:
+    if not predictions:
         return {}
-    gains: dict[Of, list[Tensor]] = {place: [] for place in told}
+    gains: dict[Key, list[Tensor]] = {key: [] for key in predictions}
     for side in (0, 1):
-        mine = {place: who % 2 == side for place, who in whose.items()}
-        some = {place: own[mine[place]] for place, own in told.items()}
-        ours, theirs = learnt(some), alone(some)
-        for place, own in told.items():
-            rest, who = own[~mine[place]], whose[place][~mine[place]]
-            gain = cost(rest, theirs[place]) - cost(rest, ours[place])
-            gains[place].append(_of_each(gain, who))
-    every = {place: torch.cat(own) for place, own in gains.items()}
+        in_half = {key: numbers % 2 == side for key, numbers in entities.items()}
+        half = {key: own[in_half[key]] for key, own in predictions.items()}
+        fitted, alone = fit(half), first_alone(half)
+        for key, own in predictions.items():
+            rest, numbers = own[~in_half[key]], entities[key][~in_half[key]]
+            gain = cost(rest, alone[key]) - cost(rest, fitted[key])
+            gains[key].append(_sums_by_entity(gain, numbers))
+    every = {key: torch.cat(own) for key, own in gains.items()}
     common = _evidence(torch.cat([own / _size(own) for own in every.values()]))
-    ours, theirs = learnt(told), alone(told)
-    return {place: (ours if _is_sure(own, common, prior, sure) else theirs)[place] for place, own in every.items()}
+    fitted, alone = fit(predictions), first_alone(predictions)
+    return {
+        key: (fitted if _is_proven(own, common, prior, required_errors) else alone)[key] for key, own in every.items()
+    }
 
 
-def _of_each(values: Tensor, who: Tensor) -> Tensor:
-    """(n,) -> (m,) their sums over each entity, who may be asked in several ways."""
-    every, place = who.unique(return_inverse=True)
-    return values.new_zeros(len(every)).index_add_(0, place, values)
+def _sums_by_entity(values: Tensor, entities: Tensor) -> Tensor:
+    """(n,) -> (m,): an entity may have several values, which are not independent."""
+    distinct, index = entities.unique(return_inverse=True)
+    return values.new_zeros(len(distinct)).index_add_(0, index, values)
 
 
-def _is_sure(gains: Tensor, common: float, prior: float, sure: float) -> bool:
-    """Whether gains (m,) are above nothing, where so many more are as sure as is `common`."""
+def _is_proven(gains: Tensor, common: float, prior: float, required_errors: float) -> bool:
+    """Whether gains (m,) are above 0, together with `prior` more gains whose evidence is the common one."""
     count = len(gains) + prior
-    return count > 0 and (_evidence(gains) * len(gains) + prior * common) / math.sqrt(count) > sure
+    return count > 0 and (_evidence(gains) * len(gains) + prior * common) / math.sqrt(count) > required_errors
 
 
 def _size(gains: Tensor) -> Tensor:
@@ -159,5 +169,5 @@ def _size(gains: Tensor) -> Tensor:
 
 
 def _evidence(gains: Tensor) -> float:
-    """The mean of gains (m,) in their size: times the root of how many there are, about how many standard errors above 0."""
+    """The mean of gains (m,) relative to their size; times sqrt(m) it is about a number of standard errors."""
     return float(gains.mean() / _size(gains)) if len(gains) else 0.0

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from kbdisk.data.dataset import Tokens
 from kbdisk.experts.config import LatentKNNConfig
-from kbdisk.experts.queries import glance
-from kbdisk.experts.queries import seconds as remembering
+from kbdisk.experts.latent_knn import measure
+from kbdisk.experts.latent_knn import seconds as latent_knn_seconds
 from kbdisk.network.disk import DiSK
 from kbdisk.training.recording import MOST
 from kbdisk.training.recording import seconds as recording
@@ -35,11 +35,11 @@ def planned(
     """What a budget is good for, where something is held out; `records` tells whether the network learns what is recorded."""
     if not len(held_out) or not (memory.neighbours or records):
         return Afterwards(memory.values, MOST, 0.0)
-    once = glance(network, tokens, memory.neighbours)
+    once = measure(network, tokens, memory.neighbours)
     values, spent = _affordable(
-        memory.values, REMEMBERED * budget, lambda most: remembering(once, tokens, held_out, most)
+        memory.values, REMEMBERED * budget, lambda most: latent_knn_seconds(once, tokens, held_out, most)
     )
-    recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once.passing, tokens, most))
+    recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once.forward, tokens, most))
     taken = spent * bool(memory.neighbours) + more * records
     return Afterwards(values, recorded, min(taken, HALF * budget))
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.diffusion import Loss, score
-from kbdisk.experts.latent_knn import Memory
-from kbdisk.experts.queries import remember
+from kbdisk.experts import latent_knn
+from kbdisk.experts.latent_knn import LatentKNN
 from kbdisk.hiding import Hidden, hide
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
@@ -246,12 +246,12 @@ class Trainer:
         """Whether the network learns what is recorded at all."""
         return bool(self.config.absent and self.config.presence)
 
-    def remembered(self, watch: Watch) -> Memory | None:
-        """What the finished network remembers of what it has learnt from."""
+    def fit_latent_knn(self, watch: Watch) -> LatentKNN | None:
+        """The latent nearest neighbours of the finished network."""
         values = self.state.values
         config = self.run.latent_knn if values is None else replace(self.run.latent_knn, values=values)
-        with self._after("remembering", watch) as told:
-            return remember(self.network, self.tokens, self.held_out, config, self.run.seed, told)
+        with self._after("indexing", watch) as told:
+            return latent_knn.fit(self.network, self.tokens, self.held_out, config, self.run.seed, told)
 
     @contextmanager
     def _after(self, doing: str, watch: Watch) -> Iterator[Callable[[int, int], None]]:

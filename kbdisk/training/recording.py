@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Layout, Tokens
-from kbdisk.experts.queries import parts, some
+from kbdisk.experts.queries import chunks, draw_entities
 from kbdisk.hiding import shuffled
 from kbdisk.network.disk import DiSK
 
@@ -65,13 +65,13 @@ def relearn(
     It is learnt by so many values at most.
     """
     generator = Generator(tokens.slot.device).manual_seed(seed)
-    sides = some(tokens, most, generator), some(held_out, int(JUDGED * most), generator)
+    sides = draw_entities(tokens, most, generator), draw_entities(held_out, int(JUDGED * most), generator)
     lacking, together = _lacking(most, len(sides[0])), lacking_together(tokens)
     done, total = 0, sum(map(len, sides))
     found: list[Recorded] = []
     for side, chosen in zip((tokens, held_out), sides, strict=True):
         several = []
-        for part in parts(side, chosen) if len(chosen) else ():
+        for part in chunks(side, chosen) if len(chosen) else ():
             several.append(_recorded(network, side.batch(part, lacking, generator), side.layout, together, generator))
             done += len(part)
             if told is not None:

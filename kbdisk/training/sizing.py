@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kbdisk.experts.given_only import Given
+from kbdisk.experts.given_only import GivenProperties
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
 
@@ -34,7 +34,7 @@ def fitted(run: Run, data: Data) -> Run:
     wanted = 1 << max(round(math.log2(TOKENS * entities / tokens)), 0) if entities else LEAST
     batch = run.train.batch or min(max(wanted, LEAST), most, MOST)
     dropout = DROPPED if not run.model.width and entities < FEW else run.model.dropout
-    is_asked = len(data.validation) and Given.of(data.codec).told  # or time would go to nobody
+    is_asked = len(data.validation) and GivenProperties.of(data.codec).numbers  # or time would go to nobody
     given_only = run.given_only if is_asked else replace(run.given_only, share=0.0)
     gaussian_process = run.gaussian_process
     if entities > gaussian_process.max_entities:

@@ -15,10 +15,9 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
-from kbdisk.experts import gaussian_process, knn
-from kbdisk.experts.base import Guide
-from kbdisk.experts.boosted_trees import grow
-from kbdisk.experts.given_only import Opinions, weigh
+from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn
+from kbdisk.experts.base import ExpertGroup
+from kbdisk.experts.given_only import GivenOnly
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
@@ -37,8 +36,8 @@ from kbdisk.training.trained import Member, Record, Trained
 EXPERTS: Mapping[str, tuple[str, Callable[..., Any]]] = {  # by name: what the progress bar says, and what fits it
     "knn": ("comparing", knn.fit),
     "gaussian_process": ("fitting functions", gaussian_process.fit),
-    "boosted_trees": ("growing trees", grow),
-    "given_only": ("asking again", weigh),
+    "boosted_trees": ("growing trees", boosted_trees.fit),
+    "given_only": ("asking again", given_only.fit),
 }
 
 
@@ -76,7 +75,9 @@ def train(
     return trained
 
 
-def _fit_expert(trained: Trained, data: Data, device: torch.device, watch: Watch, name: str) -> Guide | Opinions | None:
+def _fit_expert(
+    trained: Trained, data: Data, device: torch.device, watch: Watch, name: str
+) -> ExpertGroup | GivenOnly | None:
     """The experts of one kind that have a weight beside the model so far."""
     run, facts, begun = trained.run, trained.record.facts, time.monotonic()
     config, (doing, fit_expert) = getattr(run, name), EXPERTS[name]
@@ -90,7 +91,7 @@ def _fit_expert(trained: Trained, data: Data, device: torch.device, watch: Watch
         data.validation,
         *([data.whole] if name == "boosted_trees" and data.whole is not None else []),
     ]
-    experts: Guide | Opinions | None = fit_expert(
+    experts: ExpertGroup | GivenOnly | None = fit_expert(
         trained.believer,
         data.codec,
         *(side.to(device) for side in sides),
@@ -139,7 +140,7 @@ def _networks(
             trainer.finish()
             trainer.even(watching)
             trainer.settle(watching)
-            members.append(Member(trainer.network, trainer.remembered(watching)))
+            members.append(Member(trainer.network, trainer.fit_latent_knn(watching)))
     return trainers, members
 
 

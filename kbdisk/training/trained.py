@@ -15,10 +15,10 @@ from kbdisk.data.graph import Graph
 from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import KBDiskWarning
-from kbdisk.experts.base import Guide, Guided
-from kbdisk.experts.ensemble import Council
-from kbdisk.experts.given_only import Opinions
-from kbdisk.experts.latent_knn import Memory, Remembering
+from kbdisk.experts.base import ExpertGroup, Stacked
+from kbdisk.experts.ensemble import Ensemble
+from kbdisk.experts.given_only import GivenOnly
+from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
@@ -43,12 +43,12 @@ class Member:
     """A network, and its latent nearest neighbours."""
 
     network: DiSK
-    latent_knn: Memory | None
+    latent_knn: LatentKNN | None
 
     @property
     def model(self) -> Model:
         """Both as one."""
-        return self.network if self.latent_knn is None else Remembering(self.network, self.latent_knn)
+        return self.network if self.latent_knn is None else WithLatentKNN(self.network, self.latent_knn)
 
 
 @dataclass(eq=False)
@@ -60,12 +60,12 @@ class Trained:
     run: Run
     record: Record
     shapes: Shapes | None = None  # how the values that it was trained on are written
-    latent_knn: Memory | None = None  # nearest neighbours in the network's latent space
+    latent_knn: LatentKNN | None = None  # nearest neighbours in the network's latent space
     others: tuple[Member, ...] = ()  # further networks of the ensemble
-    knn: Guide | None = None  # each expert is stacked on the networks and the experts above it
-    gaussian_process: Guide | None = None
-    boosted_trees: Guide | None = None
-    given_only: Opinions | None = None
+    knn: ExpertGroup | None = None  # each expert is stacked on the networks and the experts above it
+    gaussian_process: ExpertGroup | None = None
+    boosted_trees: ExpertGroup | None = None
+    given_only: GivenOnly | None = None
 
     def __post_init__(self) -> None:
         for one in self.members:
@@ -85,8 +85,8 @@ class Trained:
     def believer(self) -> Model:
         """What is asked for beliefs about entities that there are: all networks, what they remember, and all guides."""
         believer = _together([one.model for one in self.members])
-        for guide in (self.knn, self.gaussian_process, self.boosted_trees):
-            believer = believer if guide is None else Guided(believer, guide)
+        for group in (self.knn, self.gaussian_process, self.boosted_trees):
+            believer = believer if group is None else Stacked(believer, group)
         return believer if self.given_only is None else self.given_only.beside(believer)
 
     @property
@@ -119,4 +119,4 @@ class Trained:
 
 def _together(models: Sequence[Model]) -> Model:
     """Several models as one."""
-    return models[0] if len(models) == 1 else Council(models)
+    return models[0] if len(models) == 1 else Ensemble(models)

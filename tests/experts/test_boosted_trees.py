@@ -18,9 +18,9 @@ from kbdisk.entity import Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import serialize
-from kbdisk.experts.boosted_trees_columns import Columns
 from kbdisk.experts.config import BoostedTreesConfig
-from kbdisk.experts.queries import reserved
+from kbdisk.experts.features import OneHotFeatures
+from kbdisk.experts.queries import reserved_questions
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
@@ -102,7 +102,7 @@ def test_labels_are_told_too_and_texts_have_no_trees(model):
 
 
 def test_trees_have_a_say_however_little_is_visible(model):
-    assert (model.boosted_trees.enough == 0).all()
+    assert (model.boosted_trees.usual_amount == 0).all()
     batch, _ = asked(model, "y")
     nothing = torch.zeros_like(batch.known)
     assert off(model, model.believer, nothing) != off(model, model.network, nothing)
@@ -125,7 +125,7 @@ def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
         for slot in tokens.slot.unique()
     }
     assert sorted(own for own in counts.values() if own[1]) == [(400, 40), (400, 40)]
-    (batch, hidden, _), *others = reserved(part, tokens, torch.zeros(2, dtype=torch.long))
+    (batch, hidden, _), *others = reserved_questions(part, tokens, torch.zeros(2, dtype=torch.long))
     assert not others
     assert int(hidden.asked.sum()) == 80
     assert not bool((hidden.visible & hidden.asked).any())
@@ -199,7 +199,7 @@ def test_a_time_budget_is_shared_and_kept(model):
 def test_a_table_has_what_is_visible_alone(model):
     _, known = things(6)
     batch = model.encode(known).batch(torch.arange(6))
-    columns = Columns.fitted(batch, 100)
+    columns = OneHotFeatures.fit(batch, 100)
     y = model.codec.slot(model.codec.slots[0].of, ("y",))
     side = model.codec.slot(model.codec.slots[0].of, ("side",))
     table = columns.table(batch, batch.known & (batch.slot != y))
@@ -208,7 +208,7 @@ def test_a_table_has_what_is_visible_alone(model):
     x = table[:, columns.slot == model.codec.slot(model.codec.slots[0].of, ("x",))][:, 0]
     truth = torch.tensor([one.tree["x"] for one in known])
     assert torch.equal(x.argsort(), truth.argsort())
-    assert len(Columns.fitted(batch, 2)) == 2
+    assert len(OneHotFeatures.fit(batch, 2)) == 2
 
 
 def test_what_has_only_itself_or_what_is_the_same_for_all_has_no_trees():
@@ -241,7 +241,7 @@ def test_of_several_links_from_others_each_has_its_column():
     known = [*people, *(Entity(f"o{n}", {"n": n}, ("Org",)) for n in range(2))]
     codec = Codec.fit(schema, known)
     batch = codec.encode(known).batch(torch.tensor([5, 6]))
-    columns = Columns.fitted(batch, 100)
+    columns = OneHotFeatures.fit(batch, 100)
     table = columns.table(batch, batch.known)
     of = [codec.slots[slot].path for slot in columns.slot.tolist()]
     assert len([path for path in of if path != ("n",)]) == 5
@@ -256,7 +256,7 @@ def test_members_of_sets_are_told_by_trees_and_tell_other_properties():
         known.append(Entity(f"t{number}", {"x": number % 3 + rng.random() / 2, "tags": tags}))
     schema = of_one_class({("x",): Property(Number()), ("tags",): Property(Set(Category()))})
     model = train(schema, known, run(), CPU, lambda progress: None)
-    slots = {model.codec.slots[slot].path for slot, _ in model.boosted_trees.places}
+    slots = {model.codec.slots[slot].path for slot, _ in model.boosted_trees.experts}
     assert slots == {("x",), ("tags",)}
     batch, hidden = held_out(model, known, "tags")
     nats = []

@@ -7,7 +7,7 @@ import pytest
 import torch
 from catboost import CatBoost
 
-from kbdisk.experts.boosted_trees_tensors import Trees
+from kbdisk.experts.boosted_trees import Trees
 
 
 def table(n: int, seed: int) -> np.ndarray:
@@ -45,7 +45,7 @@ def test_many_rows_are_told_as_few_are(monkeypatch, loss):
     x = table(300, 0)
     trees = Trees.of(grown(loss, np.digitize(np.nan_to_num(x[:, 4]), [-0.5, 0.5])))
     whole = trees(torch.from_numpy(table(50, 3)))
-    monkeypatch.setattr("kbdisk.experts.boosted_trees_tensors.ROOM", 500)
+    monkeypatch.setattr("kbdisk.experts.boosted_trees.CACHED_LEAVES", 500)
     torch.testing.assert_close(trees(torch.from_numpy(table(50, 3))), whole)
 
 

@@ -14,7 +14,7 @@ from kbdisk.api.asking import log_probs
 from kbdisk.diffusion import beliefs, reveal
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
-from kbdisk.experts.ensemble import Council, averaged
+from kbdisk.experts.ensemble import Ensemble, mean_of
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
 from kbdisk.likelihood import log_prob
@@ -69,12 +69,12 @@ def test_all_make_up_entities_and_score_them(model):
     assert [one.latent_knn is None for one in model.members] == [False] * 3
     batch = model.encode(known).batch(torch.arange(3))
     asked = batch.known & (batch.entity % 2 == 0)
-    told, wanted = (beliefs(one, batch, asked, batch.known & ~asked) for one in (model.maker, Council(networks)))
+    told, wanted = (beliefs(one, batch, asked, batch.known & ~asked) for one in (model.maker, Ensemble(networks)))
     assert torch.equal(told.log_prob(batch), wanted.log_prob(batch))
     scores = log_probs(model, known, None)
     tokens = model.encode(known)
     generator = torch.Generator().manual_seed(0)
-    found = log_prob(Council(networks), tokens.batch(torch.arange(3)), orders=4, generator=generator)
+    found = log_prob(Ensemble(networks), tokens.batch(torch.arange(3)), orders=4, generator=generator)
     assert scores.tolist() == pytest.approx(found.exact.where(~found.exact.isnan(), found.bound).tolist())
     one, same, first = (
         [each.tree for each in sample(which, 5, seed=1)] for which in (model, model, replace(model, others=()))
@@ -90,7 +90,7 @@ def test_there_are_as_many_as_were_wanted_and_no_two_are_the_same(model):
 
 
 def test_a_label_and_a_number_are_as_likely_as_all_say_on_average(batch, each):
-    told = averaged(each)
+    told = mean_of(each)
     for kind in ("number", "category"):
         one = told.kinds[kind]
         codes = batch.values[kind][one.rows]
@@ -101,7 +101,7 @@ def test_a_label_and_a_number_are_as_likely_as_all_say_on_average(batch, each):
 
 
 def test_means_and_answers_are_means(each):
-    told = averaged(each).kinds["number"].belief
+    told = mean_of(each).kinds["number"].belief
     all_of_them = [one.kinds["number"].belief for one in each]
     torch.testing.assert_close(
         told.mean(), torch.stack([one.mean() for one in all_of_them]).mean(0), rtol=1e-5, atol=1e-5
@@ -113,12 +113,12 @@ def test_means_and_answers_are_means(each):
 
 
 def test_what_is_recorded_is_as_likely_as_all_say_on_average(each):
-    chance = averaged(each).presence["logits"].sigmoid()
+    chance = mean_of(each).presence["logits"].sigmoid()
     torch.testing.assert_close(chance, torch.stack([one.presence["logits"].sigmoid() for one in each]).mean(0))
 
 
 def test_of_one_nothing_changes(each):
-    (one,) = (averaged(each[:1]),)
+    (one,) = (mean_of(each[:1]),)
     assert torch.equal(one.kinds["category"].belief.mode(), each[0].kinds["category"].belief.mode())
 
 

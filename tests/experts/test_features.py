@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
-from kbdisk.experts.features import BLOCKS, SIGN, Features, fullest, signs
+from kbdisk.experts.features import BLOCKS, NUMBER_HASH, HashedFeatures, hash_signs, most_frequent_slots
 from kbdisk.schemas.leaf import Category, Number, Set, Text
 from kbdisk.schemas.schema import Property, of_one_class
 
@@ -28,14 +28,14 @@ def codec() -> Codec:
     return Codec.fit(of_one_class({path: Property(leaf) for path, leaf in LEAVES.items()}), known)
 
 
-def table(codec: Codec, hidden: str = "") -> tuple[Features, torch.Tensor]:
+def table(codec: Codec, hidden: str = "") -> tuple[HashedFeatures, torch.Tensor]:
     batch = codec.encode([Entity(f"t{number}", tree) for number, tree in enumerate(TREES)]).batch(torch.arange(4))
-    features = Features.of(codec, fullest(codec, 64))
+    features = HashedFeatures.of(codec, most_frequent_slots(codec, 64))
     slot = codec.slot(codec.classes[0], (hidden,)) if hidden else -1
     return features, features.table(batch, batch.known & (batch.slot != slot))
 
 
-def columns(codec: Codec, features: Features, name: str) -> slice:
+def columns(codec: Codec, features: HashedFeatures, name: str) -> slice:
     slot = codec.slot(codec.classes[0], (name,))
     start = int(features.start[slot])
     return slice(start, start + sum(BLOCKS[codec.slots[slot].kind]))
@@ -68,7 +68,7 @@ def test_what_is_hidden_or_unknown_is_nowhere(codec, hidden):
 def test_labels_without_a_name_are_not_all_the_same(codec):
     known = [Entity("new", {"side": "never met", "x": 1.0})]
     batch = codec.encode(known).batch(torch.arange(1))
-    features = Features.of(codec, fullest(codec, 64))
+    features = HashedFeatures.of(codec, most_frequent_slots(codec, 64))
     assert features.table(batch, batch.known)[:, columns(codec, features, "side")].isnan().all()
 
 
@@ -77,23 +77,23 @@ def test_each_part_is_a_block(codec):
     block = features.block(codec, 0)
     assert (block >= 0).all()
     own = block[columns(codec, features, "x")].tolist()
-    assert own == [own[0], own[0] + 1, *[own[0] + 2] * SIGN]
+    assert own == [own[0], own[0] + 1, *[own[0] + 2] * NUMBER_HASH]
     assert len(block.unique()) == 5
 
 
 def test_the_fullest_are_taken(codec):
-    assert {codec.slots[slot].path for slot in fullest(codec, 1).tolist()} == {("x",)}
-    assert ("tags",) not in {codec.slots[slot].path for slot in fullest(codec, 64).tolist()}
+    assert {codec.slots[slot].path for slot in most_frequent_slots(codec, 1).tolist()} == {("x",)}
+    assert ("tags",) not in {codec.slots[slot].path for slot in most_frequent_slots(codec, 64).tolist()}
 
 
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=50, unique=True), st.integers(4, 16))
 def test_signs_are_of_one_length_and_the_same_for_the_same(keys, count):
-    found = signs(torch.tensor(keys + keys[:1]), count)
+    found = hash_signs(torch.tensor(keys + keys[:1]), count)
     assert torch.equal(found[0], found[-1])
     torch.testing.assert_close(found.square().sum(1), torch.full((len(found),), 0.5))
 
 
 def test_signs_of_others_are_one_away():
-    found = signs(torch.arange(1000), SIGN)
+    found = hash_signs(torch.arange(1000), NUMBER_HASH)
     assert torch.cdist(found[:500], found[500:]).square().mean() == pytest.approx(1, abs=0.02)
-    assert (torch.cdist(found[:500], found[500:]) == 0).float().mean() < 3 / 2**SIGN
+    assert (torch.cdist(found[:500], found[500:]) == 0).float().mean() < 3 / 2**NUMBER_HASH

@@ -16,10 +16,9 @@ from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import gaussian_process, serialize
-from kbdisk.experts.base import Labels, Seen
+from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
-from kbdisk.experts.latent_knn import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
@@ -75,7 +74,7 @@ def slot_of(model: Trained, name: str) -> int:
 
 
 def function_of(model: Trained, name: str) -> GaussianProcess:
-    return model.gaussian_process.places[slot_of(model, name), ENOUGH].expert
+    return model.gaussian_process.experts[slot_of(model, name), USUAL].expert
 
 
 def off(model: Trained, believer, visible=None) -> float:
@@ -100,7 +99,7 @@ def test_labels_are_told_too(model):
 def test_texts_have_no_function_and_of_noise_the_mean_is_told(model):
     assert slot_of(model, "name") not in model.gaussian_process.slots
     function = function_of(model, "noise")
-    told = function.tell(Seen(function.points.columns[:99], function.points.who[:99]))
+    told = function.predict(Inputs(function.points.features[:99], function.points.entities[:99]))
     assert told.std() < 0.3
 
 
@@ -113,11 +112,11 @@ def test_of_numbers_that_are_far_from_even_codes_are_told():
         known.append(Entity(f"t{number}", {"x": x, "z": z, "price": price}))
     schema = of_one_class({(name,): Property(Number()) for name in ("x", "z", "price")})
     found = train(schema, known, run(), CPU, lambda progress: None)
-    function = found.gaussian_process.places[found.codec.slot("", ("price",)), ENOUGH].expert
+    function = found.gaussian_process.experts[found.codec.slot("", ("price",)), USUAL].expert
     assert function.knots.shape[1] > 2
-    told = function.tell(Seen(function.points.columns[function.rows], function.points.who[function.rows]))
+    told = function.predict(Inputs(function.points.features[function.rows], function.points.entities[function.rows]))
     truth = {found.encode([one]).batch(torch.tensor([0])).who.item(): one.tree["price"] for one in known}
-    price = torch.tensor([truth[who] for who in function.points.who[function.rows].tolist()])
+    price = torch.tensor([truth[who] for who in function.points.entities[function.rows].tolist()])
     assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
 
 
@@ -129,13 +128,13 @@ def test_values_are_told_along_their_knots_and_on_beyond_them():
 
 
 def test_what_it_is_worth_where_less_is_visible_is_learnt_apart(model):
-    places = model.gaussian_process.places
-    both = [slot for slot, level in places if level == LESS and (slot, ENOUGH) in places]
+    places = model.gaussian_process.experts
+    both = [slot for slot, level in places if level == LITTLE and (slot, USUAL) in places]
     assert both
     for slot in both:
-        usual, little = places[slot, ENOUGH], places[slot, LESS]
+        usual, little = places[slot, USUAL], places[slot, LITTLE]
         assert torch.equal(usual.expert.coefficients, little.expert.coefficients)
-        assert usual.share != little.share
+        assert usual.weight != little.weight
 
 
 def test_what_was_held_out_is_gone_by_and_nobody_s_own_value_is_told_him(model):
@@ -143,35 +142,35 @@ def test_what_was_held_out_is_gone_by_and_nobody_s_own_value_is_told_him(model):
     known = [one for one in things()[1] if "y" in one.tree]
     assert len(function.rows) == len(known)
     rows = function.rows[:7]
-    seen = Seen(function.points.columns[rows], function.points.who[rows])
+    seen = Inputs(function.points.features[rows], function.points.entities[rows])
     wild = replace(
         function, coefficients=function.coefficients + 1e3 * function._inverse[:, :1]
     )  # the first one's value is 1e3 more
-    moved = (wild.tell(seen) - function.tell(seen)).abs()
+    moved = (wild.predict(seen) - function.predict(seen)).abs()
     assert moved[0] < 1e-3 < 1e-2 < moved[1:].max()
 
 
 def test_in_parts_the_same_is_told(model, monkeypatch):
     for name in ("y", "side"):
         function = function_of(model, name)
-        seen = Seen(function.points.columns[:40], function.points.who[:40])
-        whole = function.tell(seen)
+        seen = Inputs(function.points.features[:40], function.points.entities[:40])
+        whole = function.predict(seen)
         monkeypatch.setattr("kbdisk.experts.gaussian_process.MAX_COVARIANCES", 1000)
-        torch.testing.assert_close(function.tell(seen), whole)
+        torch.testing.assert_close(function.predict(seen), whole)
         monkeypatch.undo()
 
 
 def test_nothing_is_told_far_beyond_what_is_known(model):
     function = function_of(model, "y")
-    far = torch.full((1, function.points.columns.shape[1]), 1e6)
+    far = torch.full((1, function.points.features.shape[1]), 1e6)
     low, high = function.span.tolist()
-    assert low - (high - low) / 2 <= float(function.tell(Seen(far, torch.tensor([-1])))) <= high + (high - low) / 2
+    assert low - (high - low) / 2 <= float(function.predict(Inputs(far, torch.tensor([-1])))) <= high + (high - low) / 2
 
 
 def test_chances_of_labels_add_up(model):
     function = function_of(model, "side")
-    said = function.tell(Seen(function.points.columns[:9], function.points.who[:9]))
-    assert isinstance(said, Labels)
+    said = function.predict(Inputs(function.points.features[:9], function.points.entities[:9]))
+    assert isinstance(said, LabelMasses)
     torch.testing.assert_close(said.mass.sum(1), torch.ones(9, dtype=torch.float64))
 
 
@@ -186,10 +185,10 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
 
 
 WRONG = {  # what a file may say of each
-    "columns": lambda one: one[:, :-1],
-    "who": lambda one: one[:-1],
+    "features": lambda one: one[:, :-1],
+    "entities": lambda one: one[:-1],
     "slots": lambda one: one + 1000,
-    "enough": lambda one: one[:0],
+    "usual_amount": lambda one: one[:0],
     "rows": lambda one: one + 100_000,
     "coefficients": lambda one: one[:-1],
     "mean": lambda one: one + torch.nan,
@@ -201,7 +200,7 @@ WRONG = {  # what a file may say of each
     "rbf": lambda one: one[:-1],
     "variance": lambda one: -one - 1,
     "noise": lambda one: one + torch.nan,
-    "share": lambda one: one + 7,
+    "weight": lambda one: one + 7,
     "around": lambda one: one + 1,
 }
 
@@ -216,7 +215,7 @@ def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
         tmp_path / "gaussian_process.safetensors",
         safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
     )
-    key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
+    key = name if name in tensors else f"{slot_of(model, whose)}.{USUAL}.{name}"
     if key.endswith("labels") and whose == "y":
         change = lambda one: torch.zeros(1, dtype=torch.int64)  # noqa: E731
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
@@ -224,13 +223,13 @@ def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
         serialize.read("gaussian_process", file, model.codec, CPU)
 
 
-@pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
+@pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
 def test_what_tells_what_there_is_not_is_refused(model, tmp_path, place):
     file, tensors = (
         tmp_path / "gaussian_process.safetensors",
         safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
     )
-    own, moved = f"{slot_of(model, 'y')}.{ENOUGH}.", f"{slot_of(model, place[0])}.{place[1]}."
+    own, moved = f"{slot_of(model, 'y')}.{USUAL}.", f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
         serialize.read("gaussian_process", file, model.codec, CPU)
@@ -257,7 +256,7 @@ def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
     examples = maker.examples(slot, known, maker.labels(slot, known))
     more = replace(examples, y=torch.nn.functional.pad(examples.y, (0, 1)))
     function = gaussian_process._fit_process(maker, slot, more, torch.tensor([0, 1, 2]), None)
-    said = function.tell(Seen(examples.columns, examples.entities))
+    said = function.predict(Inputs(examples.features, examples.entities))
     assert len(function.rows) == 30
     assert said.mass.isfinite().all()
     assert said.mass[:, 2].mean() < 0.1

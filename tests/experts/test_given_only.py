@@ -17,9 +17,9 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.experts import serialize
-from kbdisk.experts.config import KNNConfig
-from kbdisk.experts.given_only import ByGiven, Given, GivenOnlyConfig
-from kbdisk.experts.latent_knn import ENOUGH, LESS
+from kbdisk.experts.base import LITTLE, USUAL
+from kbdisk.experts.config import GivenOnlyConfig, KNNConfig
+from kbdisk.experts.given_only import GivenOnlyFeatures, GivenProperties
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
@@ -65,8 +65,8 @@ def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(mode
     batch, hidden = asked(model, "y")
     slot = int(batch.slot[hidden][0])
     first = replace(model, given_only=None).believer
-    sight = ByGiven(first, model.given_only.given, torch.tensor([slot]))
-    alone = sight.table(batch, batch.known & ~hidden)
+    features = GivenOnlyFeatures(first, model.given_only.given, torch.tensor([slot]))
+    alone = features.table(batch, batch.known & ~hidden)
     assert alone.isnan().sum() == alone.numel() - int(hidden.sum())
     told = {
         name: model(batch, visible, hidden).kinds["number"].belief.expected()
@@ -77,7 +77,7 @@ def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(mode
         )
     }
     assert torch.equal(alone[:, slot], told["second"])
-    share = model.given_only.places[slot, ENOUGH].share
+    share = model.given_only.experts[slot, USUAL].weight
     assert share > 0
     assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
 
@@ -89,7 +89,7 @@ def test_who_lacks_what_is_given_of_most_is_asked_about_once(model):
     batch = model.encode(entities).batch(torch.arange(9))
     hidden = batch.slot == model.codec.slot(model.codec.classes[0], ("y",))
     first = replace(model, given_only=None).believer
-    assert ByGiven(first, model.given_only.given, hidden.nonzero()[:1]).table(batch, ~hidden).isnan().all()
+    assert GivenOnlyFeatures(first, model.given_only.given, hidden.nonzero()[:1]).table(batch, ~hidden).isnan().all()
     logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.believer, first)]
     assert torch.equal(*logs)
 
@@ -101,8 +101,8 @@ def test_classes_without_anything_given_have_no_second_opinions():
     entities = [Entity(f"{of}{n}", tree, (of,)) for of in "AB" for n, tree in enumerate(trees)]
     entities[100].tree["z"] = 1  # of one alone: who lacks it is like most
     codec = Codec.fit(schema, entities)
-    given = Given.of(codec)
-    assert [(codec.slots[n].of, codec.slots[n].path) for n in given.told] == [("A", ("y",))]
+    given = GivenProperties.of(codec)
+    assert [(codec.slots[n].of, codec.slots[n].path) for n in given.numbers] == [("A", ("y",))]
     assert given.count.tolist() == [1, 0]
 
 
@@ -113,10 +113,10 @@ def test_it_is_worth_it(model):
 
 
 def test_what_is_given_is_told_by_nobody_nor_are_labels(model):
-    paths = {model.codec.slots[slot].path for slot, _ in model.given_only.places}
+    paths = {model.codec.slots[slot].path for slot, _ in model.given_only.experts}
     assert ("x",) not in paths
     assert ("kind",) not in paths
-    assert {level for _, level in model.given_only.places} <= {ENOUGH, LESS}
+    assert {level for _, level in model.given_only.experts} <= {USUAL, LITTLE}
 
 
 def test_what_is_opened_believes_the_same(model, tmp_path):
@@ -132,13 +132,13 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"0.0.share": torch.tensor(1.5, dtype=torch.float64)},
-        {"0.0.share": torch.tensor([0.5], dtype=torch.float64)},
-        {"0.0.share": torch.tensor(0.5)},
+        {"0.0.weight": torch.tensor(1.5, dtype=torch.float64)},
+        {"0.0.weight": torch.tensor([0.5], dtype=torch.float64)},
+        {"0.0.weight": torch.tensor(0.5)},
         {"0.0.around": torch.ones(6, dtype=torch.float64)},
-        {"enough": torch.tensor([1, 2])},
-        {"99.0.share": torch.tensor(0.5, dtype=torch.float64), "99.0.around": torch.zeros(6, dtype=torch.float64)},
-        {"0.7.share": torch.tensor(0.5, dtype=torch.float64), "0.7.around": torch.zeros(6, dtype=torch.float64)},
+        {"usual_amount": torch.tensor([1, 2])},
+        {"99.0.weight": torch.tensor(0.5, dtype=torch.float64), "99.0.around": torch.zeros(6, dtype=torch.float64)},
+        {"0.7.weight": torch.tensor(0.5, dtype=torch.float64), "0.7.around": torch.zeros(6, dtype=torch.float64)},
         None,
     ],
 )
@@ -147,10 +147,10 @@ def test_what_makes_no_sense_is_refused(model, tmp_path, change, monkeypatch):
         data = to_bytes(kind, experts)
         if kind != "given_only":
             return data
-        slot = next(slot for slot, level in experts.places if level == ENOUGH)
+        slot = next(slot for slot, level in experts.experts if level == USUAL)
         tensors = safetensors.torch.load(data)
         if change is None:
-            return safetensors.torch.save({"enough": tensors["enough"]})
+            return safetensors.torch.save({"usual_amount": tensors["usual_amount"]})
         return safetensors.torch.save(
             tensors | {name.replace("0.0.", f"{slot}.0."): new for name, new in change.items()}
         )

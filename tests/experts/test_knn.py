@@ -16,9 +16,8 @@ from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.experts import serialize
-from kbdisk.experts.base import Labels, Seen
+from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
-from kbdisk.experts.latent_knn import ENOUGH, LESS
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
@@ -87,61 +86,65 @@ def test_labels_are_told_by_who_has_such_a_name(model):
 
 def test_what_nothing_tells_has_nobody_and_texts_have_none(model):
     assert slot_of(model, "name") not in model.knn.slots
-    places = model.knn.places
-    noise = [float(places[at].share) for at in places if at[0] == slot_of(model, "noise")]
+    places = model.knn.experts
+    noise = [float(places[at].weight) for at in places if at[0] == slot_of(model, "noise")]
     assert nats(model, model.believer, "noise") < nats(model, model.network, "noise") + 0.05, noise
 
 
 def test_less_visible_has_kin_of_its_own(model):
     y = slot_of(model, "y")
-    assert {(y, ENOUGH), (y, LESS)} <= set(model.knn.places)
-    usual, little = (model.knn.places[y, level].expert.weights for level in (ENOUGH, LESS))
+    assert {(y, USUAL), (y, LITTLE)} <= set(model.knn.experts)
+    usual, little = (model.knn.experts[y, level].expert.weights for level in (USUAL, LITTLE))
     assert not torch.equal(usual, little)
 
 
 def test_nobody_is_his_own_kin_nor_is_who_was_held_out_that_of_others_who_were(model):
-    neighbours = model.knn.places[slot_of(model, "y"), ENOUGH].expert
-    assert neighbours.known.held.sum() == len(model.record.validation)
-    assert len(neighbours.known.who) == len(model.record.validation) + len(model.record.training)
-    for rows in (neighbours.known.held.nonzero()[:9, 0], (~neighbours.known.held).nonzero()[:9, 0]):
-        near = neighbours.neighbours(Seen(neighbours.known.columns[rows].float(), neighbours.known.who[rows]))
-        whose = neighbours.known.who[neighbours.rows[near.rows]]
-        assert not (whose == neighbours.known.who[rows, None])[near.square.isfinite()].any()
-        of_held = neighbours.known.held[neighbours.rows[near.rows]][near.square.isfinite()]
-        assert of_held.any() != bool(neighbours.known.held[rows[0]])
+    neighbours = model.knn.experts[slot_of(model, "y"), USUAL].expert
+    assert neighbours.known.held_out.sum() == len(model.record.validation)
+    assert len(neighbours.known.entities) == len(model.record.validation) + len(model.record.training)
+    for rows in (neighbours.known.held_out.nonzero()[:9, 0], (~neighbours.known.held_out).nonzero()[:9, 0]):
+        near = neighbours.neighbours(Inputs(neighbours.known.features[rows].float(), neighbours.known.entities[rows]))
+        whose = neighbours.known.entities[neighbours.rows[near.rows]]
+        assert not (whose == neighbours.known.entities[rows, None])[near.square.isfinite()].any()
+        of_held = neighbours.known.held_out[neighbours.rows[near.rows]][near.square.isfinite()]
+        assert of_held.any() != bool(neighbours.known.held_out[rows[0]])
 
 
 def test_of_nobody_near_the_mean_is_told_and_no_label(model):
     """Everything hidden and everybody left out: nobody is near."""
     for name in ("y", "kind"):
-        neighbours = model.knn.places[slot_of(model, name), ENOUGH].expert
-        alone = replace(neighbours, known=replace(neighbours.known, who=torch.full_like(neighbours.known.who, 7)))
-        said = alone.tell(Seen(torch.full((2, len(neighbours.weights)), torch.nan), torch.tensor([7, 7])))
-        if isinstance(said, Labels):
+        neighbours = model.knn.experts[slot_of(model, name), USUAL].expert
+        alone = replace(
+            neighbours, known=replace(neighbours.known, entities=torch.full_like(neighbours.known.entities, 7))
+        )
+        said = alone.predict(Inputs(torch.full((2, len(neighbours.weights)), torch.nan), torch.tensor([7, 7])))
+        if isinstance(said, LabelMasses):
             assert said.mass.sum() == 0
         else:
             torch.testing.assert_close(said, neighbours.values.mean().expand(2))
 
 
 def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
-    neighbours = model.knn.places[slot_of(model, "y"), ENOUGH].expert
+    neighbours = model.knn.experts[slot_of(model, "y"), USUAL].expert
     own = int(neighbours.rows[0])
     wild = replace(
         neighbours,
         values=neighbours.values.index_fill(0, torch.tensor([0]), 1e9),
         mixture=torch.eye(len(neighbours.mixture))[-1].double(),
     )
-    said = wild.tell(Seen(torch.full((1, len(neighbours.weights)), torch.nan), neighbours.known.who[own : own + 1]))
+    said = wild.predict(
+        Inputs(torch.full((1, len(neighbours.weights)), torch.nan), neighbours.known.entities[own : own + 1])
+    )
     assert abs(float(said)) < 1e6
 
 
 def test_in_parts_the_same_is_told(model, monkeypatch):
     for name in ("y", "kind"):
-        neighbours = model.knn.places[slot_of(model, name), ENOUGH].expert
-        seen = Seen(neighbours.known.columns[:40].float(), neighbours.known.who[:40])
-        whole = neighbours.tell(seen)
+        neighbours = model.knn.experts[slot_of(model, name), USUAL].expert
+        seen = Inputs(neighbours.known.features[:40].float(), neighbours.known.entities[:40])
+        whole = neighbours.predict(seen)
         monkeypatch.setattr("kbdisk.experts.knn.MAX_DISTANCES", 4000)
-        torch.testing.assert_close(neighbours.tell(seen), whole, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(neighbours.predict(seen), whole, rtol=1e-3, atol=1e-3)
         monkeypatch.undo()
 
 
@@ -156,17 +159,17 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
 
 
 WRONG = {  # what a file may say of each
-    "columns": lambda one: one[:, :-1],
-    "who": lambda one: one[:-1],
-    "held": lambda one: one[:-1],
+    "features": lambda one: one[:, :-1],
+    "entities": lambda one: one[:-1],
+    "held_out": lambda one: one[:-1],
     "slots": lambda one: one + 1000,
-    "enough": lambda one: one[:0],
+    "usual_amount": lambda one: one[:0],
     "neighbours": lambda one: one * 0,
     "rows": lambda one: one + 100_000,
     "values": lambda one: one[:-1],
     "weights": lambda one: -one - 1,
     "mixture": lambda one: one[:-1],
-    "share": lambda one: one + torch.nan,
+    "weight": lambda one: one + torch.nan,
     "around": lambda one: one + 1,
 }
 WRONG_TOO = {
@@ -174,9 +177,9 @@ WRONG_TOO = {
     "values": lambda one: one + (10**6 if not one.is_floating_point() else torch.nan),
     "weights": lambda one: one + torch.inf,
     "mixture": lambda one: one * 5 + 1,
-    "share": lambda one: one + 7,
-    "held": lambda one: one.float(),
-    "who": lambda one: one[:, None],
+    "weight": lambda one: one + 7,
+    "held_out": lambda one: one.float(),
+    "entities": lambda one: one[:, None],
     "neighbours": lambda one: one + 10**9,
 }
 
@@ -186,16 +189,16 @@ WRONG_TOO = {
 @pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
 def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
     file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
-    key = name if name in tensors else f"{slot_of(model, whose)}.{ENOUGH}.{name}"
+    key = name if name in tensors else f"{slot_of(model, whose)}.{USUAL}.{name}"
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
         serialize.read("knn", file, model.codec, CPU)
 
 
-@pytest.mark.parametrize("place", [("name", ENOUGH), ("y", 2)])
+@pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
 def test_who_tells_what_there_is_not_is_refused(model, tmp_path, place):
     file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
-    own = f"{slot_of(model, 'y')}.{ENOUGH}."
+    own = f"{slot_of(model, 'y')}.{USUAL}."
     moved = f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):

@@ -12,9 +12,11 @@ from things import entities, schema, thing
 
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
+from kbdisk.experts import latent_knn
+from kbdisk.experts.base import LITTLE, USUAL, visibility_levels
 from kbdisk.experts.config import LatentKNNConfig
-from kbdisk.experts.latent_knn import ENOUGH, LESS, Memory, Remembering, levels
-from kbdisk.experts.queries import PASSES, Glance, Question, glance, parts, questions, remember, seconds, some, usual
+from kbdisk.experts.latent_knn import PASSES_PER_VALUE, LatentKNN, Timing, WithLatentKNN, measure, seconds
+from kbdisk.experts.queries import Question, chunks, draw_entities, questions, usual_amounts
 from kbdisk.hiding import Hidden
 from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.schemas.composites import Coordinate
@@ -54,13 +56,13 @@ def model() -> Trained:
     return train(own, known, tiny_run(nearest=8, steps=60, batch=64), CPU, lambda progress: None)
 
 
-def test_a_glance_tells_how_long_so_many_values_take(tokens):
+def test_a_measurement_says_how_long_so_many_values_take(tokens):
     data, network = tokens
-    without, once = (glance(network, data.training, nearest) for nearest in (0, 8))
-    assert without.weighing == 0 < min(without.passing, once.passing, once.weighing)
-    few, many = (seconds(Glance(1.0, 0.0), data.training, data.validation, most) for most in (10, 20))
-    assert many - few == pytest.approx(PASSES * 20)  # ten more that are remembered, and ten that judge
-    both = seconds(Glance(1.0, 3.0), data.training, data.validation, 10)
+    without, once = (measure(network, data.training, nearest) for nearest in (0, 8))
+    assert without.weights == 0 < min(without.forward, once.forward, once.weights)
+    few, many = (seconds(Timing(1.0, 0.0), data.training, data.validation, most) for most in (10, 20))
+    assert many - few == pytest.approx(PASSES_PER_VALUE * 20)  # ten more that are remembered, and ten that judge
+    both = seconds(Timing(1.0, 3.0), data.training, data.validation, 10)
     assert both - few == pytest.approx(3.0 * 10)
 
 
@@ -78,7 +80,7 @@ def asked(data, batch, rounds: int = 0) -> list[Hidden]:
 
 def every_question(data, batch, rounds: int = 0) -> list[Question]:
     generator = torch.Generator().manual_seed(0)
-    return list(questions(batch, data.training.layout, usual(data.training), rounds, generator))
+    return list(questions(batch, data.training.layout, usual_amounts(data.training), rounds, generator))
 
 
 def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens):
@@ -107,15 +109,15 @@ def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens)
 
 def test_what_hides_one_value_leaves_enough_and_what_hides_all_leaves_less(tokens):
     data, _ = tokens
-    batch, enough = data.training.batch(torch.arange(20)), usual(data.training)
+    batch, enough = data.training.batch(torch.arange(20)), usual_amounts(data.training)
     *alone, everything, one, two = every_question(data, batch, 3)
-    assert everything[2].unique().tolist() == [LESS]
+    assert everything[2].unique().tolist() == [LITTLE]
     for _, hidden, level in (*alone, everything, one, two):
-        assert level.equal(levels(batch, hidden.visible, enough))  # as it will be when the model is asked
-    assert torch.stack([(level == ENOUGH).float().mean() for _, _, level in alone]).mean() > 0.8
+        assert level.equal(visibility_levels(batch, hidden.visible, enough))  # as it will be when the model is asked
+    assert torch.stack([(level == USUAL).float().mean() for _, _, level in alone]).mean() > 0.8
     for _, hidden, level in (everything, one, two):
         assert hidden.asked.any()
-        assert (level[batch.entity[hidden.asked]] == LESS).all()
+        assert (level[batch.entity[hidden.asked]] == LITTLE).all()
         assert not hidden.weight[~hidden.asked].any()
 
 
@@ -139,7 +141,7 @@ def test_a_composite_and_a_link_with_what_came_over_it_are_one_value_each():
     }
     assert {1, 2} < gone, "a number, a coordinate, a link with what the country has"
     assert max(gone) > 4
-    assert all(level.unique().tolist() == [ENOUGH] for _, _, level in several)
+    assert all(level.unique().tolist() == [USUAL] for _, _, level in several)
 
 
 def test_who_is_asked_for_the_length_of_a_list_has_none_of_its_places():
@@ -176,14 +178,14 @@ def test_one_large_entity_leaves_room_for_the_others():
     known = [Entity(str(i), {"x": list(range(300 if i == 3 else 2))}) for i in range(40)]
     data = Data.prepare(of_one_class({("x",): Property(Listed({"": Number()}))}), known, tiny_run(validation=0.0))
     for seed in range(20):
-        assert len(some(data.training, 100, torch.Generator().manual_seed(seed))) > 20
+        assert len(draw_entities(data.training, 100, torch.Generator().manual_seed(seed))) > 20
 
 
 def test_parts_hold_every_entity_once_and_some_are_no_more_than_wanted(tokens):
     data, _ = tokens
-    every = some(data.training, 1 << 40, torch.Generator())
-    assert sorted(torch.cat(list(parts(data.training, every))).tolist()) == list(range(len(data.training)))
-    few = some(data.training, 200, torch.Generator())
+    every = draw_entities(data.training, 1 << 40, torch.Generator())
+    assert sorted(torch.cat(list(chunks(data.training, every))).tolist()) == list(range(len(data.training)))
+    few = draw_entities(data.training, 200, torch.Generator())
     assert 0 < int(data.training.sizes[few].sum()) <= 200
 
 
@@ -193,7 +195,7 @@ def test_usual_is_what_most_entities_of_a_class_have_but_for_one_value(tokens):
     free = [batch.known & ~batch.fixed for batch in every]
     sizes = torch.tensor([len(batch.unit[own].unique()) for batch, own in zip(every, free, strict=True)])
     assert all(size < own.sum() for size, own in zip(sizes, free, strict=True))  # some are composites
-    (found,) = usual(data.training).tolist()
+    (found,) = usual_amounts(data.training).tolist()
     assert (sizes - 1 >= found).float().mean() >= 0.9
 
 
@@ -218,9 +220,9 @@ def test_nobody_is_told_by_himself(model):
     tokens = model.encode(known[:20])
     batch = tokens.batch(torch.arange(20))
     hidden = batch.slot == mark
-    memory = only(model.latent_knn, batch.who)
-    alone = beliefs(Remembering(model.network, memory), replace(batch, who=batch.who * 0 - 1), hidden, ~hidden)
-    own = beliefs(Remembering(model.network, only(model.latent_knn, batch.who[:1])), batch, hidden, ~hidden)
+    latent = only(model.latent_knn, batch.who)
+    alone = beliefs(WithLatentKNN(model.network, latent), replace(batch, who=batch.who * 0 - 1), hidden, ~hidden)
+    own = beliefs(WithLatentKNN(model.network, only(model.latent_knn, batch.who[:1])), batch, hidden, ~hidden)
     plain = beliefs(model.network, batch, hidden, ~hidden)
     first = hidden.nonzero()[0]
     assert own.log_prob(batch)[first] == pytest.approx(float(plain.log_prob(batch)[first]), abs=1e-4)
@@ -234,47 +236,47 @@ def test_what_is_answered_is_believed(model):
     size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
     around = torch.zeros(len(WIDTHS), dtype=torch.float64)
     around[0] = 1
-    shelves = {place: replace(one, around=around.clone()) for place, one in model.latent_knn.shelves.items()}
-    believer = Remembering(model.network, replace(model.latent_knn, shelves=shelves))
+    indices = {place: replace(one, around=around.clone()) for place, one in model.latent_knn.indices.items()}
+    believer = WithLatentKNN(model.network, replace(model.latent_knn, indices=indices))
     told = beliefs(believer, batch, size, batch.known & ~size).kinds["number"].belief
     assert told.median().tolist() == pytest.approx(told.expected().tolist(), abs=0.05)
     plain = beliefs(model.network, batch, size, batch.known & ~size).kinds["number"].belief
     assert (plain.median() - plain.expected()).abs().mean() > 0.1
 
 
-def only(memory: Memory | None, who: torch.Tensor) -> Memory:
+def only(latent: LatentKNN | None, who: torch.Tensor) -> LatentKNN:
     """What is remembered of some alone."""
-    assert memory is not None
-    shelves = {}
-    for place, shelf in memory.shelves.items():
-        mine = torch.isin(shelf.who, who)
-        several = {name: getattr(shelf, name)[mine] for name in ("keys", "codes", "who", "held")}
+    assert latent is not None
+    indices = {}
+    for place, index in latent.indices.items():
+        mine = torch.isin(index.entities, who)
+        several = {name: getattr(index, name)[mine] for name in ("keys", "codes", "entities", "held_out")}
         if mine.any():
-            shelves[place] = replace(shelf, **several)
-    return replace(memory, shelves=shelves)
+            indices[place] = replace(index, **several)
+    return replace(latent, indices=indices)
 
 
 def test_what_was_held_out_is_recalled_for_strangers_and_not_for_what_was(model):
     own, known = twins()
-    memory = model.latent_knn
+    latent = model.latent_knn
     held = [one for one in known if own.id_of(one) in set(model.record.validation)]
     batch = model.encode(held).batch(torch.arange(len(held)))
-    assert torch.isin(batch.who, memory.held).all()
-    mine = only(memory, memory.held)
+    assert torch.isin(batch.who, latent.held_out).all()
+    mine = only(latent, latent.held_out)
     assert len(mine) > 0
     size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
-    told = beliefs(Remembering(model.network, mine), batch, size, batch.known & ~size)
+    told = beliefs(WithLatentKNN(model.network, mine), batch, size, batch.known & ~size)
     plain = beliefs(model.network, batch, size, batch.known & ~size)
     torch.testing.assert_close(told.log_prob(batch), plain.log_prob(batch), atol=1e-4, rtol=1e-4)
 
 
 def test_it_is_the_same_each_time(model):
     data, run = Data.prepare(*twins(), model.run), model.run
-    again = remember(model.network, data.training, data.validation, run.latent_knn, run.seed)
-    assert again.shelves.keys() == model.latent_knn.shelves.keys() != set()
-    for place, shelf in model.latent_knn.shelves.items():
-        assert torch.equal(shelf.mass, again.shelves[place].mass)
-        assert torch.equal(shelf.keys, again.shelves[place].keys)
+    again = latent_knn.fit(model.network, data.training, data.validation, run.latent_knn, run.seed)
+    assert again.indices.keys() == model.latent_knn.indices.keys() != set()
+    for place, index in model.latent_knn.indices.items():
+        assert torch.equal(index.mass, again.indices[place].mass)
+        assert torch.equal(index.keys, again.indices[place].keys)
 
 
 @pytest.mark.parametrize(("choice", "held"), [(LatentKNNConfig(neighbours=0), True), (LatentKNNConfig(), False)])
@@ -285,17 +287,16 @@ def test_nothing_is_remembered_where_none_is_wanted_or_nothing_is_held_out(token
         if held
         else data.validation.__class__(**{**vars(data.validation), "classes": data.validation.classes[:0]})
     )
-    assert remember(network, data.training, beside, choice, 0) is None
+    assert latent_knn.fit(network, data.training, beside, choice, 0) is None
 
 
 def test_the_watcher_is_told_how_far_it_is():
     own, known = twins()
     seen: list[Progress] = []
     train(own, known, tiny_run(nearest=8), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None]
-    assert told
+    told = [one.after for one in seen if one.after is not None and one.after.doing == "indexing"]
     assert told == sorted(told)
-    assert told[-1] == ("remembering", PAIRS, PAIRS)
+    assert told[-1] == ("indexing", PAIRS, PAIRS)
 
 
 @pytest.mark.parametrize("name", ["neighbours", "values", "rounds", "prior"])
@@ -308,7 +309,7 @@ def test_less_than_nothing_is_refused(name):
 
 @pytest.mark.slow
 def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, monkeypatch):
-    monkeypatch.setattr("kbdisk.experts.queries.LEAST", 20)
+    monkeypatch.setattr("kbdisk.experts.latent_knn.MIN_HELD_OUT_VALUES", 20)
     data, network = tokens
     seen: list[int] = []
 
@@ -318,9 +319,12 @@ def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, m
     for values in (80, 240, 1 << 17):
         config = LatentKNNConfig(values=values, rounds=0)
         with pytest.raises(Enough) as told:
-            remember(network, data.validation, data.training, config, 0, first)
+            latent_knn.fit(network, data.validation, data.training, config, 0, first)
         seen.append(told.value.args[0])
         generator = torch.Generator().manual_seed(0)
-        sides = some(data.validation, values, generator), some(data.training, max(values // 8, 20), generator)
+        sides = (
+            draw_entities(data.validation, values, generator),
+            draw_entities(data.training, max(values // 8, 20), generator),
+        )
         assert seen[-1] == sum(map(len, sides))
     assert seen[0] < seen[-1] == len(data.validation) + len(data.training)

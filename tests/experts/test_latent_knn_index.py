@@ -6,27 +6,27 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.experts import latent_knn_index as module
-from kbdisk.experts.latent_knn_index import REACHES, Near, Shelf, Values
+from kbdisk.experts import latent_knn
+from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentValues, Neighbours
 
 
-def shelf(vectors: torch.Tensor, held: int = 0) -> Shelf:
+def index_of(vectors: torch.Tensor, held: int = 0) -> LatentIndex:
     """Value n is n, and of entity n; the last ones were held out."""
     every = torch.arange(len(vectors))
     known = len(vectors) - held
-    first, last = (Values(vectors[some], every[some], every[some]) for some in (slice(known), slice(known, None)))
-    return Shelf.of(first).with_values(last, held=True)
+    first, last = (LatentValues(vectors[some], every[some], every[some]) for some in (slice(known), slice(known, None)))
+    return LatentIndex.build(first).with_values(last, held_out=True)
 
 
-def found(own: Shelf, vectors: torch.Tensor, who: int = -1, held: bool = False, most: int = 4) -> Near:
+def found(own: LatentIndex, vectors: torch.Tensor, who: int = -1, held: bool = False, most: int = 4) -> Neighbours:
     rows = len(vectors)
-    return own.nearest(vectors, torch.full((rows,), who), torch.full((rows,), held), most)
+    return own.neighbours(vectors, torch.full((rows,), who), torch.full((rows,), held), most)
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 99))
 def test_they_are_the_nearest(count, most, seed):
     vectors = torch.randn(count, 3, generator=torch.Generator().manual_seed(seed))
-    own = shelf(vectors)
+    own = index_of(vectors)
     near = found(own, vectors[:5], most=most)
     at = (vectors - own.mean) / own.deviation
     wanted = torch.cdist(at[:5], own.keys.float(), compute_mode="donot_use_mm_for_euclid_dist").sort(1).values
@@ -36,52 +36,52 @@ def test_they_are_the_nearest(count, most, seed):
 
 def test_in_pieces_it_finds_the_same(monkeypatch):
     vectors = torch.randn(30, 3)
-    whole = found(shelf(vectors), vectors)
-    monkeypatch.setattr(module, "ROOM", 60)
-    parts = found(shelf(vectors), vectors)
+    whole = found(index_of(vectors), vectors)
+    monkeypatch.setattr(latent_knn, "MAX_DISTANCES", 60)
+    parts = found(index_of(vectors), vectors)
     assert whole.codes.tolist() == parts.codes.tolist()
-    torch.testing.assert_close(whole.counts, parts.counts, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(whole.weights, parts.weights, atol=1e-5, rtol=1e-4)
 
 
 def test_counts_add_up_to_one_within_each_reach_and_those_further_out_count_less():
     vectors = torch.randn(30, 3)
-    counts = found(shelf(vectors), vectors, most=9).counts
-    assert counts.shape == (30, len(REACHES), 9)
-    torch.testing.assert_close(counts.sum(2), torch.ones(30, len(REACHES), dtype=torch.float64))
-    assert (counts.diff(dim=2) <= 1e-12).all()
-    assert (counts[:, :, 0].diff(dim=1) <= 1e-12).all()  # the further the reach, the less the nearest alone
+    weights = found(index_of(vectors), vectors, most=9).weights
+    assert weights.shape == (30, len(REACHES), 9)
+    torch.testing.assert_close(weights.sum(2), torch.ones(30, len(REACHES), dtype=torch.float64))
+    assert (weights.diff(dim=2) <= 1e-12).all()
+    assert (weights[:, :, 0].diff(dim=1) <= 1e-12).all()  # the further the reach, the less the nearest alone
 
 
 def test_nobodys_own_value_is_found_for_him():
     vectors = torch.randn(9, 3)
-    near = found(shelf(vectors), vectors[[5]], who=5, most=9)
-    there = near.codes[0][near.counts[0, -1] > 0].tolist()
+    near = found(index_of(vectors), vectors[[5]], who=5, most=9)
+    there = near.codes[0][near.weights[0, -1] > 0].tolist()
     assert sorted(there) == [0, 1, 2, 3, 4, 6, 7, 8]
-    torch.testing.assert_close(near.counts.sum(2), torch.ones(1, len(REACHES), dtype=torch.float64))
+    torch.testing.assert_close(near.weights.sum(2), torch.ones(1, len(REACHES), dtype=torch.float64))
 
 
 def test_what_was_held_out_is_not_found_for_what_was():
     vectors = torch.randn(9, 3)
-    own = shelf(vectors, held=4)
+    own = index_of(vectors, held=4)
     every, fewer = (found(own, vectors[[0]], held=held, most=9) for held in (False, True))
     assert sorted(every.codes[0].tolist()) == list(range(9))
-    assert sorted(fewer.codes[0][fewer.counts[0, -1] > 0].tolist()) == [0, 1, 2, 3, 4]
+    assert sorted(fewer.codes[0][fewer.weights[0, -1] > 0].tolist()) == [0, 1, 2, 3, 4]
 
 
 def test_where_nothing_may_be_found_nothing_counts():
-    near = found(shelf(torch.randn(1, 3)), torch.randn(2, 3), who=0)
-    assert near.counts.tolist() == torch.zeros(2, len(REACHES), 1).tolist()
+    near = found(index_of(torch.randn(1, 3)), torch.randn(2, 3), who=0)
+    assert near.weights.tolist() == torch.zeros(2, len(REACHES), 1).tolist()
 
 
 def test_what_is_as_near_counts_as_much():
     vectors = torch.cat([torch.zeros(3, 2), torch.ones(3, 2)])
-    counts = found(shelf(vectors), torch.zeros(1, 2), most=3).counts
-    torch.testing.assert_close(counts, torch.full_like(counts, 1 / 3))
+    weights = found(index_of(vectors), torch.zeros(1, 2), most=3).weights
+    torch.testing.assert_close(weights, torch.full_like(weights, 1 / 3))
 
 
 def test_belief_goes_around_an_answer_only_where_somebody_is_near():
-    own = shelf(torch.randn(3, 2))
+    own = index_of(torch.randn(3, 2))
     own.around[:] = 0.1
-    there, alone = found(own, torch.zeros(1, 2)), found(shelf(torch.randn(1, 3)), torch.randn(1, 3), who=0)
-    assert own.surrounding(there).tolist() == [own.around.tolist()]
-    assert own.surrounding(alone).tolist() == [[0.0] * len(own.around)]
+    there, alone = found(own, torch.zeros(1, 2)), found(index_of(torch.randn(1, 3)), torch.randn(1, 3), who=0)
+    assert own.masses_around(there).tolist() == [own.around.tolist()]
+    assert own.masses_around(alone).tolist() == [[0.0] * len(own.around)]

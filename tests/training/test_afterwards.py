@@ -7,7 +7,7 @@ import torch
 from models import phones, tiny_run
 
 from kbdisk.experts.config import LatentKNNConfig
-from kbdisk.experts.queries import Glance
+from kbdisk.experts.latent_knn import Timing
 from kbdisk.training import afterwards, loop, recording
 from kbdisk.training.afterwards import FEWEST, HALF, RECORDED, REMEMBERED, planned
 from kbdisk.training.data import Data
@@ -25,8 +25,8 @@ def one() -> Trainer:
 
 def at(monkeypatch, one: Trainer, budget: float, pass_of_one: float = 1e-3, *, memory=MEMORY, records=True):
     """What is planned where a pass takes so long for an entity, and there are as many values as can be asked for."""
-    monkeypatch.setattr(afterwards, "glance", lambda network, tokens, nearest: Glance(pass_of_one, 0.0))
-    monkeypatch.setattr(afterwards, "remembering", lambda once, tokens, held_out, most: once.passing * most)
+    monkeypatch.setattr(afterwards, "measure", lambda network, tokens, nearest: Timing(pass_of_one, 0.0))
+    monkeypatch.setattr(afterwards, "latent_knn_seconds", lambda once, tokens, held_out, most: once.forward * most)
     monkeypatch.setattr(afterwards, "recording", lambda once, tokens, most: once * most)
     return planned(one.network, one.tokens, one.held_out, budget, memory, records=records)
 
@@ -83,7 +83,7 @@ def test_the_steps_of_a_budget_leave_it_time_and_both_are_done_by_so_many(monkey
         next(steps)
     assert one.state.spare == 40.0
     one.settle(lambda *args: None)
-    one.remembered(lambda *args: None)
+    one.fit_latent_knn(lambda *args: None)
     assert seen == {"recorded": 700, "remembered": 600}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kbdisk.experts.falling_rate import falling
+from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.network.adamw import AdamW
 
 
@@ -15,16 +15,16 @@ def optimizer() -> AdamW:
 
 
 def test_a_rate_falls_evenly_with_the_steps(optimizer):
-    rates = [optimizer.param_groups[0]["lr"] for _ in falling(optimizer, 0.8, 4)]
+    rates = [optimizer.param_groups[0]["lr"] for _ in linear_decay(optimizer, 0.8, 4)]
     assert rates == pytest.approx([0.8, 0.6, 0.4, 0.2])
 
 
 def test_with_the_time_where_that_is_shorter(optimizer, monkeypatch):
     clock = iter([0.0, 0.0, 5.0, 9.0, 10.0])
-    monkeypatch.setattr("kbdisk.experts.falling_rate.time.monotonic", lambda: next(clock))
-    rates = [optimizer.param_groups[0]["lr"] for _ in falling(optimizer, 0.8, 100, 10.0)]
+    monkeypatch.setattr("kbdisk.experts.linear_decay.time.monotonic", lambda: next(clock))
+    rates = [optimizer.param_groups[0]["lr"] for _ in linear_decay(optimizer, 0.8, 100, 10.0)]
     assert rates == pytest.approx([0.8, 0.4, 0.08])
 
 
 def test_without_time_there_are_no_steps(optimizer):
-    assert not list(falling(optimizer, 0.8, 4, 0.0))
+    assert not list(linear_decay(optimizer, 0.8, 4, 0.0))

@@ -1,4 +1,4 @@
-"""Steps whose rate falls."""
+"""Linear decay of a learning rate, over a number of steps or over a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from kbdisk.network.adamw import AdamW
 
 
-def falling(optimizer: AdamW, rate: float, steps: int, seconds: float | None = None) -> Iterator[int]:
-    """So many steps, for each of which the rate is set: it falls evenly with them, or with the time where that is shorter."""
+def linear_decay(optimizer: AdamW, rate: float, steps: int, seconds: float | None = None) -> Iterator[int]:
+    """Yields each step after setting its learning rate, which falls from `rate` to 0 over the steps or the time, if shorter."""
     begun = time.monotonic()
     for step in range(steps):
         spent = 0.0 if seconds is None else (time.monotonic() - begun) / max(seconds, 1e-9)
