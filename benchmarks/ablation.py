@@ -45,12 +45,11 @@ from kbdisk.data.graph import Graph
 from kbdisk.diffusion import Model
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.estimates import decoded, estimated
-from kbdisk.experts import boosted_trees, gaussian_process, knn
-from kbdisk.experts.base import Guide, Guided
-from kbdisk.experts.ensemble import Council
-from kbdisk.experts.given_only import weigh
-from kbdisk.experts.queries import reserved
-from kbdisk.experts.stacking import judged, weighed_by
+from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn
+from kbdisk.experts.base import ExpertGroup, Stacked
+from kbdisk.experts.ensemble import Ensemble
+from kbdisk.experts.queries import reserved_questions
+from kbdisk.experts.stacking import stack, stack_by
 from kbdisk.loaders import KB
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
@@ -96,8 +95,8 @@ def _masks(run: Run, **choices: Any) -> Run:
 class Candidates:
     """An expert of every property that it can predict: before it learnt from held-out values, and after."""
 
-    judged: Guide
-    final: Guide
+    before: ExpertGroup
+    final: ExpertGroup
 
 
 @dataclass(frozen=True)
@@ -131,17 +130,17 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
             sides[:] = max(sides, tokens, key=len)
             if name not in MODULES:  # given only: there is nothing to fit
                 return
-            kept: list[Guide] = []
+            kept: list[ExpertGroup] = []
 
-            def keep(guide: Guide, *_: Any, **__: Any) -> Guide | None:
-                kept.append(guide)
-                return guide if guide.places else None
+            def keep(group: ExpertGroup, *_: Any, **__: Any) -> ExpertGroup | None:
+                kept.append(group)
+                return group if group.experts else None
 
             begun = time.monotonic()
-            with contextlib.ExitStack() as stack:
-                for judge in ("judged", "weighed_by"):
-                    if hasattr(MODULES[name], judge):
-                        stack.enter_context(patch.object(MODULES[name], judge, keep))
+            with contextlib.ExitStack() as patches:
+                for stacking in ("stack", "stack_by"):
+                    if hasattr(MODULES[name], stacking):
+                        patches.enter_context(patch.object(MODULES[name], stacking, keep))
                 final = fit(model, codec, *tokens, **settings)
             seconds[name] = time.monotonic() - begun
             if final is not None:
@@ -149,17 +148,17 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
 
         return fitted
 
-    def remembered(trainer: Trainer, watch: Any) -> Any:
+    def timed(trainer: Trainer, watch: Any) -> Any:
         begun = time.monotonic()
-        memory = remember(trainer, watch)
+        latent_knn = fit_latent_knn(trainer, watch)
         seconds[LATENT] += time.monotonic() - begun
-        return memory
+        return latent_knn
 
-    remember = Trainer.remembered
+    fit_latent_knn = Trainer.fit_latent_knn
     fits = {name: (doing, unweighed(name, fit)) for name, (doing, fit) in training.EXPERTS.items()}
     with (
         patch.object(training, "EXPERTS", fits),
-        patch.object(Trainer, "remembered", remembered),
+        patch.object(Trainer, "fit_latent_knn", timed),
         teller.training(f"{NAME}: training") as watch,
     ):
         trained = _trained(schema, entities, run, watch or (lambda progress: None), folder)
@@ -183,20 +182,21 @@ def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
     trained, (tokens, held_out, *whole) = fitted.trained, fitted.sides
     members = trained.members if SECOND in names else trained.members[:1]
     models = [(member if LATENT in names else Member(member.network, None)).model for member in members]
-    model: Model = models[0] if len(models) == 1 else Council(models)
+    model: Model = models[0] if len(models) == 1 else Ensemble(models)
     for name in STACKED:
         if name in names and name in fitted.experts:
-            guide, rounds = fitted.experts[name].judged, getattr(getattr(trained.run, name), "rounds", 0)
+            group, rounds = fitted.experts[name].before, getattr(getattr(trained.run, name), "rounds", 0)
             if name == TREES and whole:
-                found = weighed_by(guide, model, reserved(tokens, whole[0], guide.enough), sure=0.0)
+                questions = reserved_questions(tokens, whole[0], group.usual_amount)
+                weighted = stack_by(group, model, questions, required_errors=0.0)
             else:
-                found = judged(guide, model, held_out, rounds, _generator(trained), seconds)
-            if found is not None:
-                model = Guided(model, _with_weights(fitted.experts[name].final, found))
+                weighted = stack(group, model, held_out, rounds, _generator(trained), seconds)
+            if weighted is not None:
+                model = Stacked(model, _with_weights(fitted.experts[name].final, weighted))
     if GIVEN in names:
         config, seed = trained.run.given_only, trained.run.seed
-        opinions = weigh(model, trained.codec, tokens, held_out, config, seed=seed, seconds=seconds)
-        model = model if opinions is None else opinions.beside(model)
+        answers = given_only.fit(model, trained.codec, tokens, held_out, config, seed=seed, seconds=seconds)
+        model = model if answers is None else answers.beside(model)
     return model
 
 
@@ -204,14 +204,14 @@ def _generator(trained: Trained) -> Generator:
     return Generator().manual_seed(trained.run.seed)
 
 
-def _with_weights(final: Guide, found: Guide) -> Guide:
+def _with_weights(final: ExpertGroup, weighted: ExpertGroup) -> ExpertGroup:
     """The experts that have a weight, as they are once they have learnt from held-out values, too."""
-    places = {
-        place: replace(final.places[place], share=one.share, around=one.around)
-        for place, one in found.places.items()
-        if place in final.places
+    experts = {
+        key: replace(final.experts[key], weight=one.weight, around=one.around)
+        for key, one in weighted.experts.items()
+        if key in final.experts
     }
-    return replace(final, places=places)
+    return replace(final, experts=experts)
 
 
 def subsets(names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -279,7 +279,7 @@ class Exam:
         any_amount = torch.zeros(len(codec.classes), dtype=torch.long, device=device)
         number = {who: row for row, who in enumerate(self.whole.who.tolist())}
         with torch.no_grad():
-            for batch, hidden, _ in reserved(self.visible, self.whole, any_amount):
+            for batch, hidden, _ in reserved_questions(self.visible, self.whole, any_amount):
                 beliefs = model(batch, hidden.visible, hidden.asked)
                 predicted = estimated(beliefs)
                 for kind, one in beliefs.kinds.items():
