@@ -13,7 +13,6 @@ import json
 import math
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -29,7 +28,6 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
-    SET,
     USUAL,
     ExpertGroup,
     Inputs,
@@ -37,13 +35,13 @@ from kbdisk.experts.base import (
     Prediction,
     SlotLevel,
     WeightedExpert,
-    by_slot_and_level,
 )
 from kbdisk.experts.catboost_settings import MANY_LABELS, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
+from kbdisk.experts.examples import Examples, commonest_labels, examples_of, folds_of
 from kbdisk.experts.feature_screening import best_columns
-from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import draw_entities, questions_about, reserved_questions, usual_amounts
+from kbdisk.experts.features import NUMBER, OneHotFeatures
+from kbdisk.experts.queries import draw_entities, reserved_questions, usual_amounts
 from kbdisk.experts.stacking import stack, stack_by
 from kbdisk.experts.target_scale import Units
 
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
 MIN_VALUES = 20  # known values of a slot, below which it has no trees
-MIN_LABEL_VALUES = 2  # values of a label, below which it is not told from others
 FIRST_SHARE = 0.4  # of the time: for the first booster of every property
 JUDGING_SHARE = 0.3  # of the time: for the weights
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
@@ -170,18 +167,6 @@ class BoostedTrees:
 # ---------------------------------------------------------------- fitting
 
 
-@dataclass
-class Examples:
-    """Known values of one slot, on the CPU, where CatBoost learns."""
-
-    features: list[Tensor] = field(default_factory=list)  # (n, F) what was visible beside each
-    codes: list[Tensor] = field(default_factory=list)  # (n, ...)
-    entities: list[Tensor] = field(default_factory=list)  # (n,) the number of each value's entity
-
-    def __len__(self) -> int:
-        return sum(map(len, self.codes))
-
-
 @torch.no_grad()
 def fit(
     model: Model,
@@ -206,7 +191,7 @@ def fit(
     chosen = draw_entities(tokens, config.values, generator)
     columns = OneHotFeatures.fit(tokens.batch(chosen), config.columns)
     any_amount = torch.zeros_like(usual_amounts(tokens))  # trees predict where little is visible, too
-    examples = _examples(tokens, chosen, any_amount, columns, generator)
+    examples = examples_of(tokens, chosen, any_amount, columns, generator)
     tasks = (Task.build(codec, slot, own, columns, config) for slot, own in sorted(examples.items()))
     by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
     fitting = Fitting({task.slot: task for task in by_cost}, seed, told or _ignore, tokens.slot.device)
@@ -222,7 +207,8 @@ def fit(
         return None
     sides = [held_out] if whole is None else [whole, held_out]
     further = [
-        _examples(side, draw_entities(side, config.values, generator), any_amount, columns, generator) for side in sides
+        examples_of(side, draw_entities(side, config.values, generator), any_amount, columns, generator)
+        for side in sides
     ]
     every = further if whole is not None else [examples, *further]
     end = None if seconds is None else begun + seconds
@@ -231,31 +217,6 @@ def fit(
 
 def _ignore(done: int, total: int) -> None:
     pass
-
-
-# ---------------------------------------------------------------- training examples
-
-
-def _examples(
-    tokens: Tokens, chosen: Tensor, enough: Tensor, columns: OneHotFeatures, generator: Generator
-) -> Mapping[int, Examples]:
-    """Every value of the chosen entities that trees can predict, by its slot."""
-    examples: dict[int, Examples] = defaultdict(Examples)
-    for batch, hidden, level in questions_about(tokens, chosen, enough, 0, generator):
-        table = columns.table(batch, hidden.visible)
-        for kind in batch.spans.keys() & ONE_HOT_KINDS:
-            start, end = batch.spans[kind]
-            rows_of_kind = hidden.asked[start:end].nonzero()[:, 0]
-            entity, kind_codes = batch.entity[start + rows_of_kind], batch.values[kind][rows_of_kind]
-            for (slot, _), rows in by_slot_and_level(batch.slot[start + rows_of_kind], level[entity]):
-                features, codes, entities = table[entity[rows]], kind_codes[rows], batch.who[entity[rows]]
-                if kind == SET:  # each member is a value
-                    row, member = (codes >= 0).nonzero().unbind(1)
-                    features, codes, entities = features[row], codes[row, member], entities[row]
-                examples[slot].features.append(features.cpu())
-                examples[slot].codes.append(codes.cpu())
-                examples[slot].entities.append(entities.cpu())
-    return examples
 
 
 @dataclass(frozen=True)
@@ -284,7 +245,7 @@ class Task:
         if codec.slots[slot].kind == NUMBER:
             units = Units.fitting(_numbers(codec, slot, codes))
         else:
-            labels = _commonest_labels(codes, config.labels)
+            labels = commonest_labels(codes, config.labels)
         if units is None and len(labels) < 2:
             return None
         used = columns.without(slot).cpu()
@@ -319,7 +280,7 @@ class Task:
         """Proportional to the time of a tree, about."""
         return self.features.numel() * max(len(self.labels), 1)
 
-    def with_examples(self, sides: Sequence[Examples]) -> Task:
+    def withexamples_of(self, sides: Sequence[Examples]) -> Task:
         """The same task with other examples."""
         target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
         features = torch.cat([rows[:, self.columns] for side in sides for rows in side.features])
@@ -377,21 +338,6 @@ def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
     return list(map(float, decoded(codec, torch.full((len(codes),), slot), codes)))
 
 
-def _commonest_labels(codes: Tensor, max_labels: int) -> Tensor:
-    """(K,) ascending; without labels that are too rare."""
-    labels, counts = codes[codes >= 0].unique(return_counts=True)
-    commonest = counts.argsort(descending=True, stable=True)[:max_labels]
-    kept: Tensor = labels[commonest[counts[commonest] >= MIN_LABEL_VALUES]].sort().values
-    return kept
-
-
-def folds_of(entities: Tensor, count: int, seed: int) -> Tensor:
-    """(n,) the fold of each value: all values of an entity are in one."""
-    numbers, index = entities.unique(return_inverse=True)
-    order = torch.randperm(len(numbers), generator=Generator().manual_seed(seed))
-    return (order % count)[index]
-
-
 # ---------------------------------------------------------------- within a time budget
 
 
@@ -432,7 +378,9 @@ class Fitting:
     ) -> dict[SlotLevel, WeightedExpert]:
         """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left."""
         slots = [slot for slot, _ in first]
-        tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
+        tasks = {
+            slot: self.tasks[slot].withexamples_of([side[slot] for side in sides if slot in side]) for slot in slots
+        }
         folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
         total = len(self.tasks)
         for done, (fold, slot) in enumerate(product(range(count), slots), 1):

@@ -66,6 +66,21 @@ class GaussianProcessConfig:
 
 
 @dataclass(frozen=True)
+class LabelRegressionConfig:
+    """Multinomial logistic regression for each property of labels."""
+
+    share: float = 0.0
+    values: int = 1 << 17  # of the entities that are used, at most
+    labels: int = 200  # of a property that are predicted, at most: the most frequent
+    columns: int = 4096  # of all features, at most: the most frequent
+    screened: int = 1024  # features of one property, at most: those that explain most of it by themselves
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+        _require_at_least(1, self, "values", "labels", "columns", "screened")
+
+
+@dataclass(frozen=True)
 class BoostedTreesConfig:
     """Gradient-boosted trees for each property."""
 
@@ -97,6 +112,7 @@ CONFIGS: Mapping[str, type[Any]] = {  # by the name of the expert, of its table 
     "latent_knn": LatentKNNConfig,
     "knn": KNNConfig,
     "gaussian_process": GaussianProcessConfig,
+    "label_regression": LabelRegressionConfig,
     "boosted_trees": BoostedTreesConfig,
     "given_only": GivenOnlyConfig,
 }

@@ -27,6 +27,7 @@ from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
 from kbdisk.experts.knn import KINDS as KNN_KINDS
 from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
+from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.target_scale import Units
@@ -333,6 +334,48 @@ def _read_boosted_trees(
     return ExpertGroup(columns, shared["usual_amount"], weighted)
 
 
+# ---------------------------------------------------------------- multinomial logistic regression
+
+LABEL_REGRESSION = {
+    "columns": Spec(INT, ("used",), index_of="features"),
+    "mean": Spec(FLOAT, ("used",)),
+    "deviation": Spec(FLOAT, ("used",), torch.finfo(FLOAT).tiny),
+    "numbers": Spec(INT, ("numbers",), index_of="used"),
+    "coefficients": Spec(FLOAT, ("labels", "inputs")),
+    "bias": Spec(FLOAT, ("labels",)),
+    "labels": Spec(INT, ("labels",)),
+    "label_share": Spec(DOUBLE, (), 0, 1),
+    **WEIGHT,
+}
+
+
+def _write_label_regression(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    assert isinstance(group.featurizer, OneHotFeatures)
+    shared = {"slot": group.featurizer.slot, "label": group.featurizer.label, "usual_amount": group.usual_amount}
+    properties = {}
+    for key, one in group.experts.items():
+        assert isinstance(one.expert, LabelRegression)
+        parts = (one.expert, one.expert.design, one)
+        properties[key] = {name: own for part in parts for name, own in _named(part, LABEL_REGRESSION).items()}
+    return shared, properties
+
+
+def _read_label_regression(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> ExpertGroup:
+    columns = OneHotFeatures(shared["slot"], shared["label"])
+    if bool((columns.slot.diff() < 0).any()):
+        raise ValueError("slot: expected ascending numbers, got others")
+    weighted = {}
+    for key, own in properties.items():
+        design = Design(*(own.pop(name) for name in ("columns", "mean", "deviation", "numbers")))
+        weight, around = own.pop("weight"), own.pop("around")
+        inputs = len(design.columns) + len(design.numbers)
+        _require(own["coefficients"].shape[1] == inputs, key, "a number of coefficients")
+        weighted[key] = WeightedExpert(LabelRegression(design, **own), weight, around)
+    return ExpertGroup(columns, shared["usual_amount"], weighted)
+
+
 # ---------------------------------------------------------------- the second answer from given properties alone
 
 
@@ -378,6 +421,12 @@ FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFI
         GAUSSIAN_PROCESS,
         _write_gaussian_process,
         _read_gaussian_process,
+    ),
+    "label_regression": Format(
+        {**USUAL_AMOUNT, "slot": Spec(INT, ("features",)), "label": Spec(INT, ("features",))},
+        LABEL_REGRESSION,
+        _write_label_regression,
+        _read_label_regression,
     ),
     "boosted_trees": Format(
         {**USUAL_AMOUNT, "slot": Spec(INT, ("features",)), "label": Spec(INT, ("features",))},

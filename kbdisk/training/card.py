@@ -75,6 +75,7 @@ def _experts(counts: Told) -> dict[str, str]:
     names = {
         "knn": "nearest neighbours",
         "gaussian_process": "Gaussian processes",
+        "label_regression": "logistic regression",
         "boosted_trees": "boosted trees",
         "given_only": "answers from given properties alone",
     }

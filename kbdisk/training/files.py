@@ -8,7 +8,8 @@
     habits.json         how their values are written, where that is known
     latent_knn.safetensors  the index of the latent nearest neighbours, where they have a weight
     model-2.safetensors, latent_knn-2.safetensors, ...  the same of other networks, where there are several
-    knn.safetensors, gaussian_process.safetensors, boosted_trees.safetensors, given_only.safetensors
+    knn.safetensors, gaussian_process.safetensors, label_regression.safetensors, boosted_trees.safetensors,
+    given_only.safetensors
                         the other experts, where they have a weight
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
@@ -40,7 +41,8 @@ MEMBERS = tuple(  # each network's weights, and the index of its latent nearest 
 WEIGHTS, LATENT_KNN = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
 EXPERTS = {  # the name of each expert and its file
-    name: f"{name}.safetensors" for name in ("knn", "gaussian_process", "boosted_trees", "given_only")
+    name: f"{name}.safetensors"
+    for name in ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only")
 }
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
@@ -28,6 +28,7 @@ from kbdisk.data.dataset import Layout, Tokens
 from kbdisk.experts.queries import chunks, draw_entities
 from kbdisk.hiding import shuffled
 from kbdisk.network.disk import DiSK
+from kbdisk.network.lbfgs import LBFGS
 
 MOST = 1 << 15  # values of the entities that it is learnt by
 JUDGED = 0.25  # times as many judge it
@@ -148,20 +149,12 @@ def _settle(head: nn.Linear, learnt: Recorded, judging: Recorded) -> bool:
     return best is not before
 
 
-class _LBFGS(torch.optim.LBFGS):
-    """The same, without torch's compiler: the method of torch that adds a group imports it, which takes two seconds."""
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """The only group."""
-        self.param_groups.append({**self.defaults, **param_group})
-
-
 @torch.enable_grad()
 def _fitted(start: nn.Linear, before: nn.Linear, learnt: Recorded, near: float) -> nn.Linear:
     """The weights by which what is learnt by is likeliest, so near to those before."""
     head = deepcopy(start)
     ours, theirs = list(head.parameters()), [one.detach() for one in before.parameters()]
-    solver: torch.optim.LBFGS = _LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
+    solver = LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         head.zero_grad()
@@ -170,5 +163,5 @@ def _fitted(start: nn.Linear, before: nn.Linear, learnt: Recorded, near: float) 
         total.backward()
         return total.detach()
 
-    solver.step(cost)
+    solver.step(cost)  # type: ignore[no-untyped-call]
     return head

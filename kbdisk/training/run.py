@@ -29,6 +29,7 @@ from kbdisk.experts.config import (
     GaussianProcessConfig,
     GivenOnlyConfig,
     KNNConfig,
+    LabelRegressionConfig,
     LatentKNNConfig,
 )
 from kbdisk.hiding import Hiding
@@ -55,6 +56,7 @@ class Run:
     latent_knn: LatentKNNConfig = field(default_factory=LatentKNNConfig)
     gaussian_process: GaussianProcessConfig = field(default_factory=GaussianProcessConfig)
     knn: KNNConfig = field(default_factory=KNNConfig)
+    label_regression: LabelRegressionConfig = field(default_factory=LabelRegressionConfig)
     boosted_trees: BoostedTreesConfig = field(default_factory=BoostedTreesConfig)
     given_only: GivenOnlyConfig = field(default_factory=GivenOnlyConfig)
 
@@ -115,7 +117,9 @@ TABLES: dict[str, Any] = {
     "train": TrainConfig,
     **CONFIGS,
 }
-STACKED = ("knn", "gaussian_process", "boosted_trees", "given_only")  # experts, in the order in which they are fitted
+# Experts, in the order in which they are fitted; those that are judged by values reserved within entities.
+STACKED = ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only")
+JUDGED_BY_RESERVED = ("label_regression", "boosted_trees")
 
 
 def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
@@ -170,7 +174,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "knn": KNNConfig(share=0.12),
         "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "boosted_trees": BoostedTreesConfig(share=0.3),
+        "label_regression": LabelRegressionConfig(share=0.06),
+        "boosted_trees": BoostedTreesConfig(share=0.28),
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
@@ -179,7 +184,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "knn": KNNConfig(share=0.12),
         "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "boosted_trees": BoostedTreesConfig(share=0.3),
+        "label_regression": LabelRegressionConfig(share=0.06),
+        "boosted_trees": BoostedTreesConfig(share=0.28),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
@@ -188,6 +194,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "knn": KNNConfig(share=0.12),
         "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
+        "label_regression": LabelRegressionConfig(share=0.03),
         "boosted_trees": BoostedTreesConfig(share=0.15),
     },
     # To draw entities: a row's conditionals in one order (of few rows others, too), and networks enough to average over.

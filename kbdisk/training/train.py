@@ -15,7 +15,7 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
-from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn
+from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
 from kbdisk.experts.base import ExpertGroup
 from kbdisk.experts.given_only import GivenOnly
 from kbdisk.schemas.schema import Schema
@@ -26,7 +26,7 @@ from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
 from kbdisk.training.room import within_memory
-from kbdisk.training.run import STACKED, Run
+from kbdisk.training.run import JUDGED_BY_RESERVED, STACKED, Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
@@ -36,6 +36,7 @@ from kbdisk.training.trained import Member, Record, Trained
 EXPERTS: Mapping[str, tuple[str, Callable[..., Any]]] = {  # by name: what the progress bar says, and what fits it
     "knn": ("comparing", knn.fit),
     "gaussian_process": ("fitting functions", gaussian_process.fit),
+    "label_regression": ("fitting labels", label_regression.fit),
     "boosted_trees": ("growing trees", boosted_trees.fit),
     "given_only": ("asking again", given_only.fit),
 }
@@ -89,7 +90,7 @@ def _fit_expert(
     sides = [
         data.training,
         data.validation,
-        *([data.whole] if name == "boosted_trees" and data.whole is not None else []),
+        *([data.whole] if name in JUDGED_BY_RESERVED and data.whole is not None else []),
     ]
     experts: ExpertGroup | GivenOnly | None = fit_expert(
         trained.believer,

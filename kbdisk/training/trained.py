@@ -64,6 +64,7 @@ class Trained:
     others: tuple[Member, ...] = ()  # further networks of the ensemble
     knn: ExpertGroup | None = None  # each expert is stacked on the networks and the experts above it
     gaussian_process: ExpertGroup | None = None
+    label_regression: ExpertGroup | None = None
     boosted_trees: ExpertGroup | None = None
     given_only: GivenOnly | None = None
 
@@ -85,7 +86,7 @@ class Trained:
     def believer(self) -> Model:
         """What is asked for beliefs about entities that there are: all networks, what they remember, and all guides."""
         believer = _together([one.model for one in self.members])
-        for group in (self.knn, self.gaussian_process, self.boosted_trees):
+        for group in (self.knn, self.gaussian_process, self.label_regression, self.boosted_trees):
             believer = believer if group is None else Stacked(believer, group)
         return believer if self.given_only is None else self.given_only.beside(believer)
 

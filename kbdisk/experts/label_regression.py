@@ -1,0 +1,264 @@
+"""Multinomial logistic regression for each property of labels: fitted in a fraction of a second, however many labels.
+
+Every training value is hidden alone once. A label's chance depends linearly on what else is visible: labels as flags,
+numbers on their standard scale, and whether they are known. Weights are penalized by their squares; a fifth of the
+entities says how much.
+
+n values of one slot   F columns   f of them that one property uses, p of these numbers   K labels
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
+from kbdisk.diffusion import Model
+from kbdisk.experts.base import USUAL, ExpertGroup, Inputs, LabelMasses, Prediction, SlotLevel, WeightedExpert
+from kbdisk.experts.config import LabelRegressionConfig
+from kbdisk.experts.examples import Examples, commonest_labels, examples_of, folds_of
+from kbdisk.experts.feature_screening import best_columns
+from kbdisk.experts.features import OneHotFeatures
+from kbdisk.experts.queries import draw_entities, reserved_questions, usual_amounts
+from kbdisk.experts.stacking import stack, stack_by
+from kbdisk.network.lbfgs import LBFGS
+
+MIN_VALUES = 20  # known values of a slot, below which it has no regression
+PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
+VALIDATION_FOLDS = 5  # one of them tells which penalty is best
+MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
+MAX_STEPS = 60  # of L-BFGS
+FAR = 3.0  # standard deviations, beyond which a number is no further off
+JUDGING_SHARE = 0.3  # of the time: for the weights
+
+Report = Callable[[int, int], None]  # how much is done, of how much
+
+
+@dataclass(frozen=True)
+class Design:
+    """How columns become the inputs of a regression."""
+
+    columns: Tensor  # (f,) which of all
+    mean: Tensor  # (f,) 0 of flags
+    deviation: Tensor  # (f,) 1 of flags
+    numbers: Tensor  # (p,) which of the columns are numbers
+
+    @classmethod
+    def of(cls, features: Tensor, columns: Tensor, is_number: Tensor) -> Design:
+        """The design for some columns, by what is known of them (n, f)."""
+        known = ~features.isnan()
+        count = known.sum(0).clamp(min=1)
+        values = features.nan_to_num(0.0).double()
+        mean = values.sum(0) / count
+        deviation = (((values - mean) * known).square().sum(0) / count).sqrt()
+        mean = mean.where(is_number, torch.zeros_like(mean))
+        deviation = deviation.where(is_number & (deviation > 0), torch.ones_like(deviation))
+        return cls(columns, mean.float(), deviation.float(), is_number.nonzero()[:, 0])
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """(n, f) -> (n, f + p): flags and standardized numbers, 0 where unknown; then whether each number is known."""
+        scaled = ((features - self.mean) / self.deviation).clamp(-FAR, FAR).nan_to_num(0.0)
+        return torch.cat([scaled, (~features[:, self.numbers].isnan()).to(scaled.dtype)], 1)
+
+    def to(self, device: torch.device) -> Design:
+        """Itself on a device."""
+        return Design(*(part.to(device) for part in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class LabelRegression:
+    """The regression of one slot: an expert."""
+
+    design: Design
+    coefficients: Tensor  # (K, f + p) float32
+    bias: Tensor  # (K,)
+    labels: Tensor  # (K,) the codes of the labels
+    label_share: Tensor  # () float64, the share of all values that are one of these labels
+
+    def predict(self, inputs: Inputs) -> Prediction:
+        """How likely each label is."""
+        row = self.design(inputs.features[:, self.design.columns])
+        chances = F.linear(row, self.coefficients, self.bias).double().softmax(1)
+        return LabelMasses(self.labels.expand(len(chances), -1), self.label_share * chances)
+
+    def to(self, device: torch.device) -> LabelRegression:
+        """Itself on a device."""
+        parts = (self.coefficients, self.bias, self.labels, self.label_share)
+        return LabelRegression(self.design.to(device), *(part.to(device) for part in parts))
+
+
+@torch.no_grad()
+def fit(
+    model: Model,
+    codec: Codec,
+    tokens: Tokens,
+    held_out: Tokens,
+    whole: Tokens | None = None,
+    *,
+    config: LabelRegressionConfig,
+    seed: int,
+    seconds: float | None = None,
+    told: Report | None = None,
+) -> ExpertGroup | None:
+    """Fits regressions, and keeps those that have a weight beside a model; None if none have.
+
+    `whole` has the values that were reserved from `tokens`, and these give the weights; without it held-out entities do.
+    """
+    if not len(held_out):
+        return None
+    begun = time.monotonic()
+    generator = Generator(tokens.slot.device).manual_seed(seed)
+    chosen = draw_entities(tokens, config.values, generator)
+    columns = OneHotFeatures.fit(tokens.batch(chosen), config.columns)
+    any_amount = torch.zeros_like(usual_amounts(tokens))  # regressions predict where little is visible, too
+    examples = labels_alone(codec, examples_of(tokens, chosen, any_amount, columns, generator))
+    tasks = {}
+    end = None if seconds is None else begun + (1 - JUDGING_SHARE) * seconds
+    by_size = sorted(examples.items(), key=lambda item: len(item[1]))
+    for done, (slot, own) in enumerate(by_size):
+        if end is not None and time.monotonic() > end:
+            break
+        task = Task.build(slot, own, columns, config)
+        task = None if task is None else task.with_best_penalty(seed)
+        if task is not None:
+            tasks[slot] = task
+        if told is not None:
+            told(done + 1, 2 * len(by_size))
+    experts = {
+        (slot, USUAL): WeightedExpert.unweighted(task.fit().to(tokens.slot.device))
+        for slot, task in sorted(tasks.items())
+    }
+    unweighted = ExpertGroup(columns, any_amount, experts)
+    if whole is None:
+        limit = None if seconds is None else JUDGING_SHARE * seconds
+        group = stack(unweighted, model, held_out, 0, generator, limit)
+    else:
+        group = stack_by(unweighted, model, reserved_questions(tokens, whole, any_amount), required_errors=0.0)
+    if group is not None:
+        sides = [held_out] if whole is None else [whole, held_out]
+        further = [
+            examples_of(side, draw_entities(side, config.values, generator), any_amount, columns, generator)
+            for side in sides
+        ]
+        every = further if whole is not None else [examples, *further]
+        group = replace(group, experts=_refitted(group.experts, tasks, every, tokens.slot.device))
+    if told is not None and by_size:
+        told(2 * len(by_size), 2 * len(by_size))
+    return group
+
+
+def labels_alone(codec: Codec, examples: Mapping[int, Examples]) -> dict[int, Examples]:
+    """Those of properties that have labels."""
+    return {slot: own for slot, own in examples.items() if codec.slots[slot].kind != "number"}
+
+
+def _refitted(
+    experts: Mapping[SlotLevel, WeightedExpert],
+    tasks: Mapping[int, Task],
+    sides: Sequence[Mapping[int, Examples]],
+    device: torch.device,
+) -> dict[SlotLevel, WeightedExpert]:
+    """The same experts, fitted to the examples of all sides."""
+    found = {}
+    for key, weighted in experts.items():
+        task = tasks[key[0]].with_examples([side[key[0]] for side in sides if key[0] in side])
+        found[key] = replace(weighted, expert=task.fit().to(device))
+    return found
+
+
+@dataclass(frozen=True)
+class Task:
+    """The classification of one slot, on the CPU."""
+
+    design: Design
+    labels: Tensor  # (K,) ascending
+    label_share: float  # the share of all values that are one of the labels
+    inputs: Tensor  # (n, f + p)
+    target: Tensor  # (n,) the place of a label among the labels
+    entities: Tensor  # (n,)
+    penalty: float = 1.0
+
+    @classmethod
+    def build(
+        cls, slot: int, examples: Examples, columns: OneHotFeatures, config: LabelRegressionConfig
+    ) -> Task | None:
+        """None where there is nothing to learn."""
+        codes = torch.cat(examples.codes)
+        labels = commonest_labels(codes, config.labels)
+        if len(codes) < MIN_VALUES or len(labels) < 2:
+            return None
+        is_label = torch.isin(codes, labels)
+        target = torch.searchsorted(labels, codes[is_label])
+        used = columns.without(slot).cpu()
+        features = torch.cat(examples.features)[is_label][:, used]
+        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
+        if not bool(varies.any()):
+            return None
+        used, features = used[varies], features[:, varies]
+        best = best_columns(features, F.one_hot(target, len(labels)).double(), config.screened)
+        used, features = used[best], features[:, best]
+        design = Design.of(features, used, columns.label.cpu()[used] < 0)
+        entities = torch.cat(examples.entities)[is_label]
+        return cls(design, labels, float(is_label.double().mean()), design(features), target, entities)
+
+    def with_examples(self, sides: Sequence[Examples]) -> Task:
+        """The same task with other examples."""
+        codes = torch.cat([codes for side in sides for codes in side.codes])
+        is_label = torch.isin(codes, self.labels)
+        features = torch.cat([rows[:, self.design.columns] for side in sides for rows in side.features])[is_label]
+        entities = torch.cat([numbers for side in sides for numbers in side.entities])[is_label]
+        return replace(
+            self,
+            inputs=self.design(features),
+            target=torch.searchsorted(self.labels, codes[is_label]),
+            entities=entities,
+        )
+
+    def with_best_penalty(self, seed: int) -> Task | None:
+        """The same task with the penalty that suits a fold of its entities best; None where no fold can be told."""
+        training = folds_of(self.entities, VALIDATION_FOLDS, seed) > 0
+        if bool(training.all()) or len(self.target[training].unique()) < 2:
+            return None
+        costs, start = [], None
+        for penalty in PENALTIES:
+            start = fitted(self.inputs[training], self.target[training], len(self.labels), penalty, start)
+            scores = F.linear(self.inputs[~training], *start)
+            costs.append(float(F.cross_entropy(scores, self.target[~training])))
+        return replace(self, penalty=PENALTIES[min(range(len(costs)), key=costs.__getitem__)])
+
+    def fit(self) -> LabelRegression:
+        """The regression of all examples."""
+        weight, bias = fitted(self.inputs, self.target, len(self.labels), self.penalty)
+        return LabelRegression(
+            self.design, weight, bias, self.labels, torch.tensor(self.label_share, dtype=torch.float64)
+        )
+
+
+@torch.enable_grad()
+def fitted(
+    inputs: Tensor, target: Tensor, labels: int, penalty: float, start: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """The weights (K, d) and biases (K,) that make targets (n,) likeliest, less the penalty on the squares of weights."""
+    step = max(inputs.numel() // MAX_CELLS, 1)
+    inputs, target = inputs[::step], target[::step]
+    if start is None:
+        counts = torch.bincount(target, minlength=labels).float()
+        start = inputs.new_zeros(labels, inputs.shape[1]), ((counts + 1) / (counts + 1).sum()).log()
+    weight, bias = (part.clone().requires_grad_() for part in start)
+    solver = LBFGS([weight, bias], max_iter=MAX_STEPS, line_search_fn="strong_wolfe")
+
+    def cost() -> Tensor:
+        weight.grad = bias.grad = None
+        nats = F.cross_entropy(F.linear(inputs, weight, bias), target, reduction="sum")
+        total = nats + penalty / 2 * weight.square().sum()
+        total.backward()
+        return total.detach()
+
+    solver.step(cost)  # type: ignore[no-untyped-call]
+    return weight.detach(), bias.detach()

@@ -1,0 +1,115 @@
+"""Logistic regression beside networks: it tells labels that they have had no time to learn."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import safetensors.torch
+import torch
+from guided import held_out
+from models import tiny_run
+from torch.nn import functional as F
+
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity
+from kbdisk.experts import serialize
+from kbdisk.experts.base import Inputs
+from kbdisk.experts.config import LabelRegressionConfig
+from kbdisk.experts.label_regression import Design, LabelRegression, fitted
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.training.folder import open_folder, save
+from kbdisk.training.run import Run
+from kbdisk.training.train import train
+from kbdisk.training.trained import Trained
+
+CPU = torch.device("cpu")
+TOWNS = [f"town {number}" for number in range(24)]
+
+
+def people(n: int = 500) -> tuple[Schema, list[Entity]]:
+    """The town tells the country; the year is near what it usually is there."""
+    draw, known = random.Random(0), []
+    for number in range(n):
+        place = draw.randrange(len(TOWNS))
+        tree = {"town": TOWNS[place], "country": f"land {place // 4}", "year": 1900 + 10 * (place // 4) + draw.random()}
+        if number % 5 == 0:
+            del tree["country"]
+        known.append(Entity(f"p{number}", tree))
+    leaves = {("town",): Category(), ("country",): Category(), ("year",): Number()}
+    return of_one_class({path: Property(leaf) for path, leaf in leaves.items()}), known
+
+
+def run(**choices) -> Run:
+    config = LabelRegressionConfig(share=0.5, **choices)
+    return replace(tiny_run(steps=5, batch=64, validation=0.3), label_regression=config)
+
+
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    return train(*people(), run(), CPU, lambda progress: None)
+
+
+def nats(model: Trained, believer, name: str) -> float:
+    """Of the held-out values of a property, each hidden with all else visible."""
+    batch, hidden = held_out(model, people()[1], name)
+    hidden = hidden & batch.known
+    return float(-beliefs(believer, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+
+
+def test_it_tells_labels_that_networks_have_not_learnt(model):
+    assert nats(model, model.network, "country") > 1.5
+    assert nats(model, model.believer, "country") < 0.3
+    assert {model.codec.slots[slot].path for slot in model.label_regression.slots} <= {("town",), ("country",)}
+
+
+def test_what_is_kept_says_the_same_again(model, tmp_path):
+    save(model, tmp_path / "model")
+    again = open_folder(tmp_path / "model", CPU)
+    for place, weighted in model.label_regression.experts.items():
+        seen = Inputs(torch.rand(3, len(model.label_regression.featurizer)), torch.arange(3))
+        told, as_kept = weighted.expert.predict(seen), again.label_regression.experts[place].expert.predict(seen)
+        assert torch.equal(told.mass, as_kept.mass)
+        assert torch.equal(told.codes, as_kept.codes)
+
+
+@pytest.mark.parametrize("name", ["coefficients", "deviation", "columns", "numbers"])
+def test_a_file_that_makes_no_sense_is_refused(model, tmp_path, name):
+    save(model, tmp_path / "model")
+    file = tmp_path / "model" / "label_regression.safetensors"
+    tensors = safetensors.torch.load_file(file)
+    key = next(key for key in tensors if key.endswith(f".{name}"))
+    sound = tensors[key]
+    if name == "coefficients":
+        tensors[key] = torch.full_like(sound, torch.nan)
+    elif name == "deviation":
+        tensors[key] = torch.zeros_like(sound)
+    else:
+        tensors[key] = sound + 99_999
+    safetensors.torch.save_file(tensors, file)
+    with pytest.raises(ValueError, match=name):
+        serialize.read("label_regression", file, model.codec, CPU)
+
+
+def test_weights_are_where_the_penalized_likelihood_is_highest():
+    draw = torch.Generator().manual_seed(0)
+    inputs, target = torch.rand(60, 4, generator=draw), torch.randint(3, (60,), generator=draw)
+    weight, bias = (part.double().requires_grad_() for part in fitted(inputs, target, 3, 1.0))
+    nats = F.cross_entropy(F.linear(inputs.double(), weight, bias), target, reduction="sum")
+    (nats + weight.square().sum() / 2).backward()
+    assert weight.grad.abs().max() < 1e-2
+    assert bias.grad.abs().max() < 1e-2
+
+
+def test_what_is_unknown_counts_as_zero_and_numbers_say_whether_they_are_known():
+    features = torch.tensor([[1.0, 2.0], [0.0, 4.0], [torch.nan, torch.nan]])
+    design = Design.of(features, torch.tensor([0, 1]), torch.tensor([False, True]))
+    assert design(features).tolist() == [[1, -1, 1], [0, 1, 1], [0, 0, 0]]
+    expert = LabelRegression(
+        design, torch.zeros(2, 3), torch.zeros(2), torch.tensor([4, 7]), torch.tensor(0.8).double()
+    )
+    told = expert.predict(Inputs(features, torch.arange(3)))
+    assert told.codes.tolist() == [[4, 7]] * 3
+    assert told.mass.allclose(torch.full((3, 2), 0.4).double())
