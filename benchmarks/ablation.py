@@ -136,6 +136,8 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
                 kept.append(group)
                 return group if group.experts else None
 
+            if run.train.seconds is not None:  # its whole share, even where what came before took longer
+                settings["seconds"] = settings["config"].share * run.train.seconds
             begun = time.monotonic()
             with contextlib.ExitStack() as patches:
                 for stacking in ("stack", "stack_by"):
