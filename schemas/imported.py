@@ -14,7 +14,7 @@ from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import CARRIED, NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
-from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
 from kbdisk.schemas.leaf import Boolean, Category, Label, Link, Number, Set, Text
 from kbdisk.schemas.schema import Schema
 
@@ -22,8 +22,6 @@ Word: TypeAlias = Literal["", "integer", "number", "boolean", "text", "date", "l
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
-VALUE_NAMES = {"value", "numericValue", "hasNumericalValue", "quantityAmount", "price", "has_numeric_value"}
-UNIT_NAMES = {"unit", "hasUnit", "unitCode", "unitText", "currency", "priceCurrency", "quantityUnit", "has_unit"}
 PLACE_NAMES = (frozenset({"lat", "latitude"}), frozenset({"lon", "long", "lng", "longitude"}))
 PLACES = [{latitude, longitude} for latitude in PLACE_NAMES[0] for longitude in PLACE_NAMES[1]]
 CLASSES: dict[str, Word] = {  # of nodes that are one value, by the last word

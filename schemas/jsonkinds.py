@@ -99,18 +99,20 @@ def set_of(kind: Set, spelt: Iterable[str] = ()) -> Json:
 
 
 def _quantity(kind: Quantity) -> Json:
-    number = _number(kind.value)
-    parts = [_measured(number, {"enum": [kind.unit, None]})]
+    number, names = _number(kind.value), kind.names
+    parts = [_measured(names, number, {"enum": [kind.unit, None]})]
     if kind.any_unit:  # what bounds are in a unit that nobody named is not known
-        parts = [_measured({"type": "number"}, {"type": ["string", "null"]})]
+        parts = [_measured(names, {"type": "number"}, {"type": ["string", "null"]})]
     elif kind.unit is None:
-        parts = [_measured(number, {"enum": [*kind.units(), None]})]
+        parts = [_measured(names, number, {"enum": [*kind.units(), None]})]
     else:
         factors = {unit: factor for unit, factor in kind.factors.items() if unit != kind.unit}
         for unit, factor in factors.items():
-            parts += [_measured(_scaled(number, factor), {"enum": [unit]}, "unit")] if factor else []
+            parts += [_measured(names, _scaled(number, factor), {"enum": [unit]}, names[1])] if factor else []
         unknown = [unit for unit, factor in factors.items() if not factor]
-        parts += [_measured({"type": "number"}, {"enum": unknown}, "unit")] if unknown and not kind.normal else []
+        parts += (
+            [_measured(names, {"type": "number"}, {"enum": unknown}, names[1])] if unknown and not kind.normal else []
+        )
     spelt = r"[^0-9\s.,].*" if kind.any_unit else "|".join(map(literal, kind.units())) or "(?!)"
     money = MONEY if kind.any_unit else "|".join(literal(unit) for unit in kind.units() if re.fullmatch(MONEY, unit))
     digits = WITH_COMMA if kind.comma else SPELT_NUMBER
@@ -119,9 +121,9 @@ def _quantity(kind: Quantity) -> Json:
     return {"anyOf": [number, *(part | hint(kind) for part in parts), text]}
 
 
-def _measured(number: Json, units: Json, *needed: str) -> Json:
+def _measured(names: tuple[str, str], number: Json, units: Json, *needed: str) -> Json:
     """A part with value and unit."""
-    return _part({"value": number, "unit": units}) | ({"required": [*needed]} if needed else {})
+    return _part(dict(zip(names, (number, units), strict=True))) | ({"required": [*needed]} if needed else {})
 
 
 def _scaled(number: Json, factor: float) -> Json:

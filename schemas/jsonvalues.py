@@ -11,7 +11,7 @@ from kbdisk.entity import Path, show
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
 from kbdisk.schemas.imported import Notes, Told, composite_of, distinct, several
 from kbdisk.schemas.jsonchoices import WHOLES, constants, is_node, one_part, united
 from kbdisk.schemas.jsonhints import HINT, PART, SEVERAL, kind_told, problem_of, refined
@@ -134,9 +134,11 @@ class Values:
             nodes = {key: self.inner(node, "properties", key) for key in node.told["properties"]}
             kinds = {key: Category() if one.is_null() else self.kind(one, path) for key, one in nodes.items()}
         found = None if None in kinds.values() else composite_of(kinds)
-        if isinstance(found, Quantity) and any(one.is_null() for one in nodes.values()):
-            return replace(found, any_unit=False)
-        return found
+        if not isinstance(found, Quantity):
+            return found
+        value, unit = (next(name for name in nodes if name in known) for known in (VALUE_NAMES, UNIT_NAMES))
+        closed = any(one.is_null() for one in nodes.values())
+        return replace(found, names=(value, unit), any_unit=found.any_unit and not closed)
 
     def _record(self, node: Node, path: Path) -> Listed | None:
         fields = self.fields(node, path)

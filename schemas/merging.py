@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from kbdisk.schemas.composites.date import NUMBERS, Date
+from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 
 
@@ -75,6 +76,25 @@ def _merged_dates(first: Date, second: Date) -> Date | None:
     )
 
 
+def _merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
+    """Quantities whose amounts are learnt in the same unit, where they agree on what other units are in it."""
+    value = merged(first.value, second.value)
+    alike = all(getattr(first, name) == getattr(second, name) for name in ("normal", "any_unit", "comma", "names"))
+    units = dict.fromkeys((*first.units(), *second.units()))
+    found = {unit: (first.conversion(unit), second.conversion(unit)) for unit in units}
+    if value is None or not alike or first.learnt_in != second.learnt_in:
+        return None
+    if any(one is not None and other is not None and one != other for one, other in found.values()):
+        return None
+    unit = first.unit if first.unit == second.unit else None
+    factors = {**second.factors, **first.factors}
+    for main in (first.unit, second.unit) if unit is None else ():
+        if main is not None:
+            factors[main] = 1.0
+    scales = {**first.scales, **second.scales}
+    return replace(first, unit=unit, factors=factors, value=value, scales=scales)
+
+
 RULES: Mapping[type[Any], Any] = {
     Number: _merged_numbers,
     Category: _merged_labels,
@@ -82,6 +102,7 @@ RULES: Mapping[type[Any], Any] = {
     Set: _merged_sets,
     Text: _merged_texts,
     Date: _merged_dates,
+    Quantity: _merged_quantities,
 }
 
 

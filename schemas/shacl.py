@@ -21,8 +21,8 @@ from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
-from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.imported import BY_KIND, RDF, UNIT_NAMES, VALUE_NAMES, Imported, Notes, composite_of, quantity_of
+from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
+from kbdisk.schemas.imported import BY_KIND, RDF, Imported, Notes, composite_of, quantity_of
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema

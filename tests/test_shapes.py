@@ -222,7 +222,7 @@ def test_values_that_do_not_fit_teach_nothing():
         (Day(), ["1999"], {}, Date(2011), {("year",): 2011}),
         (WEIGHT, [], {"value": None, "unit": "kg"}, Quantity(3, "kg"), {("value",): 3}),
         (WEIGHT, [{"value": 1}], {}, Quantity(3, "g"), {("value",): 3}),
-        (WEIGHT, [], {"unit": "kg"}, Quantity(3, None), {("value",): 3}),
+        (WEIGHT, [], {"unit": "kg"}, Quantity(3, "kg"), {("value",): 3}),
         (WEIGHT, [], Quantity(None, "kg"), Quantity(3, "kg"), {(): Quantity(3, "kg")}),
         (GRAMS, [], {"value": None, "unit": "kg"}, Quantity(1500, "g"), {("value",): 1.5}),
         (GRAMS, [], {"value": None, "unit": "oz"}, Quantity(100, "g"), {("value",): 3.53}),

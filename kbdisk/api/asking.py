@@ -81,6 +81,7 @@ def beliefs_of(
     slots = [trained.codec.slots[number] for number in batch.slot.tolist()]
     wanted = [token for token, slot in enumerate(slots) if not slot.fixed and (paths is None or slot.path in paths)]
     found: dict[Path, Belief] = {}
+    of = trained.codec.classes[int(batch.classes[0])]
     for token, one in _asked(trained, batch, slots, wanted):
         slot = slots[token]
         value = trained.codec.leaves(batch, torch.arange(len(batch)) == token)[0] if batch.known[token] else {}
@@ -90,20 +91,18 @@ def beliefs_of(
         row = next(iter(one.kinds.values())).belief
         given = known.get(slot.path, value.get(slot.path))
         found[slot.path] = KINDS[slot.kind](
-            entity.id, slot.path, slot, row, given, recorded, _unit(trained, slot, known), within
+            entity.id, slot.path, slot, row, given, recorded, _unit(trained, of, slot), within
         )
-    of = trained.codec.classes[int(batch.classes[0])]
     order = {path: place for place, path in enumerate(trained.schema.classes[of].properties)}
     return dict(sorted(found.items(), key=lambda pair: _place(order, pair[0])))
 
 
-def _unit(trained: Trained, slot: Slot, known: Mapping[Path, Any]) -> str | None:
-    """The unit of a quantity's number: the one that is given, or the property's."""
-    of = trained.schema.classes[slot.of].properties.get(slot.path[:-1])
-    if of is None or not isinstance(of.kind, Quantity) or slot.path[-1] != "value":
+def _unit(trained: Trained, of: str, slot: Slot) -> str | None:
+    """The unit of a quantity's number: the one that it is learnt in, whatever an entity's own is."""
+    found = trained.schema.classes[of].properties.get(slot.path[:-1])
+    if found is None or not isinstance(found.kind, Quantity) or slot.path[-1] != "value":
         return None
-    given: str | None = known.get((*slot.path[:-1], "unit"))
-    return of.kind.unit if of.kind.normal or given is None else given
+    return found.kind.learnt_in
 
 
 def _place(order: Mapping[Path, int], leaf: Path) -> int:

@@ -21,6 +21,7 @@ from kbdisk.completion.earlier import is_told_by_blocks
 from kbdisk.data import Codec
 from kbdisk.data.dataset import by_chance
 from kbdisk.data.parse import read_all
+from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
@@ -107,12 +108,12 @@ def train(
             )
         except ValueError as error:
             raise LoadError(reading.name, f"{error}.") from None
-        made.codec = replace(made.codec, schema=ruled)
+        made.codec = replace(made.codec, schema=replace(made.schema, rules=ruled.rules))
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out_ids = set(made.record.validation)
         held_out = [entity for entity in reading.entities if known.id_of(entity) in held_out_ids]
         sample = evaluation_sample(held_out, chosen)
-        made.record.quality = evaluate(made, sample, reading.graph(known), scope_of(chosen)) if sample else []
+        made.record.quality = evaluate(made, sample, reading.graph(made.schema), scope_of(chosen)) if sample else []
         if out is not None and keep is not None:
             save(made, out, force=force)
             checkpoint.remove(keep)
@@ -149,13 +150,15 @@ def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "aut
     readings = list(read_all(schema, reading.entities))
     parts = split(schema, readings, run.train.validation, run.seed)
     known, beside = ([readings[place] for place in side] for side in (parts.training, parts.validation))
+    scaled, known, beside = with_scales(schema, known, beside)
     unseen = {id(readings[place].entity) for place in parts.validation}
     hierarchy = hierarchy_of(entity for entity in reading.entities if id(entity) not in unseen)
-    codec = Codec.fit(schema, known, run.codec, hierarchy=hierarchy).beside(beside)
+    codec = Codec.fit(scaled, known, run.codec, hierarchy=hierarchy).beside(beside)
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(where)
-    codec = replace(codec, schema=with_rules(schema, reading.entities, run))
+    rules = with_rules(schema, reading.entities, run).rules
+    codec = replace(codec, schema=replace(codec.schema, rules=rules))
     return Model(Trained(codec, network, small, Record(reading.facts())), reading)
 
 

@@ -252,6 +252,9 @@ def _is_outdated(config: Mapping[str, Any]) -> bool:
 
 def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
     """Whether a model of one schema is one of the other, as it would be trained; one that writes more text is as good."""
+    from kbdisk.data.scales import without_scales
+
+    kept = without_scales(kept)
     if wanted.rules is None:  # those of the kept one were found in the source
         kept = replace(kept, rules=None)
     same = _in_order(wanted)

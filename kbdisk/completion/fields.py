@@ -224,15 +224,20 @@ def _is_name(slot: Slot) -> bool:
 # ---------------------------------------------------------------- paths and kinds
 
 
-def kind_at(kind: Kind, within: Path) -> Kind:
-    """What stands at a path, by its pattern, within a value of a kind."""
+def kind_at(kind: Kind, within: Path) -> Kind | None:
+    """What stands at a path, by its pattern, within a value of a kind; None for a part of a list, which has no kind."""
     while within:
-        path, kind = next(
-            (path, inner)
-            for path, inner in kind.leaves().items()
-            if path == within[: len(path)] and (not isinstance(inner, Composite) or len(path) <= len(within))
+        found = next(
+            (
+                (path, inner)
+                for path, inner in kind.leaves().items()
+                if path == within[: len(path)] and (not isinstance(inner, Composite) or len(path) <= len(within))
+            ),
+            None,
         )
-        within = within[len(path) :]
+        if found is None:
+            return None
+        within, kind = within[len(found[0]) :], found[1]
     return kind
 
 

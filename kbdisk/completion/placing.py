@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kbdisk.completion.filling import EMPTY, Filling
 from kbdisk.entity import Entity, Filled, Path, is_fillable
+from kbdisk.entity import Quantity as Amount
 from kbdisk.estimates import Answer
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.amounts import map_amounts
 from kbdisk.schemas.composites.base import apply_kind, join_kind
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.mapped import KEY, Mapped
+from kbdisk.schemas.composites.quantity import VALUE, Quantity
 from kbdisk.schemas.schema import Schema
 
 GIVEN = "something stands there already, and given values are never changed"
@@ -55,7 +59,8 @@ class Placing:
         value = self._value(one, one.leaves, given)
         raws = self.put(entity, gap.of.top, value)
         drawn = [raw for leaves in one.draws if (raw := self._raws(entity, one, leaves, given))]
-        return {path: self._filled(one, path, raw, drawn) for path, raw in raws.items()}
+        answers = _in_units(gap.of.one.kind, gap.of.top, value, one.answers)
+        return {path: self._filled(one, answers, path, raw, drawn) for path, raw in raws.items()}
 
     def put(self, entity: Entity, property: Path, value: Any) -> dict[Path, Any]:
         """The paths and values that say this; ValueError where that is nothing, or would change what is given."""
@@ -85,11 +90,24 @@ class Placing:
         value = join_kind(gap.of.one.kind, parts)
         if gap.of.is_list and not any(_items(value)):
             raise ValueError(PARTLESS)
+        new = {path[len(at) :] for path in leaves}
+        value = map_amounts(
+            gap.of.one.kind,
+            value,
+            lambda path, kind, amount: kind.resolved(amount) if (*path, *VALUE) in new else amount,
+        )
         return apply_kind(gap.of.one.kind, value)
 
-    def _filled(self, one: Filling, path: Path, raw: Any, drawn: Collection[Mapping[Path, Any]]) -> Filled:
+    def _filled(
+        self,
+        one: Filling,
+        answers: Mapping[Path, Answer],
+        path: Path,
+        raw: Any,
+        drawn: Collection[Mapping[Path, Any]],
+    ) -> Filled:
         """How sure one of the places is: of a part that was said by itself as sure as that, else as all of it is."""
-        under = {leaf: answer for leaf, answer in one.answers.items() if leaf[: len(path)] == path} or one.answers
+        under = {leaf: answer for leaf, answer in answers.items() if leaf[: len(path)] == path} or answers
         told = Told(
             of=one.gap.of.of,
             field=one.gap.of.path,
@@ -101,6 +119,23 @@ class Placing:
             estimate=self.estimate,
         )
         return Filled(raw, math.prod(answer.confidence for answer in under.values()), told, blank=True)
+
+
+def _in_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer]) -> Mapping[Path, Answer]:
+    """The answers with intervals of amounts in the units that these are written in, as they were learnt in another."""
+    converted = dict(answers)
+
+    def convert(path: Path, kind: Quantity, amount: Amount) -> Amount:
+        leaf = (*top, *path, *VALUE)
+        answer, found = answers.get(leaf), kind.conversion(amount.unit)
+        if answer is not None and found is not None and not found.is_identity:
+            low_high = answer.interval and (found.back(answer.interval[0]), found.back(answer.interval[1]))
+            within = answer.within / found.factor if answer.within is not None else None
+            converted[leaf] = replace(answer, interval=low_high, within=within)
+        return amount
+
+    map_amounts(kind, value, convert)
+    return converted
 
 
 def _is_whole(one: Filling, leaves: Mapping[Path, Any]) -> bool:

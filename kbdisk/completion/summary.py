@@ -85,7 +85,7 @@ class Summary:
         """The row of a field."""
         key = (one.of, one.path)
         if key not in self.rows:
-            unit = getattr(one.kind, "unit", None) or ""
+            unit = getattr(one.kind, "learnt_in", None) or ""  # of errors, too
             self.rows[key] = Row(one.of, one.path, unit=unit, quality=self.quality, learnt_as=self.learnt_as)
         return self.rows[key]
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Path, Quantity
 from kbdisk.schemas.composites import Kind, Parts
 from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
-from kbdisk.schemas.composites.quantity import VALUE
+from kbdisk.schemas.composites.quantity import UNIT, VALUE, shortest
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.measures import Measure, measure
 from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 
 BARE, DIGITS, PAIRED = Form("bare"), Form("digits"), Form("pair")
-NEAR = 1e-3  # how far off a number may be that had to be turned into another unit
 
 
 # ---------------------------------------------------------------- quantities
@@ -32,12 +30,9 @@ def see_quantity(kind: QuantityKind, raw: Any, habit: Habit) -> None:
     if isinstance(raw, Quantity):
         form, unit, number = TYPED, raw.unit, raw.value
     elif isinstance(raw, dict):
-        names = [key for key in ("value", "unit") if raw.get(key) is not None]
-        form, unit, number = (
-            Form("part", " ".join(key for key in raw if key in names)),
-            raw.get("unit"),
-            raw.get("value"),
-        )
+        names = [key for key in kind.names if raw.get(key) is not None]
+        form = Form("part", " ".join(key for key in raw if key in names))
+        number, unit = (raw.get(name) for name in kind.names)
     elif isinstance(raw, str):
         spelt = measure(raw)
         assert spelt is not None
@@ -64,7 +59,7 @@ def write_quantity(kind: QuantityKind, form: Form, value: Quantity, habit: Habit
         raise ValueError("expected a number, got a unit alone")
     match form.name:
         case "part":
-            parts = {"value": habit.numbers.typed(value.value), "unit": value.unit}
+            parts = dict(zip(kind.names, (habit.numbers.typed(value.value), value.unit), strict=True))
             return {key: parts[key] for key in form.detail.split() if parts[key] is not None}
         case "text" | "price":
             spelt = Measure("", gap=form.detail, before=form.name == "price")
@@ -75,29 +70,27 @@ def write_quantity(kind: QuantityKind, form: Form, value: Quantity, habit: Habit
 
 
 def fill_quantity(kind: QuantityKind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
-    """The number, or the unit, of one that has the other."""
-    unit = raw.unit if isinstance(raw, Quantity) else raw.get("unit") if isinstance(raw, dict) else None
-    if VALUE in new and unit is not None and kind.normal:
-        new = {**new, VALUE: turned(new[VALUE], kind.factors.get(unit) if unit != kind.unit else 1)}
+    """The number, or the unit, of one that has the other; the number is that of its unit."""
+    if not isinstance(raw, Quantity | dict):
+        raise given(raw)
+    number, unit = (raw.value, raw.unit) if isinstance(raw, Quantity) else (raw.get(name) for name in kind.names)
+    if number is not None:
+        new = {path: part for path, part in new.items() if path != VALUE}
+    elif VALUE in new and kind.normal and unit is not None:
+        new = {**new, VALUE: _of_unit(kind, new[VALUE], unit)}
+    elif VALUE in new:
+        known: Parts = {UNIT: unit} if unit is not None else {}
+        new = {**new, VALUE: kind.join({**new, **known}).value}
     if isinstance(raw, Quantity):
         return {(): replace(raw, **{str(path[0]): part for path, part in new.items()})}
-    if isinstance(raw, dict):
-        return {path: habit.numbers.typed(part) if path == VALUE else part for path, part in new.items()}
-    raise given(raw)
+    names: dict[Path, str] = {VALUE: kind.names[0], UNIT: kind.names[1]}
+    return {(names[path],): habit.numbers.typed(part) if path == VALUE else part for path, part in new.items()}
 
 
-def turned(value: Any, factor: float | None) -> Any:
-    """A number of the main unit in another: with the fewest digits that say it again, to the digits that it has."""
-    if factor == 1 or not factor:
-        return value
-    exact = float(value) / factor
-    step = 10.0 ** int(Decimal(str(value)).as_tuple().exponent)
-    for digits in range(1, 15):
-        number = float(f"{exact:.{digits}g}")
-        off = abs(number * factor - float(value))
-        if off <= step / 2 and off <= NEAR * abs(float(value)):
-            return number
-    return exact
+def _of_unit(kind: QuantityKind, amount: Any, unit: str) -> Any:
+    """An amount of the main unit in another."""
+    found = kind.into_main(unit) if unit != kind.unit else None
+    return amount if found is None else shortest(found.back(amount), found)
 
 
 # ---------------------------------------------------------------- coordinates

@@ -9,6 +9,7 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
+from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
@@ -42,6 +43,7 @@ class Data:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
         training, validation = ([readings[place] for place in side] for side in (parts.training, parts.validation))
         validation += read_all(schema, held_out)
+        schema, training, validation = with_scales(schema, training, validation)
         known = Graph.read(schema, training)
         unseen = {id(readings[place].entity) for place in parts.validation}
         hierarchy = hierarchy_of(entity for entity in entities if id(entity) not in unseen)

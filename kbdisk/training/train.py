@@ -67,7 +67,7 @@ def train(
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
         trainers, members = _networks(run, data, device, watch, keeping)
     first, *others = members
-    record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(schema, entities)
+    record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(data.codec.schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others))
     for name in STACKED:
         if getattr(run, name).share:

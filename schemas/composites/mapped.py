@@ -76,6 +76,11 @@ class Mapped:
         return {entry[KEY]: {_name(name): inner for name, inner in entry.items() if name != KEY} for entry in entries}
 
 
+def field_path(name: str) -> Path:
+    """The path of a field within an entry."""
+    return (_field(name),) if name else (ALONE,)
+
+
 def _field(name: str) -> str:
     """A field's name within an entry, where `key` is taken."""
     return name if name.strip("_") != KEY else name + "_"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from kbdisk.schemas.composites.coordinate import NAMES, Coordinate
 from kbdisk.schemas.composites.date import NUMBERS, Date
-from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES
 from kbdisk.schemas.inference.decision import Decision, counted, percent
 from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.numbers import number_leaf
+from kbdisk.schemas.inference.units import quantity_in, remark
 
 MANY_UNITS = 30
 CODE = re.compile(r"[a-z]{2,3}(?:[-_]\w{2,8})?|[A-Z]{2,4}|[A-Z]?\d+|\d{4}-\d\d(?:-\d\d)?|\W+")
@@ -45,19 +47,28 @@ def place_of_parts(node: Node) -> Decision | None:
 
 
 def quantity_of_parts(node: Node) -> Decision | None:
-    """A quantity, where the parts are a value and a unit."""
-    value, unit = node.children.get("value"), node.children.get("unit")
-    if len(node.children) != 2 or value is None or unit is None or not _numeric(value):
+    """A quantity, where the parts are a value and a unit, or an amount and a currency."""
+    names = _value_and_unit(node)
+    if names is None:
         return None
+    value, unit = (node.children[name] for name in names)
     labels = unit.facts.labels_of("text")
     strings = set(unit.facts.count) == {"text"} and not unit.parts and not unit.lists
     if not strings or not labels.exact or labels.distinct() > MANY_UNITS:
         return None
-    units = [one for one, _ in labels.counts.most_common() if one]  # a blank one is none
+    units = Counter({one: count for one, count in labels.counts.items() if one})  # a blank one is none
     leaf = number_leaf(value.facts.low, value.facts.whole, value.facts.labels_of("number"))
-    return Decision(
-        Quantity(units[0] if units else None, dict.fromkeys(units[1:]), leaf), "parts value and unit: a quantity"
-    )
+    bare = len(units) > 1 and unit.filled < node.parts
+    kind = quantity_in(units, leaf, bare, names)
+    return Decision(kind, f"parts {' and '.join(names)}: a quantity{remark(kind.factors, kind.unit)}")
+
+
+def _value_and_unit(node: Node) -> tuple[str, str] | None:
+    """What the number and the unit of parts that have nothing else are called."""
+    if len(node.children) != 2:
+        return None
+    values, units = ([name for name in node.children if name in known] for known in (VALUE_NAMES, UNIT_NAMES))
+    return (values[0], units[0]) if values and units and _numeric(node.children[values[0]]) else None
 
 
 def keys_are_labels(node: Node) -> str:

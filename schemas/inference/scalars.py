@@ -16,6 +16,7 @@ from kbdisk.schemas.inference.numbers import ENOUGH, number_decision, number_lea
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.strangers import FAMILY, misfits
 from kbdisk.schemas.inference.strings import GAPS, string_decision
+from kbdisk.schemas.inference.units import quantity_in, remark
 from kbdisk.schemas.leaf import Boolean, Category, Link, Text
 
 MANY_UNITS = 30
@@ -123,12 +124,12 @@ def _quantities(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decisi
     bare = facts.count.get("number", 0) + units[None]
     if not ordered:
         return Decision(Quantity(value=leaf), "quantities without a unit")
-    main = None if bare else ordered[0]
     if len(ordered) > MANY_UNITS:
+        main = None if bare else ordered[0]
         return Decision(Quantity(main, {}, leaf, any_unit=True), f"quantities of {len(ordered)} units: any is taken")
-    others = [unit for unit in ordered if unit != main]
     told = f"quantities, all in {ordered[0]}" if len(ordered) == 1 else f"quantities in {counted(len(ordered), 'unit')}"
-    return Decision(Quantity(main, dict.fromkeys(others), leaf), told + (", some without one" if bare else ""))
+    kind = quantity_in(Counter({unit: units[unit] for unit in ordered}), leaf, bool(bare))
+    return Decision(kind, told + (", some without one" if bare else "") + remark(kind.factors, kind.unit))
 
 
 def _coordinates(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:

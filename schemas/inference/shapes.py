@@ -221,7 +221,7 @@ def _said(kind: Any, node: Node) -> int:
     """How often parts that are one value say one: a unit alone is no quantity, and a map may be empty."""
     if isinstance(kind, Mapped):
         return node.filled - node.sizes[0]
-    parts = [node.children["value"]] if isinstance(kind, Quantity) else node.children.values()
+    parts = [node.children[kind.names[0]]] if isinstance(kind, Quantity) else node.children.values()
     return max(one.filled for one in parts) + node.filled - node.parts
 
 

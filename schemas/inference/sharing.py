@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.inference.units import in_one_unit
 from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.merging import merged
 from kbdisk.schemas.schema import Class, Property, Schema
@@ -64,6 +65,7 @@ def share(schema: Schema, counts: Mapping[Place, int], bare: Collection[Place] =
     `counts` has the values of each class and path; `bare` the places where some values stand in no list. Each class has
     what it shares unchanged before the rest. The schema itself is returned where nothing is shared.
     """
+    schema = in_one_unit(schema, counts)
     groups: dict[Path, list[_Group]] = {}
     for name, of in schema.classes.items():
         for path, property in of.properties.items():
@@ -112,7 +114,8 @@ def _of_class(definition: Property, property: Property, own_kind: bool) -> Prope
 def _scaled_like(kind: Kind, definition: Kind) -> Any:
     """A kind on the scale of the definition: a scale is no bound of a class."""
     if isinstance(kind, Quantity):
-        return replace(kind, value=_scaled_like(kind.value, definition.value))
+        factors = {unit: factor for unit, factor in definition.factors.items() if unit != kind.unit}
+        return replace(kind, value=_scaled_like(kind.value, definition.value), factors=factors)
     return replace(kind, transform=definition.transform) if isinstance(kind, Number) else kind
 
 

@@ -18,6 +18,7 @@ from kbdisk.schemas.composites.quantity import SWAP, Quantity
 from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, percent, shown, times
 from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, days_decision, number_leaf
 from kbdisk.schemas.inference.sketch import Budget, Labels
+from kbdisk.schemas.inference.units import quantity_in, remark
 from kbdisk.schemas.inference.vocabulary import vocabulary
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.measures import Measure, measure
@@ -225,9 +226,9 @@ def _measures(strings: Strings, measured: list[tuple[Measure, int]], comma: bool
     values = Labels(Budget())
     values.take([_number(found.number) for found, _ in measured])
     low, whole = min(values.counts), all(map(is_whole, values.counts))
-    main, *others = (unit for unit, _ in units.most_common())
-    kind = Quantity(main, dict.fromkeys(others), number_leaf(low, whole, values), comma=comma)
-    told = f"all in {main}" if not others else f"in {counted(len(units), 'unit')}, most in {main}"
+    kind = quantity_in(units, number_leaf(low, whole, values), bare=False, comma=comma)
+    told = f"all in {kind.unit}" if len(units) == 1 else f"in {counted(len(units), 'unit')}, most in {kind.unit}"
+    told += remark(kind.factors, kind.unit)
     such = strings.first(lambda text: _measured(text, comma) and not (comma and _measured(text, False)))
     decimals = "commas before decimals and " if comma else ""
     return Decision(kind, f"numbers with {decimals}a unit such as {shown(such)}, {told}")

@@ -12,11 +12,21 @@ from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.composites.quantity import NAMES, Quantity, Scale
 from kbdisk.schemas.leaf import Category
 from kbdisk.schemas.yamlfile.keys import KindKeys, Written, is_key, kinds, mapping, read_kind, refuse, write_kind
 from kbdisk.schemas.yamlfile.leafkeys import BoundedKeys, NumberKeys
-from kbdisk.schemas.yamlfile.told import As, MaybeFactor, MaybePositive, MaybeWhole, MaybeWords, Truth, choice
+from kbdisk.schemas.yamlfile.told import (
+    As,
+    MaybeFactor,
+    MaybePositive,
+    MaybeWhole,
+    MaybeWords,
+    Numbers,
+    Truth,
+    Words,
+    choice,
+)
 
 
 class QuantityKeys(NumberKeys):
@@ -25,11 +35,35 @@ class QuantityKeys(NumberKeys):
     makes: ClassVar[type[Any]] = Quantity
     unit: MaybeWords = Field(None, description="The unit that a bare number is in.")
     units: dict[str, MaybeFactor] = Field(
-        {}, description="Other units that values come in, each with how many of `unit` one of it is (null: not known)."
+        {},
+        description="Other units that values come in, each with how many of `unit` one of it is (null: as common units "
+        "are, else as the amounts tell). Without `unit`: how many of the unit of factor 1.",
     )
     normal: Truth = Field(False, description="Turn all values into `unit`.")
     any_unit: Truth = Field(False, description="Take units that are not named here, too.")
     comma: Truth = Field(False, description="In text a comma is before decimals, and points part thousands: 1.234,5.")
+    value_key: Words = Field(NAMES[0], description="What the number of a part is called.")
+    unit_key: Words = Field(NAMES[1], description="What the unit of a part is called.")
+    scales: dict[str, Numbers] = Field(
+        {}, description="Made by training: factor, offset and decimals of each unit as its amounts are learnt."
+    )
+
+    @field_validator("scales")
+    @classmethod
+    def _three_numbers(cls, scales: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+        wrong = next((unit for unit, scale in scales.items() if not 1 <= len(scale) <= 3 or scale[0] <= 0), None)
+        if wrong is not None:
+            raise ValueError(
+                f"expected a factor above 0, an offset and decimals of {wrong!r}. Leave scales to training."
+            )
+        return scales
+
+    @field_validator("unit_key")
+    @classmethod
+    def _two_keys(cls, unit_key: str, info: ValidationInfo) -> str:
+        if unit_key == info.data.get("value_key"):
+            raise ValueError(f"expected another key than value_key, got {unit_key!r}")
+        return unit_key
 
     @field_validator("normal")
     @classmethod
@@ -40,14 +74,22 @@ class QuantityKeys(NumberKeys):
 
     def made(self) -> Quantity:
         value = NumberKeys.model_construct(**{name: getattr(self, name) for name in NumberKeys.model_fields}).made()
-        return Quantity(self.unit, self.units, value, self.normal, self.any_unit, self.comma)
+        scales = {unit: _scale(*numbers) for unit, numbers in self.scales.items()}
+        names = (self.value_key, self.unit_key)
+        return Quantity(self.unit, self.units, value, self.normal, self.any_unit, self.comma, names, scales)
 
     @classmethod
     def written(cls, kind: Quantity) -> Written:
         first = {"unit": kind.unit, "units": dict(kind.factors)}
         last = {"normal": kind.normal, "any_unit": kind.any_unit, "comma": kind.comma}
-        said = {**first, **NumberKeys.written(kind.value), **last}
+        names = {"value_key": kind.names[0], "unit_key": kind.names[1]}
+        scales = {unit: [number for number in scale if number is not None] for unit, scale in kind.scales.items()}
+        said = {**first, **NumberKeys.written(kind.value), **last, **names, "scales": scales}
         return {key: value for key, value in said.items() if value != cls.model_fields[key].default}
+
+
+def _scale(factor: float, offset: float = 0.0, decimals: float | None = None) -> Scale:
+    return Scale(factor, offset, None if decimals is None else int(decimals))
 
 
 class DateKeys(BoundedKeys):

@@ -180,6 +180,7 @@ Label: TypeAlias = Annotated[Any, As(label, {"type": [*WORDS.schema["type"], "nu
 Truth: TypeAlias = Annotated[bool, As(truth, {"type": "boolean"})]
 Real: TypeAlias = Annotated[float, REAL]
 Whole: TypeAlias = Annotated[int, WHOLE]
+Numbers: TypeAlias = tuple[Real, ...]
 MaybeWords: TypeAlias = Annotated[str | None, maybe(WORDS)]
 MaybeReal: TypeAlias = Annotated[float | None, maybe(REAL)]
 MaybeWhole: TypeAlias = Annotated[int | None, maybe(WHOLE)]

@@ -100,13 +100,16 @@ def test_parts_of_lists_are_told_from_each_other_by_their_list():
 
 
 def test_a_price_that_is_filled_in_has_its_currency():
-    rows = [{"id": str(n), "size": n % 9, "price": {"amount": 2 * (n % 9), "currency": "EUR"}} for n in range(80)]
+    rows = [
+        {"id": str(n), "size": n % 9, "price": {"amount": 2 * (n % 9), "net": n % 9 / 2, "currency": "EUR"}}
+        for n in range(80)
+    ]
     rows[3] |= {"price": None}
     del rows[5]["price"]
     model = kbdisk.train(rows, run=tiny_run(), device="cpu")
     told = {one.entity.id: one for one in model.complete(rows, fill="all")}
     for id in ("3", "5"):
-        assert told[id].tree()["price"].keys() == {"amount", "currency"}
+        assert told[id].tree()["price"].keys() == {"amount", "net", "currency"}
         assert told[id].tree()["price"]["currency"] == "EUR"
         assert told[id].filled[CURRENCY].belief.estimate == "shared"
     assert sum(CURRENCY in one.filled for one in told.values()) == 2

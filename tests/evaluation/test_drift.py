@@ -137,6 +137,7 @@ def test_links_units_and_longer_lists_are_compared_too():
     told = found(Drift.of(codec, odd))
     assert told.pop(("parts[]", "outside range")) == 1
     assert told.pop(("parts.count", "outside range")) == 2  # all had two
+    assert told.pop(("mass.value", "outside range")) == 1  # 12 t are 12,000 kg
     assert told == {("maker", "unseen label"): 1, ("mass.unit", "unseen label"): 1, ("end.year", "outside range"): 1}
 
 

@@ -58,7 +58,12 @@ def test_its_parts_fit_the_leaves_it_says_it_has(row):
 # ---------------------------------------------------------------- quantity
 
 
-@given(st.none() | st.floats(0, 1e6) | st.integers(0, 10**20), st.sampled_from(["g", "kg"]))
+def amounts():
+    """Numbers of 15 digits at most."""
+    return st.floats(0, 1e6).map(lambda number: float(f"{number:.15g}")) | st.integers(0, 10**15)
+
+
+@given(st.none() | amounts(), st.sampled_from(["g", "kg"]))
 def test_any_quantity_survives(value, unit):
     kind = COMPOSITES["quantity"].example
     whole = kind.apply(Amount(value, unit))
@@ -126,12 +131,12 @@ def test_a_unit_begins_with_no_digit_where_any_unit_is_taken(text):
 
 
 def test_quantities_are_normalised_where_that_is_asked_for():
-    kind = Quantity(unit="g", factors={"kg": 1000.0, "lb": None}, normal=True)
+    kind = Quantity(unit="g", factors={"kg": 1000.0, "bushel": None}, normal=True)
     assert kind.apply("0.5 kg") == Amount(500.0, "g")
     assert kind.apply("1.1 kg") == Amount(1100.0, "g")
     assert list(kind.leaves()) == [("value",)]
-    with pytest.raises(ValueError, match="expected a unit that g is known in, got 'lb'"):
-        kind.apply("1 lb")
+    with pytest.raises(ValueError, match="expected a unit that g is known in, got 'bushel'"):
+        kind.apply("1 bushel")
 
 
 def test_one_unit_is_no_leaf_and_two_are():

@@ -46,7 +46,7 @@ FULL = {  # each kind with all its keys
     "text": {"language": "en", "max_length": 60, "min_length": 1},
     "link": {"to": "City", "values": ["Paris"]},
     "set": {"of": "category", **LABELS, "most": 3},
-    "quantity": {"unit": "g", "units": {"kg": 1000, "lb": None}, **BOUNDS, "normal": True, "any_unit": True, "comma": True},
+    "quantity": {"unit": "g", "units": {"kg": 1000, "lb": None}, **BOUNDS, "normal": True, "any_unit": True, "comma": True, "value_key": "amount", "unit_key": "currency", "scales": {"g": [1], "kg": [1000, 0, 2]}},
     "date": {"order": "dmy", "parts": ["year", "month"], "min": 1900, "max": 2100, "coarse": True},
     "coordinate": {"longitude_first": True},
     "list": {"of": {"n": {"kind": "number", **BOUNDS}, "kind": {"kind": "text", "max_length": 3}, "s": "category"}, "most": 4},
@@ -83,8 +83,8 @@ FILES |= {
 FILES["file"]["classes"]["Thing"]["uses"] = ["born"]
 FILES["changes"] = file_of(area={"min": 5, "max": 9, "required": False, "unique": True}) | SHARED
 REQUIRED = {"kbdisk", "classes", "kind", "of"}
-FREE = {"prefixes", "classes", "properties", "units"}  # mappings whose keys are names of the user's
-TEXTS = {"label", "description", "to", "language", "unit", "iri", "id", "formula"}
+FREE = {"prefixes", "classes", "properties", "units", "scales"}  # mappings whose keys are names of the user's
+TEXTS = {"label", "description", "to", "language", "unit", "iri", "id", "formula", "value_key", "unit_key"}
 NULLABLE = {*TEXTS, "min", "max", "above", "below", "decimals", "max_length", "most"}
 NEEDED_BY = {
     "values": "closed",

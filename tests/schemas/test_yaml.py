@@ -377,7 +377,7 @@ def test_its_keys_are_checked_like_ours(others):
 
 def test_every_field_of_our_kinds_can_be_told():
     """A field that has no key would be lost when a schema is written."""
-    renamed = {"quantity": {"factors", "value"}, "list": {"fields"}, "map": {"fields"}}
+    renamed = {"quantity": {"factors", "value", "names"}, "list": {"fields"}, "map": {"fields"}}
     made = {name: row.leaf for name, row in KINDS.items()} | {name: row.composite for name, row in COMPOSITES.items()}
     for name, row in made.items():
         keys = {SPELT.get(key, key) for key in keys_of(name).names()}

@@ -1,0 +1,110 @@
+"""Quantities in mixed units and money in mixed currencies, beside the same source in one unit of each.
+
+    python benchmarks/mixed_units.py --budget 60s --seeds 0 1 2
+
+A generated source is completed twice: as it is, and with every amount converted into one unit. Values that are hidden are
+the same. The error is the mean absolute error of the logarithm of amounts, in one unit. Bias is the median ratio of
+filled to true amounts, of the unit where that is furthest from 1: a unit whose factor is wrong or forgotten shows there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kbdisk.bench.generator import CURRENCIES, UNITS, Generated, GeneratorOptions, generate, json_lines
+
+NAMES = {"quantity": ("value", "unit"), "money": ("amount", "currency")}
+RATES = {currency: 1 / rate for currency, rate in CURRENCIES.items()}
+FACTORS: dict[str, float] = {unit: factor for units in UNITS.values() for unit, factor in units.items()} | RATES
+FIRST = {unit: next(iter(units)) for units in (*UNITS.values(), CURRENCIES) for unit in units}
+
+
+def amounts(tree: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], tuple[str, str]]]:
+    """The quantities and the money of an entity: property, part, and what its number and its unit are called."""
+    for name, part in tree.items():
+        kind = name.rstrip("0123456789")
+        if kind in NAMES:
+            yield name, part, NAMES[kind]
+
+
+def in_one_unit(generated: Generated) -> list[str]:
+    """The given entities as JSON Lines, each amount converted into the first unit of its kind."""
+    rows = []
+    for line, complete in zip(json_lines(generated.entities), generated.complete, strict=True):
+        row = json.loads(line)
+        for name, part, (value, unit) in amounts(row):
+            own = complete.tree[name][unit]  # the unit itself may be hidden
+            if value in part:
+                part[value] = float(f"{part[value] * FACTORS[own] / FACTORS[FIRST[own]]:.6g}")
+            if unit in part:
+                part[unit] = FIRST[own]
+        rows.append(json.dumps(row))
+    return rows
+
+
+def complete(lines: list[str], folder: Path, budget: str) -> dict[str, dict[str, Any]]:
+    """The completed entities by their ids."""
+    source, target = folder / "source.jsonl", folder / "completed.jsonl"
+    source.write_text("\n".join(lines) + "\n")
+    command = [sys.executable, "-m", "kbdisk", "complete", str(source), "--out", str(target), "--fill", "all"]
+    subprocess.run([*command, "--budget", budget, "--quiet"], check=True)
+    rows = map(json.loads, target.read_text().splitlines())
+    return {row["@id"]: row for row in rows}
+
+
+def errors(generated: Generated, filled: dict[str, dict[str, Any]], mixed: bool) -> dict[str, list[tuple[str, float]]]:
+    """By property, the unit and the log of filled over true amount of each hidden amount that was filled."""
+    found: dict[str, list[tuple[str, float]]] = {}
+    for given, truth in zip(generated.entities, generated.complete, strict=True):
+        for name, part, (value, unit) in amounts(truth.tree):
+            made = filled[given.id].get(name, {})
+            if value in given.tree.get(name, {}) or made.get(value) is None or made[value] <= 0:
+                continue
+            own = made.get(unit) or FIRST[part[unit]]
+            ratio = made[value] * FACTORS[own] / (part[value] * FACTORS[part[unit]])
+            found.setdefault(name, []).append((own if mixed else FIRST[own], math.log(ratio)))
+    return found
+
+
+def bias(rows: list[tuple[str, float]]) -> float:
+    """The median ratio of filled to true, of the unit with the worst one."""
+    units = {unit for unit, _ in rows}
+    medians = [statistics.median(log for unit, log in rows if unit == own) for own in units]
+    return math.exp(max(medians, key=abs))
+
+
+def main() -> None:
+    """Prints a row for each property and seed, and the mean ratio of errors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", default="60s")
+    parser.add_argument("--entities", type=int, default=1000)
+    parser.add_argument("--properties", type=int, default=52)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    told = parser.parse_args()
+    ratios = []
+    print(f"{'seed':>4} {'property':12} {'hidden':>6} {'mixed':>7} {'one':>7} {'ratio':>6} {'bias':>6}")
+    for seed in told.seeds:
+        generated = generate(GeneratorOptions(told.entities, told.properties, 20, 0, 4, seed=seed))
+        with tempfile.TemporaryDirectory() as mixed, tempfile.TemporaryDirectory() as one:
+            found = errors(generated, complete(list(json_lines(generated.entities)), Path(mixed), told.budget), True)
+            same = errors(generated, complete(in_one_unit(generated), Path(one), told.budget), False)
+        for name in sorted(found.keys() & same.keys()):
+            ours, theirs = (statistics.fmean(abs(log) for _, log in rows[name]) for rows in (found, same))
+            ratios.append(ours / theirs)
+            print(
+                f"{seed:4} {name:12} {len(found[name]):6} {ours:7.3f} {theirs:7.3f} {ratios[-1]:6.2f} {bias(found[name]):6.2f}"
+            )
+    print(f"mean ratio of errors {statistics.fmean(ratios):.3f}")
+
+
+if __name__ == "__main__":
+    main()
