@@ -25,6 +25,7 @@ from kbdisk.sampling import sample
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.inference import infer
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.merging import merged
 from kbdisk.schemas.schema import Class, Property, Schema
@@ -209,6 +210,12 @@ def test_a_schema_that_says_which_properties_are_shared_pools_these_alone():
     apart = Codec.fit(shared, entities(), CodecConfig(pooling=True))
     assert len({apart.slot(name, ("height",)) for name in SCHEMA.classes}) == 1
     assert apart.slot("City", ("in",)) != apart.slot("Mountain", ("in",))
+
+
+def test_what_infer_defines_as_shared_is_pooled_as_it_is_without_definitions():
+    found = infer(entities()).schema
+    assert set(found.properties) == {("height",), ("in",)}
+    assert Pools.of(found, pooled=True) == Pools.of(replace(found, properties=None), pooled=True)
 
 
 def test_years_are_learnt_together_from_years_alone_and_from_days():
