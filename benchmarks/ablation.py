@@ -45,7 +45,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.diffusion import Model
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.estimates import decoded, estimated
-from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn
+from kbdisk.experts import given_only
 from kbdisk.experts.base import ExpertGroup, Stacked
 from kbdisk.experts.ensemble import Ensemble
 from kbdisk.experts.queries import reserved_questions
@@ -54,7 +54,7 @@ from kbdisk.loaders import KB
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer
-from kbdisk.training.run import STACKED, Run
+from kbdisk.training.run import JUDGED_BY_RESERVED, STACKED, Run
 from kbdisk.training.trained import Member, Trained
 
 NAME = "experts"
@@ -64,12 +64,15 @@ CODE = {  # expert -> the files that serve it alone
     "latent_knn": ("latent_knn*.py", "kriging.py"),
     "knn": ("knn*.py", "features.py"),
     "gaussian_process": ("gaussian_process*.py",),
+    "label_regression": ("label_regression*.py",),
     "boosted_trees": ("boosted_trees*.py", "feature_screening.py"),
     "given_only": ("given_only.py",),
     "second network": ("ensemble.py",),
 }
-LATENT, TREES, GIVEN, SECOND = "latent_knn", "boosted_trees", "given_only", "second network"
-MODULES = {"knn": knn, "gaussian_process": gaussian_process, TREES: boosted_trees}  # expert -> what weighs it
+LATENT, GIVEN, SECOND = "latent_knn", "given_only", "second network"
+MODULES = {  # expert -> the module that fits it, and weighs it
+    name: importlib.import_module(f"kbdisk.experts.{name}") for name in STACKED if name != GIVEN
+}
 VARIANTS: dict[str, Callable[[Run], Run]] = {
     "default": lambda run: run,
     "one network": lambda run: run.with_train(members=1, more=0),
@@ -188,7 +191,7 @@ def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
     for name in STACKED:
         if name in names and name in fitted.experts:
             group, rounds = fitted.experts[name].before, getattr(getattr(trained.run, name), "rounds", 0)
-            if name == TREES and whole:
+            if name in JUDGED_BY_RESERVED and whole:
                 questions = reserved_questions(tokens, whole[0], group.usual_amount)
                 weighted = stack_by(group, model, questions, required_errors=0.0)
             else:

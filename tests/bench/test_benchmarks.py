@@ -10,6 +10,7 @@ import pytest
 
 from kbdisk.bench.results import Result, Row
 from kbdisk.entity import Entity, at
+from kbdisk.training.run import STACKED
 
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 
@@ -74,6 +75,7 @@ def test_the_ablation_leaves_out_each_expert_and_asks_each_alone():
         "everything": ["knn", "given_only"], "without knn": ["given_only"], "without given_only": ["knn"],
         "network + knn": ["knn"], "network + given_only": ["given_only"], "network alone": [],
     }  # fmt: skip
+    assert CODE.keys() == {*STACKED, "latent_knn", "second network"}
     assert all(lines_of_code(name) > 20 for name in CODE)
     details = {"nats": {"size": 2.0, "colour": 1.0, "rare": 9.0}, "fit": {"knn": 3.0}}
     several = [
