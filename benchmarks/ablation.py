@@ -13,7 +13,6 @@ command is given again: with its networks, and the subsets that were scored.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import random
 import statistics
@@ -49,12 +48,12 @@ from kbdisk.experts import given_only
 from kbdisk.experts.base import ExpertGroup, Stacked
 from kbdisk.experts.ensemble import Ensemble
 from kbdisk.experts.queries import reserved_questions
-from kbdisk.experts.stacking import stack, stack_by
+from kbdisk.experts.stacking import stack
 from kbdisk.loaders import KB
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer
-from kbdisk.training.run import JUDGED_BY_RESERVED, STACKED, Run
+from kbdisk.training.run import STACKED, Run
 from kbdisk.training.trained import Member, Trained
 
 NAME = "experts"
@@ -142,10 +141,7 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
             if run.train.seconds is not None:  # its whole share, even where what came before took longer
                 settings["seconds"] = settings["config"].share * run.train.seconds
             begun = time.monotonic()
-            with contextlib.ExitStack() as patches:
-                for stacking in ("stack", "stack_by"):
-                    if hasattr(MODULES[name], stacking):
-                        patches.enter_context(patch.object(MODULES[name], stacking, keep))
+            with patch.object(MODULES[name], "stack", keep):
                 final = fit(model, codec, *tokens, **settings)
             seconds[name] = time.monotonic() - begun
             if final is not None:
@@ -191,16 +187,15 @@ def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
     for name in STACKED:
         if name in names and name in fitted.experts:
             group, rounds = fitted.experts[name].before, getattr(getattr(trained.run, name), "rounds", 0)
-            if name in JUDGED_BY_RESERVED and whole:
-                questions = reserved_questions(tokens, whole[0], group.usual_amount)
-                weighted = stack_by(group, model, questions, required_errors=0.0)
-            else:
-                weighted = stack(group, model, held_out, rounds, _generator(trained), seconds)
+            reserved = (tokens, whole[0]) if whole else None
+            weighted = stack(group, model, held_out, rounds, _generator(trained), seconds, reserved)
             if weighted is not None:
                 model = Stacked(model, _with_weights(fitted.experts[name].final, weighted))
     if GIVEN in names:
         config, seed = trained.run.given_only, trained.run.seed
-        answers = given_only.fit(model, trained.codec, tokens, held_out, config, seed=seed, seconds=seconds)
+        answers = given_only.fit(
+            model, trained.codec, tokens, held_out, *whole, config=config, seed=seed, seconds=seconds
+        )
         model = model if answers is None else answers.beside(model)
     return model
 

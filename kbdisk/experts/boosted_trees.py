@@ -41,8 +41,8 @@ from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, commonest_labels, examples_of, folds_of
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, OneHotFeatures
-from kbdisk.experts.queries import draw_entities, reserved_questions, usual_amounts
-from kbdisk.experts.stacking import stack, stack_by
+from kbdisk.experts.queries import draw_entities, usual_amounts
+from kbdisk.experts.stacking import stack
 from kbdisk.experts.target_scale import Units
 
 if TYPE_CHECKING:
@@ -197,11 +197,9 @@ def fit(
     fitting = Fitting({task.slot: task for task in by_cost}, seed, told or _ignore, tokens.slot.device)
     first = fitting.fit_first(None if seconds is None else FIRST_SHARE * seconds - (time.monotonic() - begun))
     unweighted = ExpertGroup(columns, any_amount, first)
-    if whole is None:
-        limit = None if seconds is None else JUDGING_SHARE * seconds
-        group = stack(unweighted, model, held_out, 0, generator, limit)
-    else:
-        group = stack_by(unweighted, model, reserved_questions(tokens, whole, any_amount), required_errors=0.0)
+    limit = None if seconds is None else JUDGING_SHARE * seconds
+    reserved = None if whole is None else (tokens, whole)
+    group = stack(unweighted, model, held_out, 0, generator, limit, reserved)
     if group is None:
         fitting.finish()
         return None

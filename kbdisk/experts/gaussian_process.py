@@ -343,8 +343,9 @@ def fit(
     codec: Codec,
     tokens: Tokens,
     held_out: Tokens,
-    config: GaussianProcessConfig,
+    whole: Tokens | None = None,
     *,
+    config: GaussianProcessConfig,
     seed: int,
     seconds: float | None = None,
     told: Report | None = None,
@@ -375,8 +376,15 @@ def fit(
         if told is not None:
             told(done + 1, len(known))
     left = None if seconds is None else max(seconds - _since(begun), 0.0)
+    reserved = None if whole is None else (tokens, whole)
     group = stack(
-        ExpertGroup(maker.featurizer, maker.usual_amount, experts), model, held_out, config.rounds, generator, left
+        ExpertGroup(maker.featurizer, maker.usual_amount, experts),
+        model,
+        held_out,
+        config.rounds,
+        generator,
+        left,
+        reserved,
     )
     return None if group is None else _with_shared_points(_with_held_out(group, maker, examples, held_out))
 

@@ -132,8 +132,9 @@ def fit(
     codec: Codec,
     tokens: Tokens,
     held_out: Tokens,
-    config: GivenOnlyConfig,
+    whole: Tokens | None = None,
     *,
+    config: GivenOnlyConfig,
     seed: int,
     seconds: float | None = None,
     told: Report | None = None,
@@ -151,7 +152,8 @@ def fit(
     features = GivenOnlyFeatures(model, given, torch.tensor(given.numbers, device=device))
     generator = Generator(device).manual_seed(seed)
     group = ExpertGroup(features, usual_amounts(tokens), experts)
-    kept = stack(group, model, held_out, config.rounds, generator, seconds)
+    reserved = None if whole is None else (tokens, whole)
+    kept = stack(group, model, held_out, config.rounds, generator, seconds, reserved)
     if told is not None:
         told(1, 1)
     return None if kept is None else GivenOnly(given, kept.usual_amount, kept.experts)

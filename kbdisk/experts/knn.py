@@ -351,8 +351,9 @@ def fit(
     codec: Codec,
     tokens: Tokens,
     held_out: Tokens,
-    config: KNNConfig,
+    whole: Tokens | None = None,
     *,
+    config: KNNConfig,
     seed: int,
     seconds: float | None = None,
     told: Report | None = None,
@@ -385,7 +386,10 @@ def fit(
         if told is not None:
             told(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
-    group = stack(ExpertGroup(features, usual_amount, experts), model, held_out, config.rounds, generator, left)
+    reserved = None if whole is None else (tokens, whole)
+    group = stack(
+        ExpertGroup(features, usual_amount, experts), model, held_out, config.rounds, generator, left, reserved
+    )
     if group is None:
         return None
     others = draw_entities(held_out, config.values, generator).sort().values

@@ -25,8 +25,8 @@ from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.examples import Examples, commonest_labels, examples_of, folds_of
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.queries import draw_entities, reserved_questions, usual_amounts
-from kbdisk.experts.stacking import stack, stack_by
+from kbdisk.experts.queries import draw_entities, usual_amounts
+from kbdisk.experts.stacking import stack
 from kbdisk.network.lbfgs import LBFGS
 
 MIN_VALUES = 20  # known values of a slot, below which it has no regression
@@ -135,11 +135,9 @@ def fit(
         for slot, task in sorted(tasks.items())
     }
     unweighted = ExpertGroup(columns, any_amount, experts)
-    if whole is None:
-        limit = None if seconds is None else JUDGING_SHARE * seconds
-        group = stack(unweighted, model, held_out, 0, generator, limit)
-    else:
-        group = stack_by(unweighted, model, reserved_questions(tokens, whole, any_amount), required_errors=0.0)
+    limit = None if seconds is None else JUDGING_SHARE * seconds
+    reserved = None if whole is None else (tokens, whole)
+    group = stack(unweighted, model, held_out, 0, generator, limit, reserved)
     if group is not None:
         sides = [held_out] if whole is None else [whole, held_out]
         further = [

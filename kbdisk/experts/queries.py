@@ -8,7 +8,7 @@ T tokens   B entities of a batch   N entities   C classes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import torch
@@ -95,10 +95,27 @@ def questions(
         yield batch, Hidden(visible, hidden.asked & has_little, hidden.weight * has_little), levels
 
 
-def reserved_questions(training: Tokens, complete: Tokens, usual_amount: Tensor) -> Iterator[Question]:
-    """Asks for the values that were reserved from training, all of an entity's at once, given its training values."""
+def questions_with_little(asked: Iterable[Question]) -> Iterator[Question]:
+    """The same, for the entities alone of which little is visible."""
+    for batch, hidden, levels in asked:
+        has_little = (levels == LITTLE)[batch.entity]
+        if bool((hidden.asked & has_little).any()):
+            yield batch, Hidden(hidden.visible, hidden.asked & has_little, hidden.weight * has_little), levels
+
+
+def reserved_questions(
+    training: Tokens, complete: Tokens, usual_amount: Tensor, generator: Generator | None = None
+) -> Iterator[Question]:
+    """Asks for the values that were reserved from training, all of an entity's at once, given its training values.
+
+    With a generator in random order, as there may not be time for all.
+    """
     entities = complete.owner[complete.known & ~training.known].unique()
-    for chunk in chunks(complete, entities[complete.sizes[entities].argsort(stable=True)]):
+    batches = list(chunks(complete, entities[complete.sizes[entities].argsort(stable=True)]))
+    order: Iterable[int] = range(len(batches))
+    if generator is not None:
+        order = torch.randperm(len(batches), generator=generator, device=generator.device).tolist()
+    for chunk in map(batches.__getitem__, order):
         batch, known = complete.batch(chunk), training.batch(chunk).known
         masked, visible = batch.known & ~known & ~batch.fixed, batch.seen(known)
         yield batch, Hidden(visible, masked, masked.float()), visibility_levels(batch, visible, usual_amount)

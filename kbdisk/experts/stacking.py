@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -30,7 +31,15 @@ from kbdisk.experts.base import (
     by_slot_and_level,
     without_nan,
 )
-from kbdisk.experts.queries import MAX_HELD_OUT_VALUES, Question, chunks, draw_entities, questions
+from kbdisk.experts.queries import (
+    MAX_HELD_OUT_VALUES,
+    Question,
+    chunks,
+    draw_entities,
+    questions,
+    questions_with_little,
+    reserved_questions,
+)
 from kbdisk.experts.weights import REQUIRED_ERRORS, each_mixture, each_squares, relative_likelihoods
 from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
@@ -131,12 +140,31 @@ def stack(
     rounds: int,
     generator: Generator,
     seconds: float | None = None,
+    reserved: tuple[Tokens, Tokens] | None = None,
 ) -> ExpertGroup | None:
-    """The experts that have a weight beside a model, by held-out entities; None if none has.
+    """The experts that have a weight beside a model; None if none has.
 
-    Once the time is used, the entities that were asked by then give the weights.
+    Weights are fitted to held-out entities, or to values that were `reserved` within training entities, which come without
+    and with these values; then held-out entities are asked only with little visible. Once the time is used, what was asked by
+    then gives the weights.
     """
-    return stack_by(group, model, _questions(held_out, group.usual_amount, rounds, generator, seconds))
+    end = None if seconds is None else time.monotonic() + seconds
+    if reserved is None:
+        asked = _questions(held_out, group.usual_amount, rounds, generator)
+        return stack_by(group, model, _until(end, asked))
+    asked = reserved_questions(*reserved, group.usual_amount, generator)
+    if rounds:
+        with_little = questions_with_little(_questions(held_out, group.usual_amount, rounds, generator))
+        asked = chain(asked, with_little)
+    return stack_by(group, model, _until(end, asked), required_errors=0.0)
+
+
+def _until(end: float | None, asked: Iterable[Question]) -> Iterator[Question]:
+    """Questions until some time; one at least."""
+    for question in asked:
+        yield question
+        if end is not None and time.monotonic() > end:
+            return
 
 
 @torch.no_grad()
@@ -181,15 +209,9 @@ def _ask(group: ExpertGroup, model: Model, question: Question, held_out: dict[Sl
                 held_out[key].append(kind, codes, entities, asked.belief.pick(predicted), prediction)
 
 
-def _questions(
-    held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator, seconds: float | None
-) -> Iterator[Question]:
+def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Question]:
     """Questions about held-out entities, some at a time and in random order, as there may not be time for all."""
-    begun = time.monotonic()
     drawn = draw_entities(held_out, MAX_HELD_OUT_VALUES, generator)
     batches = [few for chunk in chunks(held_out, drawn) for few in chunk.split(BATCH_ENTITIES)]
     for number in torch.randperm(len(batches), generator=generator, device=generator.device).tolist():
-        for question in questions(held_out.batch(batches[number]), held_out.layout, usual_amount, rounds, generator):
-            yield question
-            if seconds is not None and time.monotonic() - begun > seconds:
-                return
+        yield from questions(held_out.batch(batches[number]), held_out.layout, usual_amount, rounds, generator)

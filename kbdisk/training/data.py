@@ -15,7 +15,7 @@ from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved
-from kbdisk.training.run import JUDGED_BY_RESERVED, Run
+from kbdisk.training.run import STACKED, Run
 from kbdisk.training.splits import split
 
 LEAST = 2  # entities that can be learnt from
@@ -52,7 +52,7 @@ class Data:
             raise SchemaError("the schema", _nothing_to_learn(codec))
         whole = codec.encode(training, graph=known)
         # Without links entities that are held out tell the same, and nothing need be kept from training.
-        reserves = any(getattr(run, name).share for name in JUDGED_BY_RESERVED) and len(validation) and len(whole.needs)
+        reserves = any(getattr(run, name).share for name in STACKED) and len(validation) and len(whole.needs)
         return cls(
             codec,
             without_reserved(whole, run.seed) if reserves else whole,

@@ -117,9 +117,13 @@ TABLES: dict[str, Any] = {
     "train": TrainConfig,
     **CONFIGS,
 }
-# Experts, in the order in which they are fitted; those that are judged by values reserved within entities.
-STACKED = ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only")
-JUDGED_BY_RESERVED = ("label_regression", "boosted_trees")
+STACKED = (
+    "knn",
+    "gaussian_process",
+    "label_regression",
+    "boosted_trees",
+    "given_only",
+)  # in the order in which they are fitted
 
 
 def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:

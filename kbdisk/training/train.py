@@ -26,7 +26,7 @@ from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
 from kbdisk.training.room import within_memory
-from kbdisk.training.run import JUDGED_BY_RESERVED, STACKED, Run
+from kbdisk.training.run import STACKED, Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
@@ -90,7 +90,7 @@ def _fit_expert(
     sides = [
         data.training,
         data.validation,
-        *([data.whole] if name in JUDGED_BY_RESERVED and data.whole is not None else []),
+        *([] if data.whole is None else [data.whole]),
     ]
     experts: ExpertGroup | GivenOnly | None = fit_expert(
         trained.believer,
