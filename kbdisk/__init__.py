@@ -77,9 +77,9 @@ def infer(kb: Any, *, rules: bool = False, **options: Any) -> Inference:
         source = list(source)
     inference = infer(source, **options)
     if rules:
-        from kbdisk.experts.rule_columns import with_rules
+        from kbdisk.experts.rule_columns import inference_with_rules
 
-        return with_rules(inference, source)
+        return inference_with_rules(inference, source)
     return inference
 
 

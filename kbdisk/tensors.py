@@ -20,17 +20,17 @@ Shape = tuple[int, ...]
 
 def tensors_of(network: nn.Module) -> dict[str, Tensor]:
     """What a network has learnt, or drawn once; what stands at two places is there once."""
-    found: dict[int, tuple[str, Tensor]] = {}
-    for name, one in network.state_dict(keep_vars=True).items():
-        found.setdefault(id(one), (name, one))
-    return dict(found.values())
+    by_identity: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in network.state_dict(keep_vars=True).items():
+        by_identity.setdefault(id(tensor), (name, tensor))
+    return dict(by_identity.values())
 
 
 def to_bytes(network: nn.Module, where: str) -> bytes:
     """A network's weights; CheckpointError where one is no number, as nobody could open them."""
-    tensors = {name: one.detach().cpu().contiguous() for name, one in tensors_of(network).items()}
-    for name, one in tensors.items():
-        if not _is_finite(one):
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors_of(network).items()}
+    for name, tensor in tensors.items():
+        if not _is_finite(tensor):
             raise CheckpointError(
                 where, f"expected weights that are numbers, got NaN or infinity in {name}. Train again."
             )
@@ -51,19 +51,19 @@ def read(file: Path, device: torch.device) -> dict[str, Tensor]:
 
 def put(network: nn.Module, file: Path) -> None:
     """Write a file's weights into a network that they fit to the last one."""
-    own, found = tensors_of(network), shapes(file)
-    _refuse(file, "missing", own.keys() - found.keys())
-    _refuse(file, "unknown", found.keys() - own.keys())
+    tensors, stored_shapes = tensors_of(network), shapes(file)
+    _refuse(file, "missing", tensors.keys() - stored_shapes.keys())
+    _refuse(file, "unknown", stored_shapes.keys() - tensors.keys())
     with opened(file) as stored, torch.no_grad():
-        for name, one in own.items():
-            tensor = stored.get_tensor(name) if found[name] == tuple(one.shape) else None
-            if tensor is None or tensor.dtype != one.dtype:
-                got = found[name] if tensor is None else tensor.dtype
-                wanted = tuple(one.shape) if tensor is None else one.dtype
+        for name, parameter in tensors.items():
+            tensor = stored.get_tensor(name) if stored_shapes[name] == tuple(parameter.shape) else None
+            if tensor is None or tensor.dtype != parameter.dtype:
+                got = stored_shapes[name] if tensor is None else tensor.dtype
+                wanted = tuple(parameter.shape) if tensor is None else parameter.dtype
                 raise CheckpointError(str(file), f"expected {name} as {wanted}, got {got}. {RESTORE}")
             if not _is_finite(tensor):
                 raise CheckpointError(str(file), f"expected numbers, got NaN or infinity in {name}. {RESTORE}")
-            one.copy_(tensor)
+            parameter.copy_(tensor)
 
 
 @contextmanager

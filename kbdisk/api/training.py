@@ -32,6 +32,7 @@ from kbdisk.experts.rules import SECONDS
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.inference import Inference, infer
 from kbdisk.schemas.numerals import of_any_length
+from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.training import checkpoint
@@ -88,7 +89,7 @@ def train(
     known = schema_of(schema, reading)
     refuse_strangers(known, reading.name, reading.entities)
     _refuse_one(reading)
-    ruled = with_rules(known, reading.entities, chosen)
+    rules = rules_of(known, reading.entities, chosen)
     keep = None
     if out is not None:
         refuse_place(out, force)
@@ -108,7 +109,7 @@ def train(
             )
         except ValueError as error:
             raise LoadError(reading.name, f"{error}.") from None
-        made.codec = replace(made.codec, schema=replace(made.schema, rules=ruled.rules))
+        made.codec = replace(made.codec, schema=replace(made.schema, rules=rules))
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out_ids = set(made.record.validation)
         held_out = [entity for entity in reading.entities if known.id_of(entity) in held_out_ids]
@@ -120,13 +121,13 @@ def train(
     return Model(made, reading)
 
 
-def with_rules(schema: Schema, entities: Sequence[Entity], run: Run) -> Schema:
-    """The schema with the rules that hold among the entities, where it states none itself."""
+def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule, ...]:
+    """The rules that a schema states, or where it states none those that hold among the entities."""
     if schema.rules is not None:
-        return schema
+        return tuple(schema.rules)
     share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
     budget = min(SECONDS, max(share, LEAST_RULES_SECONDS))
-    return replace(schema, rules=tuple(offered.rule for offered in find_rules(schema, entities, budget)))
+    return tuple(offered.rule for offered in find_rules(schema, entities, budget))
 
 
 def evaluation_sample(held_out: Sequence[Entity], run: Run) -> list[Entity]:
@@ -157,7 +158,7 @@ def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "aut
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(where)
-    rules = with_rules(schema, reading.entities, run).rules
+    rules = rules_of(schema, reading.entities, run)
     codec = replace(codec, schema=replace(codec.schema, rules=rules))
     return Model(Trained(codec, network, small, Record(reading.facts())), reading)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from kbdisk.baselines.base import Answer, Estimate
 from kbdisk.baselines.boosting import said
 from kbdisk.baselines.columns import common
-from kbdisk.experts.target_scale import Units
+from kbdisk.experts.target_scale import TargetScale
 from kbdisk.metrics import label, members
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Constant:
 class Numbers:
     """Trees that tell a mean, and maybe others that tell a median."""
 
-    units: Units
+    scale: TargetScale
     mean: CatBoost
     median: CatBoost
 
@@ -55,7 +55,7 @@ class Numbers:
         return list(map(Answer, medians, means))
 
     def _told(self, booster: CatBoost, table: pandas.DataFrame) -> list[float]:
-        found: list[float] = self.units.back(said(booster, table, "RawFormulaVal")).tolist()
+        found: list[float] = self.scale.unscaled(said(booster, table, "RawFormulaVal")).tolist()
         return found
 
 
@@ -107,12 +107,12 @@ def likely(probabilities: Sequence[float]) -> list[int]:
 
 def _numbers(boost: Boost, values: Sequence[Any], estimate: Estimate) -> Teller | None:
     numbers = [float(one) for one in values]
-    units = Units.of(numbers)
-    if units is None:
+    scale = TargetScale.fit(numbers)
+    if scale is None:
         return None
-    truth = units.told(numbers).tolist()
+    truth = scale.scaled(numbers).tolist()
     mean = boost(truth, "RMSE", 1)
-    return Numbers(units, mean, boost(truth, "MAE", 1) if estimate == "median" else mean)
+    return Numbers(scale, mean, boost(truth, "MAE", 1) if estimate == "median" else mean)
 
 
 def _labels(boost: Boost, values: Sequence[Any], estimate: Estimate) -> Teller | None:

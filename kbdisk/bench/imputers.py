@@ -20,8 +20,7 @@ from kbdisk.bench.features import Features
 from kbdisk.bench.masking import Masked, Property, Scalar, Values, property_name
 from kbdisk.entity import Date, Path
 from kbdisk.errors import ConfigError
-from kbdisk.experts.target_scale import is_skewed
-from kbdisk.leaves.number.codec import LARGEST_LOG
+from kbdisk.leaves.number.codec import LARGEST_LOG, deciles_of, is_skewed
 
 if TYPE_CHECKING:
     import pandas
@@ -52,7 +51,8 @@ class Scale:
     @classmethod
     def of(cls, known: Sequence[float], is_date: bool = False) -> Self:
         """The scale that suits the known values."""
-        return cls(not is_date and is_skewed(known), min(known), all(value.is_integer() for value in known))
+        is_log = not is_date and is_skewed(min(known), deciles_of(sorted(known)))
+        return cls(is_log, min(known), all(value.is_integer() for value in known))
 
     def to(self, value: float) -> float:
         """A value on the scale."""

@@ -27,7 +27,7 @@ class Unfinished:
         try:
             first, *lines = file.read_text("utf-8").splitlines()
             if json.loads(first) == {"run": identity}:
-                return cls(file, identity, _whole(lines))
+                return cls(file, identity, _complete(lines))
         except (OSError, ValueError):
             pass
         return cls(file, identity, [])
@@ -35,7 +35,7 @@ class Unfinished:
     def add(self, result: Result) -> None:
         """Keep another result."""
         self.results.append(result)
-        lines = [json.dumps({"run": self.identity}), *(json.dumps(asdict(one)) for one in self.results)]
+        lines = [json.dumps({"run": self.identity}), *(json.dumps(asdict(kept)) for kept in self.results)]
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self.file.write_text("\n".join(lines) + "\n", "utf-8")
@@ -47,12 +47,12 @@ class Unfinished:
         self.file.unlink(missing_ok=True)
 
 
-def _whole(lines: Sequence[str]) -> list[Result]:
-    """The results of lines, up to one that was cut short."""
-    found = []
+def _complete(lines: Sequence[str]) -> list[Result]:
+    """The results of lines, up to the first that was cut short."""
+    results = []
     for line in lines:
         try:
-            found.append(Result.from_json(json.loads(line)))
+            results.append(Result.from_json(json.loads(line)))
         except (ValueError, TypeError, KeyError):
             break
-    return found
+    return results

@@ -52,44 +52,49 @@ class RuleFiller:
         self._applies: Counter[tuple[Rule, str]] = Counter()
         self._present: Counter[tuple[Rule, str]] = Counter()
         self._taken: dict[Path, set[Any]] = {
-            path: set() for one in schema.classes.values() for path, known in one.properties.items() if known.unique
+            path: set()
+            for of_class in schema.classes.values()
+            for path, known in of_class.properties.items()
+            if known.unique
         }
         if self.rules:
             for entity in entities:
                 self._read(entity)
 
-    def filled(self, entity: Entity, of: str, gaps: Collection[Path], closed: Collection[Path]) -> Iterator[Ruled]:
+    def filled(
+        self, entity: Entity, class_name: str, gaps: Collection[Path], closed: Collection[Path]
+    ) -> Iterator[Ruled]:
         """What the rules give for an entity of a class that lacks it. `gaps` are places without a value."""
         if not self.rules:
             return
         values = values_of(self.schema, entity)
-        id, sure = self.schema.id_of(entity), dict[Path, float]()
-        properties = self.schema.classes[of].properties
-        waiting = [rule for rule in self.rules if self._may_fill(rule, of, properties, values, gaps, closed)]
+        id, confidences = self.schema.id_of(entity), dict[Path, float]()
+        properties = self.schema.classes[class_name].properties
+        waiting = [rule for rule in self.rules if self._may_fill(rule, class_name, properties, values, gaps, closed)]
         for _ in range(ROUNDS):
-            found = False
+            is_filled = False
             for rule in waiting:
                 if rule.target in values and not _is_blank(values[rule.target]):
                     continue
                 value = self._value(rule, id, values)
                 if value is None:
                     continue
-                known = properties[rule.target]
+                property = properties[rule.target]
                 confidence = confidence_of(rule) * min(
-                    (sure.get(_top(path, values), 1.0) for path in rule.of), default=1.0
+                    (confidences.get(_top(path, values), 1.0) for path in rule.of), default=1.0
                 )
-                fitting = self._fitting(known, rule, value)
+                fitting = self._fitting(property, rule, value)
                 if fitting is None:
                     continue
-                values[rule.target], sure[rule.target], found = fitting, confidence, True
-                yield Ruled(rule.target, known, rule, fitting, confidence)
-            if not found:
+                values[rule.target], confidences[rule.target], is_filled = fitting, confidence, True
+                yield Ruled(rule.target, property, rule, fitting, confidence)
+            if not is_filled:
                 return
 
-    def _fitting(self, known: Property, rule: Rule, value: Any) -> Any:
+    def _fitting(self, property: Property, rule: Rule, value: Any) -> Any:
         """A value in the form of its property; None where it does not fit, or another entity has what is unique."""
         try:
-            fitting = in_kind(known, value)
+            fitting = in_kind(property, value)
         except ValueError:
             return None
         taken = self._taken.get(rule.target)
@@ -102,29 +107,29 @@ class RuleFiller:
     def _may_fill(
         self,
         rule: Rule,
-        of: str,
+        class_name: str,
         properties: Mapping[Path, Property],
         values: Values,
         gaps: Collection[Path],
         closed: Collection[Path],
     ) -> bool:
         """Whether a rule is for this class and its property may be filled."""
-        known = properties.get(rule.target)
-        if known is None or known.formula is not None or rule.class_name not in (None, of):
+        property = properties.get(rule.target)
+        if property is None or property.formula is not None or rule.class_name not in (None, class_name):
             return False
         if rule.target in closed or (rule.target in values and not _is_blank(values[rule.target])):
             return False
-        if rule.target in gaps or known.required:
+        if rule.target in gaps or property.required:
             return True
         if self.fill == "asked":
             return False
-        key = (rule, of)
+        key = (rule, class_name)
         return self.fill == "all" or rule.kind not in PRESUMING or self._present[key] >= USUAL * self._applies[key]
 
     def _value(self, rule: Rule, id: str, values: Values) -> Any:
         if rule.kind == "determined":
-            found = {self._most(rule, key) for key in _keys_of(rule, values)} - {None}
-            return self._shown[found.pop()] if len(found) == 1 else None
+            labels = {self._most(rule, key) for key in _keys_of(rule, values)} - {None}
+            return self._shown[labels.pop()] if len(labels) == 1 else None
         if rule.kind == "linked":
             target = _only_link(value_at(values, rule.of[0]))
             return None if target is None else self._values.get(target, {}).get(rule.of[1])
@@ -143,8 +148,8 @@ class RuleFiller:
     # ------------------------------------------------------------ what is given of all
 
     def _read(self, entity: Entity) -> None:
-        of = self.schema.class_of(entity)
-        if of is None:
+        entity_class = self.schema.class_of(entity)
+        if entity_class is None:
             return
         values = values_of(self.schema, entity)
         id = self.schema.id_of(entity)
@@ -153,32 +158,32 @@ class RuleFiller:
                 taken.add(plain(values[path]))
         for rule in self.rules:
             if rule.kind == "determined":
-                self._read_determined(rule, of.name, values)
+                self._read_determined(rule, entity_class.name, values)
             elif rule.kind == "linked":
                 value = value_at(values, rule.of[1])
                 if value is not None:
                     self._values[id][rule.of[1]] = value
-                self._count(rule, of.name, values, _only_link(value_at(values, rule.of[0])) is not None)
+                self._count(rule, entity_class.name, values, _only_link(value_at(values, rule.of[0])) is not None)
         for path, back in self._back.items():
             links = value_at(values, path)
             for link in links if isinstance(links, list) else (links,):
-                if isinstance(link, Link) and all(one.id != id for one in back[link.id]):
+                if isinstance(link, Link) and all(other.id != id for other in back[link.id]):
                     back[link.id].append(Link(id))
 
-    def _read_determined(self, rule: Rule, of: str, values: Values) -> None:
+    def _read_determined(self, rule: Rule, class_name: str, values: Values) -> None:
         keys = _keys_of(rule, values)
         value = value_at(values, rule.target)
-        if value is not None and rule.class_name in (None, of):
+        if value is not None and rule.class_name in (None, class_name):
             same = plain(value)
             self._shown.setdefault(same, value)
             for key in keys:
                 self._tables[rule][key][same] += 1
-        self._count(rule, of, values, bool(keys))
+        self._count(rule, class_name, values, bool(keys))
 
-    def _count(self, rule: Rule, of: str, values: Values, applies: bool) -> None:
+    def _count(self, rule: Rule, class_name: str, values: Values, applies: bool) -> None:
         if applies:
-            self._applies[rule, of] += 1
-            self._present[rule, of] += rule.target in values
+            self._applies[rule, class_name] += 1
+            self._present[rule, class_name] += rule.target in values
 
 
 def confidence_of(rule: Rule) -> float:
@@ -186,9 +191,9 @@ def confidence_of(rule: Rule) -> float:
     return rule.confidence if rule.support or rule.exceptions else 1.0
 
 
-def in_kind(known: Property, value: Any) -> Any:
+def in_kind(property: Property, value: Any) -> Any:
     """A value in the form of a property's kind; ValueError where it does not fit."""
-    kind = known.kind
+    kind = property.kind
     if isinstance(kind, Set | Listed):
         return apply_kind(kind, value if isinstance(value, list) else [value])
     if isinstance(value, list):
@@ -224,10 +229,10 @@ def _is_blank(value: Any) -> bool:
 
 def _keys_of(rule: Rule, values: Values) -> list[Any]:
     """What determines: the values at a rule's paths, as they are compared; of several links each."""
-    found = [value_at(values, path) for path in rule.of]
-    if len(found) == 1 and isinstance(found[0], list) and all(isinstance(one, Link) for one in found[0]):
-        return [(plain(one),) for one in found[0]]
-    keys = tuple(plain(value) for value in found)
+    inputs = [value_at(values, path) for path in rule.of]
+    if len(inputs) == 1 and isinstance(inputs[0], list) and all(isinstance(link, Link) for link in inputs[0]):
+        return [(plain(link),) for link in inputs[0]]
+    keys = tuple(plain(value) for value in inputs)
     return [] if None in keys else [keys]
 
 
@@ -244,5 +249,5 @@ def _top(path: Path, values: Values) -> Path:
 
 def by_rule(rule: Rule) -> str:
     """A rule as the reason for a value: its formula, with what agrees with it."""
-    known = rule.support + rule.exceptions
-    return f"{rule.text} ({rule.support:,} of {known:,})" if known else rule.text
+    count = rule.support + rule.exceptions
+    return f"{rule.text} ({rule.support:,} of {count:,})" if count else rule.text

@@ -175,7 +175,9 @@ def _moved(belief: NumberBelief, predictions: Predictions) -> NumberBelief:
 
 
 def _mixed_with_labels(belief: Recalling, predictions: Predictions, count: int) -> Belief:
-    labels = [(rows, one.weight, masses) for rows, one, masses in predictions if isinstance(masses, LabelMasses)]
+    labels = [
+        (rows, weighted.weight, masses) for rows, weighted, masses in predictions if isinstance(masses, LabelMasses)
+    ]
     most = max(masses.codes.shape[1] for _, _, masses in labels)
     codes = torch.zeros(count, most, dtype=torch.long, device=labels[0][0].device)
     weights = torch.zeros(count, 1, most, dtype=torch.float64, device=codes.device)

@@ -43,7 +43,7 @@ from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.queries import draw_entities, usual_amounts
 from kbdisk.experts.stacking import stack
-from kbdisk.experts.target_scale import Units
+from kbdisk.experts.target_scale import TargetScale
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
@@ -154,13 +154,13 @@ class BoostedTrees:
     columns: Tensor  # (f,) the features that they use
     labels: Tensor  # (K,) the codes of the classes; none of a number
     label_share: Tensor  # () float64, of all values: those that are one of these labels
-    units: Units | None  # of a number
+    scale: TargetScale | None  # of a number
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
         scores = self.trees(inputs.features[:, self.columns])
-        if self.units is not None:
-            return torch.from_numpy(self.units.back(scores[:, 0].cpu().numpy())).to(scores)
+        if self.scale is not None:
+            return torch.from_numpy(self.scale.unscaled(scores[:, 0].cpu().numpy())).to(scores)
         return LabelMasses(self.labels.expand(len(scores), -1), self.label_share * scores.softmax(1))
 
 
@@ -178,7 +178,7 @@ def fit(
     config: BoostedTreesConfig,
     seed: int,
     seconds: float | None = None,
-    told: Report | None = None,
+    report: Report | None = None,
 ) -> ExpertGroup | None:
     """Fits boosted trees, and keeps those that have a weight beside a model; None if none have.
 
@@ -192,9 +192,9 @@ def fit(
     columns = OneHotFeatures.fit(tokens.batch(chosen), config.columns)
     any_amount = torch.zeros_like(usual_amounts(tokens))  # trees predict where little is visible, too
     examples = examples_of(tokens, chosen, any_amount, columns, generator)
-    tasks = (Task.build(codec, slot, own, columns, config) for slot, own in sorted(examples.items()))
+    tasks = (Task.build(codec, slot, values, columns, config) for slot, values in sorted(examples.items()))
     by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
-    fitting = Fitting({task.slot: task for task in by_cost}, seed, told or _ignore, tokens.slot.device)
+    fitting = Fitting({task.slot: task for task in by_cost}, seed, report or _ignore, tokens.slot.device)
     first = fitting.fit_first(None if seconds is None else FIRST_SHARE * seconds - (time.monotonic() - begun))
     unweighted = ExpertGroup(columns, any_amount, first)
     limit = None if seconds is None else JUDGING_SHARE * seconds
@@ -225,10 +225,10 @@ class Task:
     slot: int
     columns: Tensor  # (f,)
     labels: Tensor  # (K,) ascending; none of a number
-    units: Units | None  # of a number
+    scale: TargetScale | None  # of a number
     label_share: float  # of all values: those that are one of the labels
     features: Tensor  # (n, f)
-    target: Tensor  # (n,) a number in units, or the place of a label among the labels
+    target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
 
     @classmethod
@@ -239,16 +239,16 @@ class Task:
         if len(examples) < MIN_VALUES:
             return None
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
-        labels, units = codes.new_zeros(0, dtype=torch.long), None
+        labels, scale = codes.new_zeros(0, dtype=torch.long), None
         if codec.slots[slot].kind == NUMBER:
-            units = Units.fitting(_numbers(codec, slot, codes))
+            scale = TargetScale.fit(_numbers(codec, slot, codes), codec.slots[slot].codec.floor_of_logs)
         else:
             labels = commonest_labels(codes, config.labels)
-        if units is None and len(labels) < 2:
+        if scale is None and len(labels) < 2:
             return None
         used = columns.without(slot).cpu()
         features = torch.cat([rows[:, used] for rows in examples.features])
-        return cls(codec, slot, used, labels, units, 1.0, features, codes, entities)._screened(config.screened)
+        return cls(codec, slot, used, labels, scale, 1.0, features, codes, entities)._screened(config.screened)
 
     def _screened(self, max_columns: int) -> Task | None:
         """With encoded targets, and the columns alone that explain some of them."""
@@ -267,8 +267,8 @@ class Task:
 
     def encode(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """(m,) the targets of codes (n, ...), and (n,) which codes have one: labels that are too rare have none."""
-        if self.units is not None:
-            numbers = self.units.told(_numbers(self.codec, self.slot, codes))
+        if self.scale is not None:
+            numbers = self.scale.scaled(_numbers(self.codec, self.slot, codes))
             return torch.tensor(numbers, dtype=torch.float64), torch.ones(len(codes), dtype=torch.bool)
         is_label = torch.isin(codes, self.labels)
         return torch.searchsorted(self.labels, codes[is_label]), is_label
@@ -289,7 +289,7 @@ class Task:
         """The average of some boosters."""
         share = torch.tensor(self.label_share, dtype=torch.float64, device=device)
         return BoostedTrees(
-            Trees.averaged(boosters).to(device), self.columns.to(device), self.labels.to(device), share, self.units
+            Trees.averaged(boosters).to(device), self.columns.to(device), self.labels.to(device), share, self.scale
         )
 
     def can_learn(self, training: Tensor) -> bool:

@@ -30,13 +30,13 @@ def best_columns(x: Tensor, targets: Tensor, most: int) -> Tensor:
 def gains(x: Tensor, targets: Tensor) -> Tensor:
     """(F,) the share of the variance of targets (n, K) that each column (n, F) explains by itself, beyond chance."""
     y = (targets - targets.mean(0)).double()
-    whole = y.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
+    variation = y.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
     is_flag = (x.isnan() | (x == 0) | (x == 1)).all(0)
     between, groups = (torch.zeros(x.shape[1], dtype=torch.float64, device=x.device) for _ in range(2))
-    for own, found in ((is_flag, _between_flags), (~is_flag, _between_bins)):
-        if bool(own.any()):
-            between[own], groups[own] = found(x[:, own], y)
-    return between / whole - (groups - 1) / max(len(x) - 1, 1)
+    for columns, between_groups in ((is_flag, _between_flags), (~is_flag, _between_bins)):
+        if bool(columns.any()):
+            between[columns], groups[columns] = between_groups(x[:, columns], y)
+    return between / variation - (groups - 1) / max(len(x) - 1, 1)
 
 
 def _between_flags(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,8 +69,8 @@ def binned(x: Tensor) -> Tensor:
     for column, values in enumerate(x.double().unbind(1)):
         known = values.isfinite()
         if bool(known.any()):
-            found = values[known]
-            distinct = found.unique()
-            edges = distinct[1:] if len(distinct) <= BINS else found.quantile(levels).unique()
-            bins[known, column] = torch.bucketize(found, edges, right=True)
+            values_known = values[known]
+            distinct = values_known.unique()
+            edges = distinct[1:] if len(distinct) <= BINS else values_known.quantile(levels).unique()
+            bins[known, column] = torch.bucketize(values_known, edges, right=True)
     return bins

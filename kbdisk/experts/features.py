@@ -93,9 +93,9 @@ class HashedFeatures:
         for number, other in enumerate(codec.slots):
             if codec.together(number) == codec.together(slot) and self.start[number] >= 0:
                 sizes = torch.tensor(BLOCKS[other.kind])
-                own = torch.arange(len(sizes)).repeat_interleave(sizes)
+                of_columns = torch.arange(len(sizes)).repeat_interleave(sizes)
                 start = int(self.start[number])
-                block[start : start + len(own)] = int(self.blocks[number]) + own
+                block[start : start + len(of_columns)] = int(self.blocks[number]) + of_columns
         return block
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:

@@ -348,7 +348,7 @@ def fit(
     config: GaussianProcessConfig,
     seed: int,
     seconds: float | None = None,
-    told: Report | None = None,
+    report: Report | None = None,
 ) -> ExpertGroup | None:
     """The processes that have a weight beside a model, by the held-out values; None if none has.
 
@@ -373,8 +373,8 @@ def fit(
         process = _fit_process(maker, slot, examples[slot], labels, left)
         if process is not None:
             experts |= {(slot, level): WeightedExpert.unweighted(process) for level in (USUAL, LITTLE)}
-        if told is not None:
-            told(done + 1, len(known))
+        if report is not None:
+            report(done + 1, len(known))
     left = None if seconds is None else max(seconds - _since(begun), 0.0)
     reserved = None if whole is None else (tokens, whole)
     group = stack(
@@ -467,7 +467,11 @@ def _with_held_out(
 
 def _with_shared_points(group: ExpertGroup) -> ExpertGroup:
     """The points of all processes in one table: each entity has one row, with all of its features."""
-    every = [one.expert.points for one in group.experts.values() if isinstance(one.expert, GaussianProcess)]
+    every = [
+        weighted_expert.expert.points
+        for weighted_expert in group.experts.values()
+        if isinstance(weighted_expert.expert, GaussianProcess)
+    ]
     entities, index = torch.cat([points.entities for points in every]).unique(return_inverse=True)
     table = every[0].features.new_full((len(entities), every[0].features.shape[1]), torch.nan)
     rows_of_each = index.split([len(points.entities) for points in every])

@@ -137,7 +137,7 @@ def fit(
     config: GivenOnlyConfig,
     seed: int,
     seconds: float | None = None,
-    told: Report | None = None,
+    report: Report | None = None,
 ) -> GivenOnly | None:
     """The second answers that have a weight beside a model's first, by the held-out values; None if none has."""
     device = tokens.slot.device
@@ -154,6 +154,6 @@ def fit(
     group = ExpertGroup(features, usual_amounts(tokens), experts)
     reserved = None if whole is None else (tokens, whole)
     kept = stack(group, model, held_out, config.rounds, generator, seconds, reserved)
-    if told is not None:
-        told(1, 1)
+    if report is not None:
+        report(1, 1)
     return None if kept is None else GivenOnly(given, kept.usual_amount, kept.experts)

@@ -208,7 +208,7 @@ class NearestNeighbours:
         """
         numbers, mean = self.values[near.rows], self._means(near)[:, None]  # (m, K), (m, 1)
         weights = [softmax_weights(near), self._kriging(inputs, near, wanted[len(STEEPNESSES) : -1])]
-        predictions = [torch.einsum("mek,mk->me", each, numbers - mean) + mean for each in weights]
+        predictions = [torch.einsum("mek,mk->me", of_predictors, numbers - mean) + mean for of_predictors in weights]
         return torch.cat([*predictions, mean], 1)
 
     def _means(self, near: Neighbours) -> Tensor:
@@ -291,7 +291,7 @@ def _known_entities(
     entities = torch.cat(numbers)
     known_entities = KnownEntities(torch.cat(tables), entities, torch.full_like(entities, held_out, dtype=torch.bool))
     return known_entities, {
-        slot: _values(codec, slot, torch.cat(of), torch.cat(codes[slot])) for slot, of in rows.items()
+        slot: _values(codec, slot, torch.cat(entity_rows), torch.cat(codes[slot])) for slot, entity_rows in rows.items()
     }
 
 
@@ -356,7 +356,7 @@ def fit(
     config: KNNConfig,
     seed: int,
     seconds: float | None = None,
-    told: Report | None = None,
+    report: Report | None = None,
 ) -> ExpertGroup | None:
     """The properties whose neighbours have a weight beside a model, by the held-out values; None if none has.
 
@@ -383,8 +383,8 @@ def fit(
             )
             if neighbours is not None:
                 experts[slot, level] = WeightedExpert.unweighted(neighbours)
-        if told is not None:
-            told(done + 1, len(order))
+        if report is not None:
+            report(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
     reserved = None if whole is None else (tokens, whole)
     group = stack(
@@ -401,8 +401,8 @@ def _order(codec: Codec, queries: Mapping[SlotLevel, Queries], values: Mapping[i
     of_one_value = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
     places = (
         key
-        for key, own in queries.items()
-        if key[0] in of_one_value and len(own) >= MIN_VALUES and len(values.get(key[0], ())) >= MIN_VALUES
+        for key, of_key in queries.items()
+        if key[0] in of_one_value and len(of_key) >= MIN_VALUES and len(values.get(key[0], ())) >= MIN_VALUES
     )
     return sorted(places, key=lambda key: (key[1] != USUAL, key))
 
@@ -424,16 +424,16 @@ def _fit_property(
     features, rows = torch.cat(queries.features), torch.cat(queries.rows)
     if len(values.values.unique()) < 2 or bool(features.isnan().all()):
         return None
-    own, begun = torch.searchsorted(values.rows, rows), time.monotonic()
+    key_rows, begun = torch.searchsorted(values.rows, rows), time.monotonic()
     metric_seconds = None if seconds is None else METRIC_SHARE * seconds
     keys = known.features[values.rows]
-    weights = fit_metric(block, features, own, keys, values.targets, generator, metric_seconds)
+    weights = fit_metric(block, features, key_rows, keys, values.targets, generator, metric_seconds)
     no_mixture = weights.new_zeros(0, dtype=torch.float64)
     neighbours = NearestNeighbours(known, values.rows, values.values, weights, no_mixture, count)
     drawn = torch.randperm(len(rows), generator=generator, device=rows.device)[:MIXTURE_QUERIES]
     inputs = Inputs(features[drawn].float(), known.entities[rows[drawn]])
     left = None if seconds is None else _left(seconds, begun)
-    return replace(neighbours, mixture=_fit_mixture(neighbours, inputs, values.values[own[drawn]], left))
+    return replace(neighbours, mixture=_fit_mixture(neighbours, inputs, values.values[key_rows[drawn]], left))
 
 
 def _fit_mixture(neighbours: NearestNeighbours, inputs: Inputs, truth: Tensor, seconds: float | None) -> Tensor:
@@ -452,11 +452,11 @@ def _fit_mixture(neighbours: NearestNeighbours, inputs: Inputs, truth: Tensor, s
         else:
             is_right = neighbours.values[near.rows] == right[:, None]
             results.append((softmax_weights(near) * is_right[:, None]).sum(2))
-    each = torch.cat(results)  # errors of numbers, or probabilities of the right labels
+    every_result = torch.cat(results)  # errors of numbers, or probabilities of the right labels
     if neighbours.is_number:
-        return least_squares_weights(squares(each))
+        return least_squares_weights(squares(every_result))
     return mixture_weights(
-        each, torch.full((len(STEEPNESSES),), MIXTURE_PRIOR, dtype=torch.float64, device=each.device)
+        every_result, torch.full((len(STEEPNESSES),), MIXTURE_PRIOR, dtype=torch.float64, device=every_result.device)
     )
 
 
@@ -469,11 +469,11 @@ def _with_held_out(
     for (slot, level), weighted in group.experts.items():
         neighbours = weighted.expert
         assert isinstance(neighbours, NearestNeighbours)
-        own = values.get(slot)
+        more_values = values.get(slot)
         rows, new = (
             (neighbours.rows[:0], neighbours.values[:0])
-            if own is None
-            else (len(known.entities) + own.rows, own.values)
+            if more_values is None
+            else (len(known.entities) + more_values.rows, more_values.values)
         )
         experts[slot, level] = replace(weighted, expert=neighbours.with_more(every, rows, new))
     return replace(group, experts=experts)

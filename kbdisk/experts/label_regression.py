@@ -104,7 +104,7 @@ def fit(
     config: LabelRegressionConfig,
     seed: int,
     seconds: float | None = None,
-    told: Report | None = None,
+    report: Report | None = None,
 ) -> ExpertGroup | None:
     """Fits regressions, and keeps those that have a weight beside a model; None if none have.
 
@@ -128,8 +128,8 @@ def fit(
         task = None if task is None else task.with_best_penalty(seed)
         if task is not None:
             tasks[slot] = task
-        if told is not None:
-            told(done + 1, 2 * len(by_size))
+        if report is not None:
+            report(done + 1, 2 * len(by_size))
     experts = {
         (slot, USUAL): WeightedExpert.unweighted(task.fit().to(tokens.slot.device))
         for slot, task in sorted(tasks.items())
@@ -146,8 +146,8 @@ def fit(
         ]
         every = further if whole is not None else [examples, *further]
         group = replace(group, experts=_refitted(group.experts, tasks, every, tokens.slot.device))
-    if told is not None and by_size:
-        told(2 * len(by_size), 2 * len(by_size))
+    if report is not None and by_size:
+        report(2 * len(by_size), 2 * len(by_size))
     return group
 
 

@@ -286,7 +286,7 @@ def fit(
     held_out: Tokens,
     config: LatentKNNConfig,
     seed: int,
-    told: Report | None = None,
+    report: Report | None = None,
 ) -> LatentKNN | None:
     """The indices that have a weight beside the network, by the held-out values; None if none has.
 
@@ -301,14 +301,14 @@ def fit(
     held_out_entities = draw_entities(held_out, _held_out_values(most), generator)
     done, total = 0, len(training_entities) + len(held_out_entities)
 
-    def report(count: int) -> None:
+    def report_entities(count: int) -> None:
         nonlocal done
         done += count
-        if told is not None:
-            told(done, total)
+        if report is not None:
+            report(done, total)
 
     collected: dict[SlotLevel, list[LatentValues]] = defaultdict(list)
-    for question in questions_about(tokens, training_entities, usual_amount, config.rounds, generator, report):
+    for question in questions_about(tokens, training_entities, usual_amount, config.rounds, generator, report_entities):
         for key, values in _latent_values(network, question):
             collected[key].append(values)
     indices = {
@@ -319,7 +319,9 @@ def fit(
     predictions: dict[tuple[str, int], dict[SlotLevel, HeldOutBeliefs]] = defaultdict(
         lambda: defaultdict(HeldOutBeliefs)
     )
-    for question in questions_about(held_out, held_out_entities, usual_amount, config.rounds, generator, report):
+    for question in questions_about(
+        held_out, held_out_entities, usual_amount, config.rounds, generator, report_entities
+    ):
         for kind, key, values, belief in _held_out_beliefs(network, question):
             predictions[kind, key[1]][key].append(values, belief)
     weighted: dict[SlotLevel, LatentIndex] = {}
@@ -413,17 +415,18 @@ def with_weights(
     indices: Mapping[SlotLevel, LatentIndex], beliefs: Mapping[SlotLevel, HeldOutBeliefs], config: LatentKNNConfig
 ) -> dict[SlotLevel, LatentIndex]:
     """The indices of one kind that have a weight beside the network, with their held-out values."""
-    values = {key: LatentValues.concatenated(own.values) for key, own in beliefs.items() if key in indices}
+    values = {key: LatentValues.concatenated(of_key.values) for key, of_key in beliefs.items() if key in indices}
     predictions = {key: _predictions(indices[key], beliefs[key], config.neighbours) for key in values}
-    if sum(len(own.logs) for own in predictions.values()) < MIN_VALUES:
+    if sum(len(of_key.logs) for of_key in predictions.values()) < MIN_VALUES:
         return {}
     entities = {key: torch.cat(beliefs[key].step_entities) for key in values}
-    likelihoods = {key: relative_likelihoods(own.logs) for key, own in predictions.items()}
+    likelihoods = {key: relative_likelihoods(of_key.logs) for key, of_key in predictions.items()}
     mass = each_mixture(likelihoods, config.prior, entities)
-    errors = {key: own.errors for key, own in predictions.items() if own.errors is not None}
+    errors = {key: of_key.errors for key, of_key in predictions.items() if of_key.errors is not None}
     answer_weights = each_squares(errors, config.prior, entities, OWN_ANSWERS)
     near = {
-        key: predictions[key].likelihoods_around(values[key], own, mass[key]) for key, own in answer_weights.items()
+        key: predictions[key].likelihoods_around(values[key], of_key, mass[key])
+        for key, of_key in answer_weights.items()
     }
     around = each_mixture(near, config.prior, entities)
     kept = {}
@@ -440,16 +443,16 @@ def with_weights(
 
 
 def _predictions(index: LatentIndex, beliefs: HeldOutBeliefs, count: int) -> HeldOutPredictions:
-    values, own, belief = LatentValues.concatenated(beliefs.values), torch.cat(beliefs.logs), beliefs.belief
+    values, network_logs, belief = LatentValues.concatenated(beliefs.values), torch.cat(beliefs.logs), beliefs.belief
     assert belief is not None
     not_held_out = torch.zeros_like(values.entities, dtype=torch.bool)  # none of them is in the index yet
     near = index.neighbours(values.vectors, values.entities, not_held_out, count)
-    logs = [own]
+    logs = [network_logs]
     for weights in near.weights.unbind(1):  # (n, K)
         for kernel in range(belief.kernels):
             mass = weights.new_zeros(len(weights), belief.kernels, weights.shape[1])
             mass[:, kernel] = weights
-            logs.append(belief.steps_recalled(values.codes, own, near.codes, mass))
+            logs.append(belief.steps_recalled(values.codes, network_logs, near.codes, mass))
     every_log = torch.stack(logs, 1).double()
     if not isinstance(belief, NumberBelief):
         return HeldOutPredictions(every_log)

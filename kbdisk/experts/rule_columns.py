@@ -16,7 +16,7 @@ import numpy as np
 
 from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
 from kbdisk.entity import Known as Marked
-from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Found, Links, Table, search
+from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Links, Match, Table, search
 from kbdisk.schemas.inference import Inference
 from kbdisk.schemas.leaf import Link as LinkKind
 from kbdisk.schemas.leaf import Set
@@ -65,36 +65,36 @@ def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECO
     several = [name for name, count in sizes.most_common(MAX_CLASSES) if count >= MIN_CLASS] if len(sizes) > 1 else []
     significance = SIGNIFICANCE / (1 + len(several))
     table = rows.table()
-    whole = search(table, seconds / (2 if several else 1), significance=significance)
-    offered = [_offered(found, rows.ids) for found in whole]
+    of_all_classes = search(table, seconds / (2 if several else 1), significance=significance)
+    offered = [_offered(match, rows.ids) for match in of_all_classes]
     known = {_key(offer.rule) for offer in offered}
     for name in several:
-        at = np.array([row for row, of in enumerate(rows.classes) if of == name])
-        own = _without_ruled(table.at(at), whole, at)
-        for found in search(own, seconds / 2 / len(several), significance=significance, thorough=False):
-            if _key(found.rule) not in known:
+        at = np.array([row for row, class_name in enumerate(rows.classes) if class_name == name])
+        class_table = _without_ruled(table.at(at), of_all_classes, at)
+        for match in search(class_table, seconds / 2 / len(several), significance=significance, thorough=False):
+            if _key(match.rule) not in known:
                 ids = [rows.ids[row] for row in at]
-                offered.append(_offered(replace(found, rule=replace(found.rule, class_name=name)), ids))
+                offered.append(_offered(replace(match, rule=replace(match.rule, class_name=name)), ids))
     order = {path: place for place, path in enumerate(rows.paths)}
     return sorted(offered, key=lambda offer: order.get(offer.rule.target, len(order)))
 
 
-def with_rules(inference: Inference, entities: Iterable[Entity], seconds: float = SECONDS) -> Inference:
+def inference_with_rules(inference: Inference, entities: Iterable[Entity], seconds: float = SECONDS) -> Inference:
     """An inferred schema with the rules that hold in its source, and some exceptions of each."""
     offered = find_rules(inference.schema, entities, seconds)
     schema = replace(inference.schema, rules=tuple(offer.rule for offer in offered))
     return replace(inference, schema=schema, rule_notes=tuple(offer.note for offer in offered))
 
 
-def _without_ruled(table: Table, whole: Sequence[Found], at: Array) -> Table:
+def _without_ruled(table: Table, of_all_classes: Sequence[Match], at: Array) -> Table:
     """A class's rows, where a property is no target that rules of all classes give for one of its entities."""
-    ruled = {found.rule.target for found in whole if np.isin(found.applies, at).any()}
+    ruled = {match.rule.target for match in of_all_classes if np.isin(match.applies, at).any()}
     columns = [replace(column, is_target=column.is_target and column.path not in ruled) for column in table.columns]
     return replace(table, columns=columns)
 
 
-def _offered(found: Found, ids: Sequence[str]) -> Offered:
-    return Offered(found.rule, tuple(dict.fromkeys(ids[row] for row in found.examples))[:MAX_EXAMPLES])
+def _offered(match: Match, ids: Sequence[str]) -> Offered:
+    return Offered(match.rule, tuple(dict.fromkeys(ids[row] for row in match.examples))[:MAX_EXAMPLES])
 
 
 def _key(rule: Rule) -> tuple[Path, str, tuple[Path, ...]]:
@@ -114,17 +114,17 @@ class Rows:
     def of(cls, schema: Schema, entities: Iterable[Entity]) -> Rows:
         """The entities that the schema has a class for, or a fair sample of them."""
         rows = cls()
-        for one in schema.classes.values():
-            for path, known in one.properties.items():
-                fills = known.role == "value" and known.formula is None
+        for of_class in schema.classes.values():
+            for path, property in of_class.properties.items():
+                fills = property.role == "value" and property.formula is None
                 rows.paths[path] = rows.paths.get(path, False) or fills
-        read = [(entity, found) for entity in entities if (found := schema.class_of(entity)) is not None]
+        read = [(entity, entity_class) for entity in entities if (entity_class := schema.class_of(entity)) is not None]
         if len(read) > MAX_ROWS:
             chosen = np.sort(np.random.default_rng(0).permutation(len(read))[:MAX_ROWS])
             read = [read[at] for at in chosen]
-        for entity, found in read:
+        for entity, entity_class in read:
             rows.ids.append(schema.id_of(entity))
-            rows.classes.append(found.name)
+            rows.classes.append(entity_class.name)
             rows.values.append(values_of(schema, entity))
         return rows
 
@@ -145,19 +145,19 @@ class Rows:
             columns += [_scattered(column, places, size) for column in coder.columns(path, cells, fills)]
             if (edges := _edges(cells, places, coder, row_of)) is not None:
                 links[path] = edges
-            for one in coder.series(path, cells):
-                derived.append(replace(one, column=_scattered(one.column, places, size)))
+            for series in coder.series(path, cells):
+                derived.append(replace(series, column=_scattered(series.column, places, size)))
         return Table(size, columns, derived, links, ids)
 
 
 def values_of(schema: Schema, entity: Entity) -> dict[Path, Any]:
     """An entity's values by property; without gaps and what is known to be unknown."""
-    found = schema.class_of(entity)
-    if found is None:
+    entity_class = schema.class_of(entity)
+    if entity_class is None:
         return {}
     return {
-        path: _linked(known.kind, value)
-        for path, known, value in schema.applied(found, entity)
+        path: _linked(property.kind, value)
+        for path, property, value in schema.applied(entity_class, entity)
         if value is not None and not isinstance(value, Marked)
     }
 
@@ -168,17 +168,17 @@ def _linked(kind: Any, value: Any) -> Any:
     if not isinstance(inner, LinkKind):
         return value
     if isinstance(value, list):
-        return [Link(one) if isinstance(one, str) else one for one in value]
+        return [Link(item) if isinstance(item, str) else item for item in value]
     return Link(value) if isinstance(value, str) else value
 
 
 def _edges(cells: Sequence[Any], places: Array, coder: _Coder, row_of: Mapping[int, int]) -> Links | None:
     sources, codes = [], []
     for row, cell in zip(places, cells, strict=True):
-        for one in cell if isinstance(cell, list) else (cell,):
-            if isinstance(one, Link):
+        for link in cell if isinstance(cell, list) else (cell,):
+            if isinstance(link, Link):
                 sources.append(row)
-                codes.append(coder.code(one))
+                codes.append(coder.code(link))
     if not sources:
         return None
     targets = [row_of.get(code, -1) for code in codes]
@@ -232,7 +232,7 @@ class _Coder:
         columns = [Column(path, codes, _floats(days), none, 0, "day", _texts(cells), fills, determines=False)]
         parts = [("year", years), *((part, [getattr(cell, part, None) for cell in cells]) for part in ("month", "day"))]
         for part, inner in parts:
-            numbers = np.array([self.code(one) for one in inner], dtype=np.int64)
+            numbers = np.array([self.code(number) for number in inner], dtype=np.int64)
             columns.append(Column((*path, part), numbers, _floats(inner), none + 0.5, 0, is_target=False, determines=False))  # fmt: skip
         return columns
 
@@ -246,23 +246,27 @@ class _Coder:
             key for row in rows for item in row[path] if isinstance(item, dict) for key in item
         )
         fields = [(*path, name) for name, _ in names.most_common(MAX_FIELDS) if name[:1] != "@"] or [path]
-        shown = {one: [series_at(row, one) for row in rows] for one in fields}
-        found = self._derived("count", (path,), [len(row[path]) for row in rows])
-        for one in fields:
+        items_of = {name_path: [series_at(row, name_path) for row in rows] for name_path in fields}
+        derived = self._derived("count", (path,), [len(row[path]) for row in rows])
+        for name_path in fields:
             for kind, choose in SERIES.items():
                 if kind != "count":
-                    found += self._derived(kind, (one,), [of_series(items, choose) for items in shown[one]])
+                    derived += self._derived(
+                        kind, (name_path,), [of_series(items, choose) for items in items_of[name_path]]
+                    )
             for date in fields:
-                if date != one and _tells_time(shown[date]):
+                if date != name_path and _tells_time(items_of[date]):
                     for kind, choose in DATED.items():
-                        inner = [by_date(a, b, choose) for a, b in zip(shown[one], shown[date], strict=True)]
-                        found += self._derived(kind, (one, date), inner)
-        return [replace(one, column=_scattered(one.column, places, len(cells))) for one in found]
+                        inner = [
+                            by_date(a, b, choose) for a, b in zip(items_of[name_path], items_of[date], strict=True)
+                        ]
+                        derived += self._derived(kind, (name_path, date), inner)
+        return [replace(part, column=_scattered(part.column, places, len(cells))) for part in derived]
 
-    def _derived(self, kind: str, of: tuple[Path, ...], cells: Sequence[Any]) -> list[Derived]:
+    def _derived(self, kind: str, paths: tuple[Path, ...], cells: Sequence[Any]) -> list[Derived]:
         if sum(cell is not None for cell in cells) < MIN_SUPPORT:
             return []
-        return [Derived(kind, of, self.columns(of[0], cells, False)[0])]
+        return [Derived(kind, paths, self.columns(paths[0], cells, False)[0])]
 
 
 def _scattered(column: Column, places: Array, size: int) -> Column:

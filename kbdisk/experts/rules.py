@@ -142,7 +142,7 @@ def _at(column: Column, rows: Array) -> Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Match:
     """A rule with the rows where it applies, and whether it agrees with what is known there."""
 
     rule: Rule
@@ -163,7 +163,7 @@ def search(
     significance: float = SIGNIFICANCE,
     *,
     thorough: bool = True,
-) -> list[Found]:
+) -> list[Match]:
     """The rules that hold among the columns of a table, the simplest of each property first.
 
     Only a thorough search looks for factors of products and for sums of three and more, which take longest.
@@ -220,7 +220,7 @@ class _Search:
     def __init__(self, table: Table, seconds: float, seed: int, significance: float) -> None:
         self.table, self.rng, self.significance = table, np.random.default_rng(seed), significance
         self.until = time.monotonic() + seconds
-        self.found: dict[Path, list[Found]] = {}
+        self.matches: dict[Path, list[Match]] = {}
         self.tried: Counter[str] = Counter()
         self.half = self.rng.permutation(table.size) % 2 == 0  # fitted on; the others test
         numeric = [column for column in table.columns if column.numbers is not None]
@@ -231,19 +231,19 @@ class _Search:
         self.C = _stack([column.codes for column in self.labelled], table.size, dtype=np.int64)
         self.units = np.array([column.unit for column in self.numeric])
 
-    def run(self, thorough: bool) -> list[Found]:
+    def run(self, thorough: bool) -> list[Match]:
         """All families, the cheapest first, until the time is up."""
-        families: list[Callable[[], Iterator[Found]]] = [
+        families: list[Callable[[], Iterator[Match]]] = [
             self._copies, self._series, self._scales, self._inverses, self._ages, self._shifted, self._pairs, self._linked,
             self._determined, self._templates, self._transitive,
         ]  # fmt: skip
         if thorough:
             families += [self._scaled_pairs, self._longer_sums]
         for family in families:
-            for found in family():
-                self.found.setdefault(found.rule.target, []).append(found)
+            for match in family():
+                self.matches.setdefault(match.rule.target, []).append(match)
         self._drop_approximate()
-        return [found for path in self.found for found in self._kept(self.found[path])]
+        return [match for path in self.matches for match in self._kept(self.matches[path])]
 
     @property
     def is_late(self) -> bool:
@@ -266,14 +266,14 @@ class _Search:
     @staticmethod
     def _survivors(hits: Array, present: Array) -> Array:
         """Places of candidates that agree with most of the rows where they have a value, the best first."""
-        fine = (present >= MIN_SCREENED) & (hits >= SCREEN_SHARE * present)
-        places = np.flatnonzero(fine)
+        survives = (present >= MIN_SCREENED) & (hits >= SCREEN_SHARE * present)
+        places = np.flatnonzero(survives)
         if len(places) > MAX_FINALISTS:
             rate = (hits[places] + 1) / (present[places] + 2)
             places = places[np.argsort(-rate, kind="stable")[:MAX_FINALISTS]]
         return places
 
-    def _by_number(self, rule: Rule, column: Column, predicted: Array, others: Iterable[Array] = (), *, held_out: bool = False) -> Found | None:  # fmt: skip
+    def _by_number(self, rule: Rule, column: Column, predicted: Array, others: Iterable[Array] = (), *, held_out: bool = False) -> Match | None:  # fmt: skip
         """A rule by its predicted numbers, where it holds; `others` are predictions that use less."""
         assert column.numbers is not None
         assert column.tolerance is not None
@@ -288,7 +288,7 @@ class _Search:
             chance = max(chance, float(np.mean(agrees(other[known], truth, tolerance))))
         return self._judged(rule, applies, known, hits, chance, held_out)
 
-    def _by_code(self, rule: Rule, column: Column, predicted: Array, *, held_out: bool = False, known: Array | None = None) -> Found | None:  # fmt: skip
+    def _by_code(self, rule: Rule, column: Column, predicted: Array, *, held_out: bool = False, known: Array | None = None) -> Match | None:  # fmt: skip
         """A rule by its predicted codes, where it holds."""
         applies = predicted >= 0
         if known is None:
@@ -300,7 +300,7 @@ class _Search:
 
     def _judged(
         self, rule: Rule, applies: Array, known: Array, hits: Array, chance: float, held_out: bool
-    ) -> Found | None:
+    ) -> Match | None:
         family = rule.kind
         if not holds(hits, chance, self.tried[family] if not held_out else 1, significance=self.significance):
             return None
@@ -311,11 +311,11 @@ class _Search:
         if len(np.unique(known[hits])) < MIN_SUPPORT:
             return None
         agree = int(hits.sum())
-        return Found(replace(rule, support=agree, exceptions=len(hits) - agree), np.flatnonzero(applies), known, hits)
+        return Match(replace(rule, support=agree, exceptions=len(hits) - agree), np.flatnonzero(applies), known, hits)
 
     # ------------------------------------------------------------ one input
 
-    def _copies(self) -> Iterator[Found]:
+    def _copies(self) -> Iterator[Match]:
         """The same value as another property, by codes, and of numbers within their digits."""
         numeric = {id(column): place for place, column in enumerate(self.numeric)}
         self.tried["copy"] += len(self.targets) * (len(self.labelled) + len(self.numeric))
@@ -333,24 +333,24 @@ class _Search:
                 for at in self._survivors(same.sum(0), np.isfinite(X).sum(0)):
                     other = self.numeric[at]
                     if other.path != column.path and _copies(other.unit, column.unit):
-                        found = self._by_number(self._rule(column, "copy", other), column, other.numbers)
-                        if found:
-                            yield found
+                        match = self._by_number(self._rule(column, "copy", other), column, other.numbers)
+                        if match:
+                            yield match
             else:
                 C = self.C[rows]
                 same = column.codes[rows, None] == C
                 for at in self._survivors(same.sum(0), (C >= 0).sum(0)):
                     other = self.labelled[at]
                     if other.path != column.path:
-                        found = self._by_code(self._rule(column, "copy", other), column, other.codes)
-                        if found:
-                            yield found
+                        match = self._by_code(self._rule(column, "copy", other), column, other.codes)
+                        if match:
+                            yield match
 
-    def _series(self) -> Iterator[Found]:
+    def _series(self) -> Iterator[Match]:
         """What a list of parts gives: its latest, greatest, first value, their count or total."""
         derived = self.table.derived
-        N = _stack([_numbers_of(one.column, self.table.size) for one in derived], self.table.size)
-        C = _stack([one.column.codes for one in derived], self.table.size, dtype=np.int64)
+        N = _stack([_numbers_of(series.column, self.table.size) for series in derived], self.table.size)
+        C = _stack([series.column.codes for series in derived], self.table.size, dtype=np.int64)
         for column in self.targets if derived else ():
             rows = self._informative(column, SCREEN_ROWS)
             if not len(rows):
@@ -360,26 +360,26 @@ class _Search:
                 same |= agrees(N[rows], column.numbers[rows, None], column.tolerance[rows, None])
             self.tried["series"] += len(derived)
             for at in self._survivors(same.sum(0), present.sum(0)):
-                one = derived[at]
-                if any(path[: len(column.path)] == column.path for path in one.of):
+                series = derived[at]
+                if any(path[: len(column.path)] == column.path for path in series.of):
                     continue
-                rule = Rule(column.path, one.kind, one.of)
-                self.tried[one.kind] = self.tried["series"]
-                if column.numbers is not None and one.column.numbers is not None:
-                    found = self._by_number(rule, column, one.column.numbers)
+                rule = Rule(column.path, series.kind, series.of)
+                self.tried[series.kind] = self.tried["series"]
+                if column.numbers is not None and series.column.numbers is not None:
+                    match = self._by_number(rule, column, series.column.numbers)
                 else:
-                    found = self._by_code(rule, column, one.column.codes)
-                if found:
-                    yield found
+                    match = self._by_code(rule, column, series.column.codes)
+                if match:
+                    yield match
 
-    def _scales(self) -> Iterator[Found]:
+    def _scales(self) -> Iterator[Match]:
         """y = a x and y = a x + b: medians of ratios and slopes, then the roundest factors that agree with most values."""
         plain = self.units == "number"
         self.tried["linear"] += 2 * len(self.targets) * int(plain.sum())
         for column in self._numeric_targets("number"):
             if self.is_late:
                 return
-            copied = {found.rule.of[0] for found in self.found.get(column.path, ()) if found.rule.kind == "copy"}
+            copied = {match.rule.of[0] for match in self.matches.get(column.path, ()) if match.rule.kind == "copy"}
             rows = self._informative(column, SCREEN_ROWS, self.half & np.isfinite(column.numbers))  # type: ignore[arg-type]
             if len(rows) < MIN_INFORMATIVE or _distinct(column.numbers) < 4:
                 continue
@@ -390,12 +390,12 @@ class _Search:
                     other = self.numeric[at]
                     if other.path == column.path or other.path in copied:
                         continue
-                    found = self._fitted_line(column, other, with_offset)
-                    if found:
+                    match = self._fitted_line(column, other, with_offset)
+                    if match:
                         copied.add(other.path)
-                        yield found
+                        yield match
 
-    def _fitted_line(self, column: Column, other: Column, with_offset: bool) -> Found | None:
+    def _fitted_line(self, column: Column, other: Column, with_offset: bool) -> Match | None:
         assert column.numbers is not None
         assert column.tolerance is not None
         assert other.numbers is not None
@@ -408,7 +408,7 @@ class _Search:
         rule = self._rule(column, "linear", other, factor=line[0], offset=line[1])
         return self._by_number(rule, column, line[0] * other.numbers + line[1], held_out=True)
 
-    def _determined(self) -> Iterator[Found]:
+    def _determined(self) -> Iterator[Match]:
         """Functional dependencies: the value that most entities with the same label have, learnt on one half."""
         targets = [column for column in self.labelled if column.is_target]
         if not targets:
@@ -421,8 +421,8 @@ class _Search:
         for cause in self._causes():
             if self.is_late:
                 return
-            own = np.flatnonzero(once[cause.rows])
-            order = own[np.argsort(cause.codes[own], kind="stable")]
+            rows = np.flatnonzero(once[cause.rows])
+            order = rows[np.argsort(cause.codes[rows], kind="stable")]
             same = cause.codes[order[:-1]] == cause.codes[order[1:]]
             first, second = cause.rows[order[:-1][same]], cause.rows[order[1:][same]]
             labels = len(np.unique(cause.codes[order]))
@@ -435,15 +435,15 @@ class _Search:
             both = (A >= 0) & (B >= 0)
             pairs = both.sum(0)
             agree = ((A == B) & both).sum(0) / np.maximum(pairs, 1)
-            fine = (pairs >= MIN_SUPPORT // 2) & (agree > 0.7) & (1 - agree <= 0.6 * (1 - squares)) & (distinct > 1)
+            survives = (pairs >= MIN_SUPPORT // 2) & (agree > 0.7) & (1 - agree <= 0.6 * (1 - squares)) & (distinct > 1)
             self.tried["determined"] += len(targets)
-            for at in np.flatnonzero(fine):
+            for at in np.flatnonzero(survives):
                 column = targets[at]
                 if column.path == cause.path or self._is_given_by(column.path, cause.path):
                     continue
-                found = self._dependency(column, cause, once)
-                if found:
-                    yield found
+                match = self._dependency(column, cause, once)
+                if match:
+                    yield match
 
     def _causes(self) -> Iterator[Cause]:
         """What may determine other values: labels, and links, each of several."""
@@ -455,7 +455,7 @@ class _Search:
                 rows = np.flatnonzero(column.codes >= 0)
                 yield Cause(column.path, rows, column.codes[rows])
 
-    def _dependency(self, column: Column, cause: Cause, once: Array) -> Found | None:
+    def _dependency(self, column: Column, cause: Cause, once: Array) -> Match | None:
         size, known = self.table.size, column.codes >= 0
         fit, test = known & once & self.half, known & once & ~self.half
         learnt = fit[cause.rows]
@@ -498,11 +498,11 @@ class _Search:
 
     def _is_given_by(self, target: Path, cause: Path) -> bool:
         """Whether a rule with this one input gives the target by now."""
-        return any(found.rule.of == (cause,) for found in self.found.get(target, ()))
+        return any(match.rule.of == (cause,) for match in self.matches.get(target, ()))
 
     # ------------------------------------------------------------ two inputs
 
-    def _ages(self) -> Iterator[Found]:
+    def _ages(self) -> Iterator[Match]:
         """Whole years between two dates."""
         days = [column for column in self.numeric if column.unit == "day"]
         for column in self._numeric_targets("number"):
@@ -516,11 +516,11 @@ class _Search:
                 if near.sum() < max(MIN_SCREENED, SCREEN_SHARE * np.isfinite(span).sum()):
                     continue
                 predicted = years_between(later.numbers, earlier.numbers)
-                found = self._by_number(self._rule(column, "years", later, earlier), column, predicted)
-                if found:
-                    yield found
+                match = self._by_number(self._rule(column, "years", later, earlier), column, predicted)
+                if match:
+                    yield match
 
-    def _shifted(self) -> Iterator[Found]:
+    def _shifted(self) -> Iterator[Match]:
         """Dates that are always so many days after others."""
         days = [column for column in self.numeric if column.unit == "day"]
         for column in self._numeric_targets("day"):
@@ -536,11 +536,11 @@ class _Search:
                 if not offset or (spans == offset).sum() < max(MIN_SCREENED, SCREEN_SHARE * np.isfinite(spans).sum()):
                     continue
                 rule = self._rule(column, "shifted", other, offset=offset)
-                found = self._by_number(rule, column, other.numbers + offset, held_out=True)
-                if found:
-                    yield found
+                match = self._by_number(rule, column, other.numbers + offset, held_out=True)
+                if match:
+                    yield match
 
-    def _pairs(self) -> Iterator[Found]:
+    def _pairs(self) -> Iterator[Match]:
         """Sums, differences, products and ratios of two columns."""
         for column in self._numeric_targets("number", "day", "year"):
             if self.is_late:
@@ -549,14 +549,14 @@ class _Search:
             if not len(rows) or _distinct(column.numbers) < 4:
                 continue
             present = np.isfinite(self.X[rows]).sum(0)
-            own = next(at for at, other in enumerate(self.numeric) if other is column)
-            single = {found.rule.of[0] for found in self.found.get(column.path, ()) if len(found.rule.of) == 1}
+            place = next(at for at, other in enumerate(self.numeric) if other is column)
+            single = {match.rule.of[0] for match in self.matches.get(column.path, ()) if len(match.rule.of) == 1}
             usable = [
-                at for at in np.flatnonzero(present >= MIN_SCREENED) if at != own and self.numeric[at].path not in single
+                at for at in np.flatnonzero(present >= MIN_SCREENED) if at != place and self.numeric[at].path not in single
             ]  # fmt: skip
             yield from self._pairs_of(column, rows, np.array(usable, dtype=int))
 
-    def _pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Found]:
+    def _pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Match]:
         assert column.numbers is not None
         assert column.tolerance is not None
         A, y, tolerance = self.X[np.ix_(rows, usable)], column.numbers[rows], column.tolerance[rows]
@@ -585,11 +585,11 @@ class _Search:
             flat = np.flatnonzero(allowed.ravel())
             for at in flat[self._survivors(hits.ravel()[flat], present.ravel()[flat])]:
                 first, second = self.numeric[usable[at // size]], self.numeric[usable[at % size]]
-                found = self._of_two(name, column, first, second)
-                if found:
-                    yield found
+                match = self._of_two(name, column, first, second)
+                if match:
+                    yield match
 
-    def _of_two(self, name: str, column: Column, first: Column, second: Column, factor: float = 1.0) -> Found | None:
+    def _of_two(self, name: str, column: Column, first: Column, second: Column, factor: float = 1.0) -> Match | None:
         u, v = first.numbers, second.numbers
         assert u is not None
         assert v is not None
@@ -601,7 +601,7 @@ class _Search:
         self.tried[kind] = max(self.tried[kind], self.tried[name])
         return self._by_number(rule, column, predicted, others, held_out=factor != 1.0)
 
-    def _scaled_pairs(self) -> Iterator[Found]:
+    def _scaled_pairs(self) -> Iterator[Match]:
         """factor * u * v and factor * u / v, by the median of what the factor would be."""
         for column in self._unexplained():
             rows = self._informative(column, TRIPLE_ROWS, self.half & np.isfinite(column.numbers))  # type: ignore[arg-type]
@@ -612,7 +612,7 @@ class _Search:
             usable = np.array([at for at in usable if self.numeric[at] is not column], dtype=int)
             yield from self._scaled_pairs_of(column, rows, usable)
 
-    def _scaled_pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Found]:
+    def _scaled_pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Match]:
         assert column.numbers is not None
         assert column.tolerance is not None
         y, A, tolerance = column.numbers[rows], self.X[np.ix_(rows, usable)], column.tolerance[rows]
@@ -630,13 +630,13 @@ class _Search:
                 for other in self._survivors(near.sum(0), np.isfinite(left).sum(0)):
                     if other == at or (name == "product" and other < at):
                         continue
-                    found = self._with_factor(name, column, self.numeric[usable[at]], self.numeric[usable[other]])
-                    if found:
-                        yield found
+                    match = self._with_factor(name, column, self.numeric[usable[at]], self.numeric[usable[other]])
+                    if match:
+                        yield match
             if self.is_late:
                 return
 
-    def _with_factor(self, name: str, column: Column, first: Column, second: Column) -> Found | None:
+    def _with_factor(self, name: str, column: Column, first: Column, second: Column) -> Match | None:
         u, v = first.numbers, second.numbers
         assert u is not None
         assert v is not None
@@ -651,7 +651,7 @@ class _Search:
             return None
         return self._of_two(name, column, first, second, line[0])
 
-    def _longer_sums(self) -> Iterator[Found]:
+    def _longer_sums(self) -> Iterator[Match]:
         """Sums of three columns, and of four where there are few: no part above the whole, none below zero."""
         for column in self._unexplained():
             rows = self._informative(column, SCREEN_ROWS, np.isfinite(column.numbers))  # type: ignore[arg-type]
@@ -664,9 +664,9 @@ class _Search:
                     columns = [self.numeric[at] for at in addends]
                     predicted = np.sum([other.numbers for other in columns], axis=0)  # type: ignore[arg-type]
                     others = [predicted - other.numbers + _middle(other.numbers) for other in columns]  # type: ignore[arg-type]
-                    found = self._by_number(self._rule(column, "sum", *columns), column, predicted, others)
-                    if found:
-                        yield found
+                    match = self._by_number(self._rule(column, "sum", *columns), column, predicted, others)
+                    if match:
+                        yield match
                         break
                 else:
                     continue
@@ -680,8 +680,8 @@ class _Search:
         present = np.isfinite(X)
         with np.errstate(invalid="ignore"):
             fits = (present & (X >= 0) & (y >= X)).sum(0)
-        fine = (present.sum(0) >= MIN_SCREENED) & (fits >= 0.85 * present.sum(0)) & (self.units == "number")
-        places = np.flatnonzero(fine)
+        may_be_part = (present.sum(0) >= MIN_SCREENED) & (fits >= 0.85 * present.sum(0)) & (self.units == "number")
+        places = np.flatnonzero(may_be_part)
         return np.array(
             [at for at in places if self.numeric[at] is not column and _distinct(self.numeric[at].numbers) >= 4], dtype=int
         )[:MAX_ADDEND_COLUMNS]  # fmt: skip
@@ -689,13 +689,13 @@ class _Search:
     def _screened_sums(self, column: Column, rows: Array, usable: Array, count: int) -> list[tuple[int, ...]]:
         """The sets of columns whose sums agree on most rows where all are known: pairs are looked up among pairs or columns."""
         first, second = np.triu_indices(len(usable), 1)
-        met: list[Array] = []
+        keys_of_rows: list[Array] = []
         for row in rows:
             values = self.X[row, usable]
             pairs = values[first] + values[second]
-            fine = np.flatnonzero(np.isfinite(pairs))
-            fine = fine[np.argsort(pairs[fine])]
-            sums = pairs[fine]
+            finite = np.flatnonzero(np.isfinite(pairs))
+            finite = finite[np.argsort(pairs[finite])]
+            sums = pairs[finite]
             rest = column.numbers[row] - (values if count == 3 else pairs)  # type: ignore[index]
             known = np.flatnonzero(np.isfinite(rest))
             width = column.tolerance[row] * (1 + 1e-9) + 4e-12 * abs(column.numbers[row])  # type: ignore[index]
@@ -709,34 +709,34 @@ class _Search:
                 - np.repeat(np.cumsum(high - low) - (high - low), high - low)
                 + np.repeat(low, high - low)
             )
-            right = fine[at]
+            right = finite[at]
             parts = [first[right], second[right], *([left] if count == 3 else [first[left], second[left]])]
             sets = np.sort(np.stack(parts, axis=1), axis=1)
             sets = sets[(np.diff(sets, axis=1) > 0).all(1)]
             keys = (sets * len(usable) ** np.arange(count)).sum(1)
-            met.append(np.unique(keys))
-        if not met:
+            keys_of_rows.append(np.unique(keys))
+        if not keys_of_rows:
             return []
-        keys, counts = np.unique(np.concatenate(met), return_counts=True)
+        keys, counts = np.unique(np.concatenate(keys_of_rows), return_counts=True)
         order = np.argsort(-counts, kind="stable")[:MAX_FINALISTS]
-        found = []
+        kept = []
         for key, agreeing in zip(keys[order], counts[order], strict=True):
             addends = usable[[key // len(usable) ** place % len(usable) for place in range(count)]]
             present = np.isfinite(self.X[np.ix_(rows, addends)]).all(1).sum()
             if agreeing >= MIN_SCREENED and agreeing >= SCREEN_SHARE * present:
-                found.append(tuple(int(at) for at in addends))
-        return found
+                kept.append(tuple(int(at) for at in addends))
+        return kept
 
     # ------------------------------------------------------------ links
 
-    def _inverses(self) -> Iterator[Found]:
+    def _inverses(self) -> Iterator[Match]:
         """Links that another path, or the same one, leads back by."""
         if self.table.ids is None:
             return
         by_path = {column.path: column for column in self.table.columns}
         for back, edges in self.table.links.items():
-            fine = edges.targets >= 0
-            sources, targets = edges.sources[fine], edges.targets[fine]
+            is_entity = edges.targets >= 0
+            sources, targets = edges.sources[is_entity], edges.targets[is_entity]
             if len(sources) < MIN_SUPPORT:
                 continue
             ids = self.table.ids[sources]
@@ -758,13 +758,13 @@ class _Search:
                 common = np.unique(links.codes[np.isin(links.sources, reached)], return_counts=True)[1].max()
                 applies = np.zeros(self.table.size, dtype=bool)
                 applies[targets] = True
-                found = self._judged(
+                match = self._judged(
                     Rule(path, "inverse", (back,)), applies, targets[known], hits, min(common / len(reached), 1.0), False
                 )  # fmt: skip
-                if found:
-                    yield found
+                if match:
+                    yield match
 
-    def _linked(self) -> Iterator[Found]:
+    def _linked(self) -> Iterator[Match]:
         """The value that the one linked entity has at a path."""
         for link, edges in self.table.links.items():
             if self.is_late:
@@ -789,11 +789,11 @@ class _Search:
                     if self._is_given_by(column.path, link):
                         continue
                     rule = Rule(column.path, "linked", (link, other.path))
-                    found = self._by_code(rule, column, pulled[:, useful[at]])
-                    if found:
-                        yield found
+                    match = self._by_code(rule, column, pulled[:, useful[at]])
+                    if match:
+                        yield match
 
-    def _transitive(self) -> Iterator[Found]:
+    def _transitive(self) -> Iterator[Match]:
         """Links that lead on by the same path, where the end is linked, too."""
         by_path = {column.path: column for column in self.table.columns}
         for path, edges in self.table.links.items():
@@ -822,20 +822,20 @@ class _Search:
             if not len(hits) or not _is_plausible(hits) or len(np.unique(edges.sources[first])) < MIN_SUPPORT:
                 continue
             heads = np.unique(edges.sources[first])
-            met, counts = np.unique(edges.codes[np.isin(edges.sources, heads)], return_counts=True)
-            place = np.minimum(np.searchsorted(met, ends), len(met) - 1)
-            share = np.where(met[place] == ends, counts[place] / len(heads), 0.0)
+            ends_of_heads, counts = np.unique(edges.codes[np.isin(edges.sources, heads)], return_counts=True)
+            place = np.minimum(np.searchsorted(ends_of_heads, ends), len(ends_of_heads) - 1)
+            share = np.where(ends_of_heads[place] == ends, counts[place] / len(heads), 0.0)
             chance = min(float(share.mean()), 1.0)  # of a link to where the second one leads, whatever the first is
             sources = edges.sources[first]
             applies = np.zeros(self.table.size, dtype=bool)
             applies[sources] = True
-            found = self._judged(Rule(path, "transitive", (path,)), applies, sources, hits, chance, False)
-            if found:
-                yield found
+            match = self._judged(Rule(path, "transitive", (path,)), applies, sources, hits, chance, False)
+            if match:
+                yield match
 
     # ------------------------------------------------------------ strings
 
-    def _templates(self) -> Iterator[Found]:
+    def _templates(self) -> Iterator[Match]:
         """Strings put together from others: the template that most rows of one half have in common."""
         sources = [column for column in self.table.columns if column.texts is not None]
         for column in self.targets:
@@ -853,9 +853,9 @@ class _Search:
                 predicted = _rendered(template, [other.texts for other in slots])
                 rule = Rule(column.path, "template", tuple(other.path for other in slots), template=template)
                 self.tried["template"] += 1
-                found = self._by_text(rule, column, predicted)
-                if found:
-                    yield found
+                match = self._by_text(rule, column, predicted)
+                if match:
+                    yield match
 
     def _is_within(self, column: Column, other: Column, rows: Array) -> bool:
         """Whether most strings of a column hold those of another."""
@@ -869,21 +869,23 @@ class _Search:
         self, column: Column, others: Sequence[Column], rows: Array
     ) -> list[tuple[str, tuple[Column, ...]]]:
         """The templates that strings have in common, the most frequent first."""
-        met: Counter[tuple[str, tuple[int, ...]]] = Counter()
+        template_counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for row in rows:
             text = column.texts[row]  # type: ignore[index]
             parts = [(other.texts[row], at) for at, other in enumerate(others) if other.texts[row]]  # type: ignore[index]
             if text and parts:
-                met[_template_of(text, sorted(parts, key=lambda one: (-len(one[0]), one[1])))] += 1
+                template_counts[_template_of(text, sorted(parts, key=lambda part: (-len(part[0]), part[1])))] += 1
         common = [
-            (template, slots) for (template, slots), count in met.most_common() if slots and count >= MIN_SCREENED
+            (template, slots)
+            for (template, slots), count in template_counts.most_common()
+            if slots and count >= MIN_SCREENED
         ]
         return [(template, tuple(others[at] for at in slots)) for template, slots in common if len(slots) <= 8]
 
-    def _by_text(self, rule: Rule, column: Column, predicted: Array) -> Found | None:
+    def _by_text(self, rule: Rule, column: Column, predicted: Array) -> Match | None:
         assert column.texts is not None
-        applies = np.array([one is not None for one in predicted], dtype=bool)
-        known = np.flatnonzero(applies & np.array([one is not None for one in column.texts], dtype=bool))
+        applies = np.array([text is not None for text in predicted], dtype=bool)
+        known = np.flatnonzero(applies & np.array([text is not None for text in column.texts], dtype=bool))
         hits = np.array([predicted[row] == column.texts[row] for row in known], dtype=bool)
         if not _is_plausible(hits):
             return None
@@ -895,16 +897,16 @@ class _Search:
     def _drop_approximate(self) -> None:
         """Drop what merely comes near: amount = quotient * divisor, where the quotient is what was rounded."""
         fewest: dict[frozenset[Path], float] = {}
-        for one in itertools.chain.from_iterable(self.found.values()):
-            paths = frozenset((one.rule.target, *one.rule.of))
-            share = one.rule.exceptions / len(one.known)
+        for match in itertools.chain.from_iterable(self.matches.values()):
+            paths = frozenset((match.rule.target, *match.rule.of))
+            share = match.rule.exceptions / len(match.known)
             fewest[paths] = min(fewest.get(paths, 1.0), share)
-        for path, several in self.found.items():
-            self.found[path] = [
-                one
-                for one in several
-                if one.rule.kind not in ARITHMETIC
-                or one.rule.exceptions <= (2 * fewest[frozenset((path, *one.rule.of))] + 0.01) * len(one.known)
+        for path, matches in self.matches.items():
+            self.matches[path] = [
+                match
+                for match in matches
+                if match.rule.kind not in ARITHMETIC
+                or match.rule.exceptions <= (2 * fewest[frozenset((path, *match.rule.of))] + 0.01) * len(match.known)
             ]
 
     def _unexplained(self) -> Iterator[Column]:
@@ -912,7 +914,7 @@ class _Search:
         for column in self._numeric_targets("number"):
             if self.is_late:
                 return
-            if all(found.rule.kind in ("determined", "linked") for found in self.found.get(column.path, ())):
+            if all(match.rule.kind in ("determined", "linked") for match in self.matches.get(column.path, ())):
                 yield column
 
     def _numeric_targets(self, *units: Unit) -> list[Column]:
@@ -923,20 +925,20 @@ class _Search:
         paths = tuple(other.path for other in others)
         return Rule(column.path, kind, paths, factor, offset, decimals=column.decimals if computed else None)
 
-    def _kept(self, several: Sequence[Found]) -> list[Found]:
+    def _kept(self, matches: Sequence[Match]) -> list[Match]:
         """The rules of a property: the simplest first, others where they apply to rows that none before does."""
-        kept: list[Found] = []
+        kept: list[Match] = []
         covered = np.zeros(self.table.size, dtype=bool)
         seen: set[Rule] = set()
-        order = sorted(several, key=lambda one: (RANKS[one.rule.kind], -_rate(one.rule), -one.rule.support))
-        for one in order:
-            if one.rule in seen or (
-                kept and one.rule.kind not in ("inverse", "transitive") and covered[one.applies].all()
+        order = sorted(matches, key=lambda match: (RANKS[match.rule.kind], -_rate(match.rule), -match.rule.support))
+        for match in order:
+            if match.rule in seen or (
+                kept and match.rule.kind not in ("inverse", "transitive") and covered[match.applies].all()
             ):
                 continue
-            seen.add(one.rule)
-            kept.append(one)
-            covered[one.applies] = True
+            seen.add(match.rule)
+            kept.append(match)
+            covered[match.applies] = True
             if len(kept) == MAX_RULES:
                 break
         return kept
@@ -1024,12 +1026,12 @@ def fit_line(x: Array, y: Array, tolerance: Array, with_offset: bool) -> tuple[f
 
 def _stabbed(x: Array, y: Array, tolerance: Array) -> float | None:
     """The roundest factor within most of the intervals that values leave for it."""
-    fine = x != 0
-    if fine.sum() < MIN_SUPPORT // 2:
+    nonzero = x != 0
+    if nonzero.sum() < MIN_SUPPORT // 2:
         return None
-    x, y, tolerance = x[fine], y[fine], tolerance[fine]
-    found = _interval(y / x, (tolerance + 4e-12 * np.abs(y)) / np.abs(x))
-    return None if found is None else _roundest(found[0], found[1])
+    x, y, tolerance = x[nonzero], y[nonzero], tolerance[nonzero]
+    interval = _interval(y / x, (tolerance + 4e-12 * np.abs(y)) / np.abs(x))
+    return None if interval is None else _roundest(interval[0], interval[1])
 
 
 def _interval(middles: Array, widths: Array) -> tuple[float, float, int] | None:
@@ -1078,8 +1080,8 @@ def _slope(x: Array, y: Array) -> float | None:
     x, y = x[order], y[order]
     half = len(x) // 2
     dx, dy = x[half:] - x[: len(x) - half], y[half:] - y[: len(y) - half]
-    fine = dx > 0
-    return float(np.median(dy[fine] / dx[fine])) if fine.any() else None
+    differs = dx > 0
+    return float(np.median(dy[differs] / dx[differs])) if differs.any() else None
 
 
 def _scale_screen(y: Array, X: Array, tolerance: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -1185,26 +1187,26 @@ def _by_others(causes: Array, values: Array) -> Array:
     keys, counts = np.unique(_pair(causes, values), return_counts=True)
     pairs = keys >> 32, keys & LOW
     order = np.lexsort((-counts, pairs[0]))
-    _, first, each = np.unique(pairs[0][order], return_index=True, return_counts=True)
+    _, first, distinct = np.unique(pairs[0][order], return_index=True, return_counts=True)
     best, second = pairs[1][order][first], np.zeros(len(first), dtype=int)
-    several = each > 1
+    several = distinct > 1
     second[several] = counts[order][first[several] + 1]
     other = np.full(len(first), -1)
     other[several] = pairs[1][order][first[several] + 1]
     label = np.searchsorted(pairs[0][order][first], causes)
     top = counts[order][first][label]
-    own = values == best[label]
-    loses = own & (top - 1 < second[label])
-    alone = own & (top == 1) & ~several[label]
+    is_best = values == best[label]
+    loses = is_best & (top - 1 < second[label])
+    alone = is_best & (top == 1) & ~several[label]
     return np.where(alone, -1, np.where(loses, other[label], best[label]))
 
 
 def _unanimous(rows: Array, predicted: Array, size: int) -> Array:
     """What all labels of a row predict; -1 where they differ, or where none does."""
-    fine = predicted >= 0
+    is_known = predicted >= 0
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
-    np.minimum.at(low, rows[fine], predicted[fine])
-    np.maximum.at(high, rows[fine], predicted[fine])
+    np.minimum.at(low, rows[is_known], predicted[is_known])
+    np.maximum.at(high, rows[is_known], predicted[is_known])
     return np.where(low == high, high, -1)
 
 

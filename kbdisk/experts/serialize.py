@@ -30,7 +30,7 @@ from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, Ne
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
-from kbdisk.experts.target_scale import Units
+from kbdisk.experts.target_scale import TargetScale
 from kbdisk.leaves.number.around import WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -97,9 +97,9 @@ class Format:
 def to_bytes(kind: str, experts: Any) -> bytes:
     """All experts of a kind."""
     shared, properties = FORMATS[kind].write(experts)
-    stored = {name: one.cpu().contiguous() for name, one in shared.items()}
-    for (slot, level), own in properties.items():  # levels may share a tensor, which a file may not
-        stored |= {f"{slot}.{level}.{name}": one.cpu().contiguous().clone() for name, one in own.items()}
+    stored = {name: tensor.cpu().contiguous() for name, tensor in shared.items()}
+    for (slot, level), of_property in properties.items():  # levels may share a tensor, which a file may not
+        stored |= {f"{slot}.{level}.{name}": tensor.cpu().contiguous().clone() for name, tensor in of_property.items()}
     return save(stored)
 
 
@@ -111,23 +111,23 @@ def read(kind: str, file: Path, codec: Codec, device: torch.device) -> Any:
     for name, spec in format.shared.items():
         spec.check(name, shared[name], sizes)
     properties = _by_key(stored)
-    for (slot, level), own in properties.items():
+    for (slot, level), of_property in properties.items():
         if not 0 <= slot < len(codec.slots) or level not in (USUAL, LITTLE):
             raise ValueError(f"{slot}.{level}: a property of another model")
-        if own.keys() != format.of_property.keys():
-            raise ValueError(f"{slot}.{level}: expected {', '.join(format.of_property)}, got {', '.join(own)}")
+        if of_property.keys() != format.of_property.keys():
+            raise ValueError(f"{slot}.{level}: expected {', '.join(format.of_property)}, got {', '.join(of_property)}")
         own_sizes = dict(sizes)
         for name, spec in format.of_property.items():
-            spec.check(f"{slot}.{level}.{name}", own[name], own_sizes)
+            spec.check(f"{slot}.{level}.{name}", of_property[name], own_sizes)
     return format.read(codec, shared, properties)
 
 
 def _by_key(stored: Tensors) -> dict[SlotLevel, dict[str, Tensor]]:
-    found: dict[SlotLevel, dict[str, Tensor]] = defaultdict(dict)
-    for name, one in stored.items():
+    by_key: dict[SlotLevel, dict[str, Tensor]] = defaultdict(dict)
+    for name, tensor in stored.items():
         slot, level, part = name.split(".")
-        found[int(slot), int(level)][part] = one
-    return dict(sorted(found.items()))
+        by_key[int(slot), int(level)][part] = tensor
+    return dict(sorted(by_key.items()))
 
 
 def _require(holds: bool, key: SlotLevel, what: str) -> None:
@@ -179,7 +179,7 @@ def _write_latent_knn(experts: LatentKNN) -> tuple[Tensors, Mapping[SlotLevel, T
 
 
 def _read_latent_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> LatentKNN:
-    indices = {key: LatentIndex(**own) for key, own in properties.items()}
+    indices = {key: LatentIndex(**tensors_of_key) for key, tensors_of_key in properties.items()}
     return LatentKNN(indices, shared["usual_amount"], shared["held_out"], int(shared["neighbours"]))
 
 
@@ -198,11 +198,11 @@ def _write_knn(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]
     assert isinstance(group.featurizer, HashedFeatures)
     shared = {"usual_amount": group.usual_amount, "slots": _slots_of(group.featurizer)}
     properties = {}
-    for key, one in group.experts.items():
-        assert isinstance(one.expert, NearestNeighbours)
-        shared |= {"neighbours": torch.tensor(one.expert.count)}  # it and the known entities are the same for all
-        shared |= {part.name: getattr(one.expert.known, part.name) for part in fields(KnownEntities)}
-        properties[key] = _named(one.expert, KNN) | _named(one, WEIGHT)
+    for key, weighted in group.experts.items():
+        assert isinstance(weighted.expert, NearestNeighbours)
+        shared |= {"neighbours": torch.tensor(weighted.expert.count)}  # it and the known entities are the same for all
+        shared |= {part.name: getattr(weighted.expert.known, part.name) for part in fields(KnownEntities)}
+        properties[key] = _named(weighted.expert, KNN) | _named(weighted, WEIGHT)
     return shared, properties
 
 
@@ -212,18 +212,18 @@ def _read_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict
     if known.features.shape[1] != features.width:
         raise ValueError("features: those of another model")
     weighted = {}
-    for key, own in properties.items():
+    for key, of_key in properties.items():
         kind = codec.slots[key[0]].kind
-        _require(kind in KNN_KINDS and len(own["rows"]) > 0, key, "a property")
+        _require(kind in KNN_KINDS and len(of_key["rows"]) > 0, key, "a property")
         predictors, dtype = (NUMBER_PREDICTORS, DOUBLE) if kind == "number" else (len(STEEPNESSES), INT)
-        _require(len(own["mixture"]) == predictors and own["values"].dtype == dtype, key, "a number of weights")
+        _require(len(of_key["mixture"]) == predictors and of_key["values"].dtype == dtype, key, "a number of weights")
         if kind != "number":
-            values = own["values"]
+            values = of_key["values"]
             _require(bool(((values >= 0) & (values < _label_count(codec, key[0]))).all()), key, "a label")
         neighbours = NearestNeighbours(
-            known, own["rows"], own["values"], own["weights"], own["mixture"], int(shared["neighbours"])
+            known, of_key["rows"], of_key["values"], of_key["weights"], of_key["mixture"], int(shared["neighbours"])
         )
-        weighted[key] = WeightedExpert(neighbours, own["weight"], own["around"])
+        weighted[key] = WeightedExpert(neighbours, of_key["weight"], of_key["around"])
     return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
@@ -250,11 +250,11 @@ def _write_gaussian_process(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLe
     assert isinstance(group.featurizer, HashedFeatures)
     shared = {"usual_amount": group.usual_amount, "slots": _slots_of(group.featurizer)}
     properties = {}
-    for key, one in group.experts.items():
-        assert isinstance(one.expert, GaussianProcess)
-        shared |= {part.name: getattr(one.expert.points, part.name) for part in fields(Points)}  # the same for all
-        parts = (one.expert, one.expert.kernel, one)
-        properties[key] = {name: own for part in parts for name, own in _named(part, GAUSSIAN_PROCESS).items()}
+    for key, weighted in group.experts.items():
+        assert isinstance(weighted.expert, GaussianProcess)
+        shared |= {part.name: getattr(weighted.expert.points, part.name) for part in fields(Points)}  # the same for all
+        parts = (weighted.expert, weighted.expert.kernel, weighted)
+        properties[key] = {name: tensor for part in parts for name, tensor in _named(part, GAUSSIAN_PROCESS).items()}
     return shared, properties
 
 
@@ -266,18 +266,18 @@ def _read_gaussian_process(
     if points.features.shape[1] != features.width:
         raise ValueError("features: those of another model")
     weighted = {}
-    for key, own in properties.items():
-        kind, labels, (count, outputs) = codec.slots[key[0]].kind, own["labels"], own["coefficients"].shape
+    for key, of_key in properties.items():
+        kind, labels, (count, outputs) = codec.slots[key[0]].kind, of_key["labels"], of_key["coefficients"].shape
         _require(kind in ("number", "category") and 0 < count <= MAX_POINTS, key, "a property")
-        _require(bool((own["knots"].diff() > 0).all()), key, "a scale")
+        _require(bool((of_key["knots"].diff() > 0).all()), key, "a scale")
         if kind == "number":
             _require(outputs == 1 and not len(labels), key, "a number")
         else:
             known = bool(((labels >= 0) & (labels < _label_count(codec, key[0]))).all())
             _require(len(labels) == outputs and known, key, "a label")
-        kernel = Kernel(*(own.pop(name) for name in Kernel._fields))
-        weight, around = own.pop("weight"), own.pop("around")
-        weighted[key] = WeightedExpert(GaussianProcess(points, kernel=kernel, **own), weight, around)
+        kernel = Kernel(*(of_key.pop(name) for name in Kernel._fields))
+        weight, around = of_key.pop("weight"), of_key.pop("around")
+        weighted[key] = WeightedExpert(GaussianProcess(points, kernel=kernel, **of_key), weight, around)
     return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
@@ -291,7 +291,7 @@ BOOSTED_TREES = {
     "border": Spec(FLOAT, ("trees", "levels"), may_be_infinite=True),
     "leaves": Spec(FLOAT, ("trees", "leaves", "outputs")),
     "start": Spec(DOUBLE, ("outputs",)),
-    "units": Spec(DOUBLE, ("units",)),
+    "scale": Spec(DOUBLE, ("scale",)),
     **WEIGHT,
 }
 
@@ -300,17 +300,17 @@ def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel
     assert isinstance(group.featurizer, OneHotFeatures)
     shared = {"slot": group.featurizer.slot, "label": group.featurizer.label, "usual_amount": group.usual_amount}
     properties = {}
-    for key, one in group.experts.items():
-        assert isinstance(one.expert, BoostedTrees)
-        units = one.expert.units
-        numbers = [] if units is None else [units.mean, units.deviation, units.least]
+    for key, weighted in group.experts.items():
+        assert isinstance(weighted.expert, BoostedTrees)
+        scale = weighted.expert.scale
+        numbers = [] if scale is None else [scale.mean, scale.deviation, scale.least]
         properties[key] = {
-            "columns": one.expert.columns,
-            "labels": one.expert.labels,
-            "label_share": one.expert.label_share,
-            **vars(one.expert.trees),
-            "units": torch.tensor(numbers, dtype=DOUBLE),
-            **_named(one, WEIGHT),
+            "columns": weighted.expert.columns,
+            "labels": weighted.expert.labels,
+            "label_share": weighted.expert.label_share,
+            **vars(weighted.expert.trees),
+            "scale": torch.tensor(numbers, dtype=DOUBLE),
+            **_named(weighted, WEIGHT),
         }
     return shared, properties
 
@@ -322,15 +322,15 @@ def _read_boosted_trees(
     if bool((columns.slot.diff() < 0).any()):
         raise ValueError("slot: expected ascending numbers, got others")
     weighted = {}
-    for key, own in properties.items():
-        trees = Trees(own["column"], own["border"], own["leaves"], own["start"])
-        numbers, labels = own["units"].tolist(), own["labels"]
+    for key, of_key in properties.items():
+        trees = Trees(of_key["column"], of_key["border"], of_key["leaves"], of_key["start"])
+        numbers, labels = of_key["scale"].tolist(), of_key["labels"]
         _require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
         _require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
-        units = Units(*numbers) if numbers else None
-        _require(units is None or units.deviation > 0 <= units.least, key, "a unit")
-        grown = BoostedTrees(trees, own["columns"], labels, own["label_share"], units)
-        weighted[key] = WeightedExpert(grown, own["weight"], own["around"])
+        scale = TargetScale(*numbers) if numbers else None
+        _require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
+        grown = BoostedTrees(trees, of_key["columns"], labels, of_key["label_share"], scale)
+        weighted[key] = WeightedExpert(grown, of_key["weight"], of_key["around"])
     return ExpertGroup(columns, shared["usual_amount"], weighted)
 
 
@@ -380,14 +380,16 @@ def _read_label_regression(
 
 
 def _write_given_only(experts: GivenOnly) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
-    return {"usual_amount": experts.usual_amount}, {key: _named(one, WEIGHT) for key, one in experts.experts.items()}
+    return {"usual_amount": experts.usual_amount}, {
+        key: _named(weighted, WEIGHT) for key, weighted in experts.experts.items()
+    }
 
 
 def _read_given_only(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> GivenOnly:
     given = GivenProperties.of(codec).to(shared["usual_amount"].device)
     if not properties or not all(slot in given.numbers for slot, _ in properties):
         raise ValueError("properties of another model")
-    weighted = {key: WeightedExpert(GivenOnlyAnswer(key[0]), **own) for key, own in properties.items()}
+    weighted = {key: WeightedExpert(GivenOnlyAnswer(key[0]), **of_key) for key, of_key in properties.items()}
     return GivenOnly(given, shared["usual_amount"], weighted)
 
 

@@ -127,10 +127,14 @@ def fit_weights(
         entities,
         required_errors,
     )
-    labels = {key: relative_likelihoods(torch.cat(one.logs)) for key, one in held_out.items() if one.belief is None}
-    fitted = {key: (own[1], around[key][1:]) for key, own in weights.items()}
+    labels = {
+        key: relative_likelihoods(torch.cat(of_key.logs)) for key, of_key in held_out.items() if of_key.belief is None
+    }
+    fitted = {key: (fitted_weights[1], around[key][1:]) for key, fitted_weights in weights.items()}
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
-    return fitted | {key: (own[1], own.new_zeros(len(WIDTHS))) for key, own in mixtures.items()}
+    return fitted | {
+        key: (fitted_weights[1], fitted_weights.new_zeros(len(WIDTHS))) for key, fitted_weights in mixtures.items()
+    }
 
 
 def stack(

@@ -1,4 +1,7 @@
-"""The units in which boosted trees learn numbers: CatBoost keeps 32 bits of each, in which 1,700,000,001 is 1,700,000,000."""
+"""The scale of numbers as targets of boosted trees: standardised numbers, or logarithms.
+
+CatBoost keeps 32 bits of a number, in which 1,700,000,001 equals 1,700,000,000.
+"""
 
 from __future__ import annotations
 
@@ -8,51 +11,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kbdisk.leaves.number.codec import DECADE, LARGEST_LOG
+from kbdisk.leaves.number.codec import LARGEST_LOG
 
-LARGEST = 1e30  # a deviation in whose units leaves still have 32 bits
-
-
-def is_skewed(numbers: Sequence[float]) -> bool:
-    """Whether numbers are positive, and their 95th percentile is more than a decade above the 5th."""
-    ordered = sorted(numbers)
-    low, high = (ordered[round(q * (len(ordered) - 1))] for q in (0.05, 0.95))
-    return ordered[0] > 0 and high > DECADE * low
+MAX_DEVIATION = 1e30  # in whose units the leaves of trees still have 32 bits
 
 
 @dataclass(frozen=True)
-class Units:
-    """Deviations from a mean; of numbers themselves, or of their logarithms."""
+class TargetScale:
+    """Standard deviations from the mean, of numbers or of their logarithms."""
 
     mean: float
     deviation: float
-    least: float = 0.0  # of logarithms: the least number, as which any below it counts; 0: of numbers themselves
+    least: float = 0.0  # of logarithms: numbers below count as this; 0: the scale is of the numbers themselves
 
     @classmethod
-    def of(cls, numbers: Sequence[float] | NDArray[np.float64], least: float = 0.0) -> Units | None:
-        """Those of some numbers; None where nothing can be learnt of them: all are the same, or some beyond all measure."""
-        every = _scaled(numbers, least)
+    def fit(cls, numbers: Sequence[float] | NDArray[np.float64], least: float = 0.0) -> TargetScale | None:
+        """The scale of some numbers; None where all are the same, or their deviation is too large."""
+        values = _logs(numbers, least)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(every.mean())
-            deviation = float((every - mean).std())
-        return cls(mean, deviation, least) if 0 < deviation < LARGEST and every.min() < every.max() else None
+            mean = float(values.mean())
+            deviation = float((values - mean).std())
+        is_scale = 0 < deviation < MAX_DEVIATION and values.min() < values.max()
+        return cls(mean, deviation, least) if is_scale else None
 
-    @classmethod
-    def fitting(cls, numbers: Sequence[float]) -> Units | None:
-        """Units of the logarithms where numbers are skewed, else of the numbers."""
-        return cls.of(numbers, min(numbers) if is_skewed(numbers) else 0.0)
+    def scaled(self, numbers: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers on the scale."""
+        return (_logs(numbers, self.least) - self.mean) / self.deviation
 
-    def told(self, numbers: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Numbers in these units."""
-        return (_scaled(numbers, self.least) - self.mean) / self.deviation
-
-    def back(self, told: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What such numbers are in their own."""
-        found = told * self.deviation + self.mean
-        return np.exp(found.clip(max=LARGEST_LOG)) if self.least else found
+    def unscaled(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points of the scale as numbers."""
+        values = scaled * self.deviation + self.mean
+        return np.exp(values.clip(max=LARGEST_LOG)) if self.least else values
 
 
-def _scaled(numbers: Sequence[float] | NDArray[np.float64], least: float) -> NDArray[np.float64]:
+def _logs(numbers: Sequence[float] | NDArray[np.float64], least: float) -> NDArray[np.float64]:
     """The numbers, or their logarithms where there is a least one."""
     values = np.asarray(numbers, dtype=np.float64)
     return np.log(values.clip(min=least)) if least else values

@@ -83,7 +83,7 @@ def _fit_expert(
     run, facts, begun = trained.run, trained.record.facts, time.monotonic()
     config, (doing, fit_expert) = getattr(run, name), EXPERTS[name]
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         spent, after = facts["seconds"] + time.monotonic() - begun, After(doing, done, total)
         watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=after))
 
@@ -99,7 +99,7 @@ def _fit_expert(
         config=config,
         seed=run.seed,
         seconds=_time_for(name, run, facts["seconds"]),
-        told=told,
+        report=report,
     )
     facts["seconds"] = round(facts["seconds"] + time.monotonic() - begun, 1)
     return experts

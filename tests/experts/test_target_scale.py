@@ -1,4 +1,4 @@
-"""Trees learn numbers in deviations, so that none is too large for them."""
+"""The scale of targets: 32 bits of it tell numbers apart, whatever their size."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.experts.target_scale import Units, is_skewed
+from kbdisk.experts.target_scale import TargetScale
+from kbdisk.leaves.number.codec import deciles_of, is_skewed
 
 
 @given(st.lists(st.floats(-1e25, 1e25), min_size=2))
-def test_what_is_told_in_units_is_the_number_again(numbers):
-    units = Units.of(numbers)
-    if units is not None:
-        assert units.back(units.told(numbers)) == pytest.approx(np.array(numbers), rel=1e-9, abs=1e-9 * units.deviation)
+def test_scaled_numbers_are_unscaled_to_themselves(numbers):
+    scale = TargetScale.fit(numbers)
+    if scale is not None:
+        again = scale.unscaled(scale.scaled(numbers))
+        assert again == pytest.approx(np.array(numbers), rel=1e-9, abs=1e-9 * scale.deviation)
 
 
 @pytest.mark.parametrize("numbers", [[1_700_000_000 + n for n in range(40)], [1e12 - 1e3, 1e12, 1e12 + 1e3]])
-def test_in_units_numbers_of_32_bits_differ(numbers):
-    units = Units.of(numbers)
-    assert units is not None
-    assert len(np.unique(units.told(numbers).astype(np.float32))) == len(numbers)
+def test_scaled_numbers_of_32_bits_differ(numbers):
+    scale = TargetScale.fit(numbers)
+    assert scale is not None
+    assert len(np.unique(scale.scaled(numbers).astype(np.float32))) == len(numbers)
 
 
 @pytest.mark.parametrize("numbers", [[3.0, 3.0], [7.0], [1e39, 1e-3], [1e308, -1e308]])
-def test_where_nothing_can_be_learnt_there_are_no_units(numbers):
-    assert Units.of(numbers) is None
+def test_numbers_that_trees_cannot_learn_have_no_scale(numbers):
+    assert TargetScale.fit(numbers) is None
 
 
 @given(st.lists(st.floats(1e-3, 1e9), min_size=2))
-def test_skewed_numbers_are_told_by_their_logarithms(numbers):
-    units = Units.fitting([*numbers, 1e-3, 1e9])
-    assert units is not None
-    assert (units.least == 1e-3) == is_skewed([*numbers, 1e-3, 1e9])
-    assert units.back(units.told(numbers)) == pytest.approx(
-        np.array(numbers), rel=1e-6, abs=1e-6 * units.deviation * (not units.least)
-    )
+def test_a_scale_of_logarithms_has_a_least_number(numbers):
+    scale = TargetScale.fit([*numbers, 1e-3, 1e9], least=1e-3)
+    assert scale is not None
+    assert scale.unscaled(scale.scaled(numbers)) == pytest.approx(np.array(numbers), rel=1e-6)
+    assert scale.scaled([0.0, -5.0]).tolist() == scale.scaled([1e-3, 1e-3]).tolist()
 
 
-def test_what_is_below_the_least_of_skewed_numbers_counts_as_the_least():
-    units = Units.fitting([1.0, 10.0, 100.0, 1000.0])
-    assert units is not None
-    assert units.told([0.0, -5.0]).tolist() == units.told([1.0, 1.0]).tolist()
+def test_numbers_are_skewed_where_they_are_positive_and_their_deciles_a_decade_apart():
+    skewed = [1.0] * 2 + [3.0] * 6 + [11.0] * 2
+    assert is_skewed(skewed[0], deciles_of(skewed))
+    assert not is_skewed(0.0, deciles_of(skewed))
+    one_outlier = [1.0] * 19 + [1e9]
+    assert not is_skewed(one_outlier[0], deciles_of(one_outlier))

@@ -68,8 +68,7 @@ class NumberCodec:
         map = CODES[code](others if code == "quantile" else numbers, step, config.knots)
         edges, weights = bins_of(map, others, step, config.bins)
         ends = (float(numbers[0]), float(numbers[-1]))
-        tenth = count // 10
-        deciles = (float(numbers[tenth]), float(numbers[-1 - tenth])) if count else None
+        deciles = deciles_of(numbers) if count else None
         floor = _floor(map, others, step)
         bins = tuple(edges), tuple(weights)
         return cls(leaf, whole, decimals, map, atoms, shares, *bins, floor, count, ends, deciles)
@@ -95,9 +94,8 @@ class NumberCodec:
     @property
     def floor_of_logs(self) -> float:
         """The least training value where these are skewed, positive and over more than a decade; 0 where they are not."""
-        if self.deciles is None or self.met[0] <= 0 or self.deciles[1] <= DECADE * self.deciles[0]:
-            return 0.0
-        return self.met[0]
+        is_log = self.deciles is not None and is_skewed(self.met[0], self.deciles)
+        return self.met[0] if is_log else 0.0
 
     @cached_property
     def limits(self) -> tuple[float, float]:
@@ -262,6 +260,17 @@ def _atoms(numbers: Floats, step: float, config: NumberConfig) -> tuple[tuple[fl
     fewer = counts.copy()
     fewer[chosen] = counts[chosen].clip(max=least)
     return tuple(x[chosen].tolist()), tuple((counts[chosen] / len(numbers)).tolist()), np.repeat(x, fewer)
+
+
+def deciles_of(ascending: Sequence[float] | Floats) -> tuple[float, float]:
+    """The first and the last decile of ascending numbers."""
+    tenth = len(ascending) // 10
+    return float(ascending[tenth]), float(ascending[-1 - tenth])
+
+
+def is_skewed(least: float, deciles: tuple[float, float]) -> bool:
+    """Whether numbers are positive, and their last decile is more than a decade above the first."""
+    return least > 0 and deciles[1] > DECADE * deciles[0]
 
 
 def _piled(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
