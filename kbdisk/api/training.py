@@ -124,7 +124,7 @@ def train(
 def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule, ...]:
     """The rules that a schema states, or where it states none those that hold among the entities."""
     if schema.rules is not None:
-        return tuple(schema.rules)
+        return schema.rules
     share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
     budget = min(SECONDS, max(share, LEAST_RULES_SECONDS))
     return tuple(offered.rule for offered in find_rules(schema, entities, budget))

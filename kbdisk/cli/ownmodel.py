@@ -105,9 +105,7 @@ def own_model(
             _remove_run(folder)
             say(f"using the model in {folder}")
             return Own(kept, folder)
-    schema = replace(
-        schema, rules=training.rules_of(whole, reading.entities, run)
-    )  # which may give text
+    schema = replace(schema, rules=training.rules_of(whole, reading.entities, run))  # which may give text
     if len(reading.entities) <= ENTITIES:  # of more there is nearly always something to learn
         untrained = training.untrained(reading, schema, run, wanted.device)
         if not _fills(untrained, wanted.only):
