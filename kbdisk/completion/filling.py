@@ -18,6 +18,7 @@ from kbdisk.completion.choices import PASSES, Choices
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.keys import Keys
 from kbdisk.completion.trusting import Trusting
+from kbdisk.completion.units import settle_units
 from kbdisk.data.batch import Batch
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
@@ -27,6 +28,7 @@ from kbdisk.randomness import mixed
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import COUNT
+from kbdisk.schemas.composites.quantity import VALUE
 from kbdisk.training.trained import Trained
 
 SALT = 1  # of the seeds: none is one of training's
@@ -183,7 +185,9 @@ class Filler:
         picked = given.pick(chosen)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
         said, settled = self.keys.settled(batch, ids, picked, said, self.trusting)
-        sure = self.trusting.sure(picked, batch, said) | settled
+        fillings = [filling for several in found for filling in several if not filling.why_not]
+        said, of_units = settle_units(self.codec, self.trusting, batch, picked, said, fillings)
+        sure = self.trusting.sure(picked, batch, said) | settled | of_units
         for kind, one in picked.kinds.items():
             done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
         told = {
@@ -205,6 +209,8 @@ class Filler:
         draws: Sequence[Mapping[Path, Any]],
     ) -> None:
         """What was said for one gap, of all that was said of its entity."""
+        if one.gap.bare is not None:  # the amount is given, and its unit is missing
+            one.tokens = {path: token for path, token in one.tokens.items() if path[-1:] != VALUE}
         one.answers |= {path: told[token] for path, token in one.tokens.items()}
         if any(answer.confidence == 0 and answer.slot in self.keys.partners for answer in one.answers.values()):
             one.why_not = TAKEN

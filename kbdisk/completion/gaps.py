@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kbdisk.completion.fields import Field, Fields, Spot
 from kbdisk.data.graph import pattern
@@ -11,6 +12,7 @@ from kbdisk.data.parse import Reading
 from kbdisk.data.queries import ASKS, Table
 from kbdisk.entity import Entity, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites.listed import COUNT
+from kbdisk.schemas.composites.quantity import BARE
 from kbdisk.schemas.schema import Class
 
 
@@ -24,6 +26,7 @@ class Gap:
     parts: bool = False  # whether some of it is known
     spots: list[Spot] = field(default_factory=list)
     named: set[int] = field(default_factory=set)  # slots that are asked for themselves
+    bare: Any = None  # an amount that is given without its unit
 
 
 def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, object] | None) -> list[Gap]:
@@ -48,7 +51,7 @@ def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, 
         gaps = {path: gap for path, gap in gaps.items() if not any(_meet(path, one) for one in made)}
     partly = _partly(gaps, leaves)
     for path, gap in gaps.items():
-        gap.asked, gap.parts = bool(gap.named), path in partly
+        gap.asked, gap.parts, gap.bare = bool(gap.named), path in partly, leaves.get((*path, *BARE))
     return sorted(gaps.values(), key=lambda gap: fields.order[gap.of.top])
 
 

@@ -19,7 +19,7 @@ from kbdisk.schemas.composites.amounts import map_amounts
 from kbdisk.schemas.composites.base import apply_kind, join_kind
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.mapped import KEY, Mapped
-from kbdisk.schemas.composites.quantity import VALUE, Quantity
+from kbdisk.schemas.composites.quantity import UNIT, VALUE, Quantity
 from kbdisk.schemas.schema import Schema
 
 GIVEN = "something stands there already, and given values are never changed"
@@ -122,7 +122,8 @@ class Placing:
 
 
 def _in_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer]) -> Mapping[Path, Answer]:
-    """The answers with intervals of amounts in the units that these are written in, as they were learnt in another."""
+    """The answers by the keys that parts are written under; with intervals of amounts in the units that these are
+    written in, as they were learnt in another."""
     converted = dict(answers)
 
     def convert(path: Path, kind: Quantity, amount: Amount) -> Amount:
@@ -132,6 +133,10 @@ def _in_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer])
             low_high = answer.interval and (found.back(answer.interval[0]), found.back(answer.interval[1]))
             within = answer.within / found.factor if answer.within is not None else None
             converted[leaf] = replace(answer, interval=low_high, within=within)
+        for name, written in zip((VALUE, UNIT), kind.names, strict=True):
+            part = converted.pop((*top, *path, *name), None)
+            if part is not None:
+                converted[(*top, *path, written)] = part
         return amount
 
     map_amounts(kind, value, convert)

@@ -202,7 +202,7 @@ def in_kind(property: Property, value: Any) -> Any:
         value = value[0]
     if isinstance(kind, QuantityKind):
         number = number_of(value)
-        value = value if isinstance(value, Quantity) and value.unit in (None, *kind.units()) else Quantity(_whole(number), kind.unit)  # fmt: skip
+        value = value if isinstance(value, Quantity) and value.unit in (None, *kind.units()) else Quantity(_whole(number), kind.learnt_in)  # fmt: skip
     elif isinstance(kind, Number):
         value = _whole(number_of(value)) if kind.integer else number_of(value)
     elif isinstance(kind, DateKind) and not isinstance(value, Date):

@@ -10,6 +10,7 @@ from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import EACH, split_kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import ALONE, Mapped
+from kbdisk.schemas.composites.quantity import BARE
 from kbdisk.schemas.schema import Misfit, Schema
 
 
@@ -53,6 +54,8 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
                 kept = _learnt(one.kind, within, leaf)
                 if kept is not None:
                     reading.leaves[(*path, *within)] = kept
+                if within[-1:] == BARE:  # its unit is asked for
+                    reading.gaps.append((*path, *within[:-1]))
             if is_gap(value):  # a quantity, though its unit may be there
                 reading.gaps.append(path)
             if isinstance(one.kind, Listed | Mapped):

@@ -69,12 +69,24 @@ def scaled_schema(schema: Schema, entities: Iterable[Entity]) -> Schema:
         return kind
 
     _changed(schema, found)
-    seen = {place: Amounts() for place, kinds in wanted.items() if _is_mixed(kinds)}
+    needed = _needed_by_formulas(schema)
+    seen = {
+        place: Amounts()
+        for place, kinds in wanted.items()
+        if _is_mixed(kinds) and (len({kind.learnt_in for kind in kinds}) == 1 or place not in needed)
+    }
     if not seen:
         return schema
     _gather(schema, entities, seen)
     scales = {place: scales_of(wanted[place], amounts) for place, amounts in seen.items()}
     return _changed(schema, lambda path, kind: replace(kind, scales=scales[path]) if path in scales else kind)
+
+
+def _needed_by_formulas(schema: Schema) -> set[Path]:
+    """Where formulas take amounts from, which are in the unit of each class."""
+    formulas = (one.formula for of in schema.classes.values() for one in of.properties.values() if one.formula)
+    paths = {pattern(path) for formula in formulas for path in formula.paths}
+    return {*paths, *(path[:-1] for path in paths)}
 
 
 def without_scales(schema: Schema) -> Schema:

@@ -13,6 +13,7 @@ from kbdisk.data.scales import scaled_schema, without_scales
 from kbdisk.entity import Entity, Quantity
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
+from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 
@@ -85,3 +86,14 @@ def test_amounts_in_lists_have_their_scales_too():
         found.classes[""].properties["price",].kind.split([Quantity(700.0, "JPY")])[0, "value"] != 700
         or scales["JPY"].factor == 1
     )
+
+
+def test_what_a_formula_takes_stays_in_the_unit_of_its_class():
+    bmi = Property(Number(), formula=Formula.read("mass.value / height ** 2"))
+    classes = {
+        name: Class(name, {("mass",): Property(QuantityKind(unit, {other: None})), ("height",): Property(Number()), ("bmi",): bmi})
+        for name, unit, other in (("A", "kg", "g"), ("B", "lb", "oz"))
+    }  # fmt: skip
+    entities = [Entity(f"{name}{n}", {"mass": Quantity(n + 1.0, unit), "height": 2.0}, (name,)) for n in range(9) for name, unit in (("A", "kg"), ("B", "lb"))]  # fmt: skip
+    found = scaled_schema(Schema(classes), entities)
+    assert found.leaves(entities[1])["mass", "value"] == 1

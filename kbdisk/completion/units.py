@@ -1,0 +1,63 @@
+"""The unit of an amount that is given without one, by Bayes' rule: how likely each unit is, times how likely the amount in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from kbdisk.completion.trusting import Trusting
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.network.beliefs import Beliefs
+from kbdisk.schemas.composites.quantity import UNIT, VALUE, Quantity
+
+if TYPE_CHECKING:
+    from kbdisk.completion.filling import Filling
+
+
+def settle_units(
+    codec: Codec,
+    trusting: Trusting,
+    batch: Batch,
+    beliefs: Beliefs,
+    said: Mapping[str, Tensor],
+    fillings: Iterable[Filling],
+) -> tuple[dict[str, Tensor], dict[int, float]]:
+    """The codes (q, ...) that are said, with those of units that amounts tell; and how sure these are, by token."""
+    codes, sure = {kind: values.clone() for kind, values in said.items()}, dict[int, float]()
+    rows = {
+        (token, kind): torch.tensor([row], device=batch.slot.device)
+        for kind in ("number", "category")
+        if kind in beliefs.kinds
+        for row, token in enumerate(beliefs.kinds[kind].tokens.tolist())
+    }
+    for filling in fillings:
+        gap = filling.gap
+        value, unit = (filling.tokens.get((*gap.path, *leaf)) for leaf in (VALUE, UNIT))
+        if gap.bare is None or value is None or unit is None or not isinstance(gap.of.kind, Quantity):
+            continue
+        number = beliefs.kinds["number"].belief.pick(rows[value, "number"])
+        label = beliefs.kinds["category"].belief.pick(rows[unit, "category"])
+        assert isinstance(number, NumberBelief)
+        slot = int(batch.slot[unit])
+        shares = trusting.shares(slot, label)
+        chances = shares * _likelihoods(gap.of.kind, codec.slots[slot].codec.labels.values, gap.bare, number).to(shares)
+        if float(chances.sum()) > 0:
+            best = int(chances.argmax())
+            codes["category"][rows[unit, "category"]] = best
+            sure[unit] = float(chances[best] / chances.sum())
+    return codes, sure
+
+
+def _likelihoods(kind: Quantity, units: Iterable[str], amount: float, belief: NumberBelief) -> Tensor:
+    """(V,) the density of an amount in each unit."""
+    found = [kind.conversion(unit) for unit in units]
+    learnt = [float(amount) if one is None else one.of(amount) for one in found]
+    factors = torch.tensor([1.0 if one is None else one.factor for one in found], dtype=torch.float64)
+    device = belief.slot.device
+    density = belief.density(torch.tensor([learnt], dtype=torch.float64, device=device))[0]
+    return density.cpu() * factors
