@@ -136,7 +136,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
             raise ValueError(f"budget: {error.problem}") from None
 
     def _trained(self, schema: Schema, entities: Sequence[Entity], seed: int, seconds: float | None) -> Trained:
-        # As `fast` trains, but without likeness and functions: of California and diabetes, a fifth hidden, 30 seconds,
+        # As `fast` trains, but without neighbours and Gaussian processes: of California and diabetes, a fifth hidden, 30 seconds,
         # errors were .95 and .98 of those with them, of abalone 1.10.
         run = Run("fast", seed, model=ModelConfig(width=self.width, dropout=0.05, base=min(self.width, 64)))
         run = replace(run, train=replace(Run.of("fast").train, absent=0, presence=0.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,6 +122,16 @@ def test_imports_point_one_way(module):
     allowed = {own, *(name for names in LAYERS[:row] for name in names)}
     ours = {part(name) for name in imports(SOURCES[module]) if name.split(".")[0] == "kbdisk"}
     assert ours <= allowed, f"{module} may not import {', '.join(sorted(ours - allowed))}"
+
+
+@for_each("room", ["data", "experts"])
+def test_the_modules_of_a_room_import_each_other_without_a_circle(room):
+    modules = {name for name, file in SOURCES.items() if part(name) == room and file.name != "__init__.py"}
+    graph = {}
+    for name in modules:
+        targets = {target if target in modules else target.rpartition(".")[0] for target in imports(SOURCES[name])}
+        graph[name] = targets & modules
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 @for_each("module", [module for module in SOURCES if part(module) in GROUND])
