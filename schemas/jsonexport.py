@@ -92,7 +92,9 @@ def _class(schema: Schema, one: Class) -> Json:
     by_title = not one.label and (one.name.isidentifier() or not one.name)
     name = None if by_title and one.properties else one.name
     of = {"name": name, "iri": one.iri, "id": None if one.id is None else show(one.id)}
-    aside = {key: text for key, text in of.items() if text is not None}
+    aside: Json = {key: text for key, text in of.items() if text is not None}
+    if one.superclasses:
+        aside["superclasses"] = list(one.superclasses)
     told = {"title": one.label or one.name, "description": one.description, HINT: _some({"class": aside})}
     return {**_some(told), **tree}
 

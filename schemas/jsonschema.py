@@ -91,14 +91,14 @@ class _Reader:
             id = read_path(of["id"]) if "id" in of else None
         except ValueError as error:
             raise self.document.wrong(f"{node.place}.{HINT}", f"{error}.".lstrip(".")) from None
-        return Class(
-            name, properties, of.get("iri"), id, label, of.get("description", node.told.get("description", ""))
-        )
+        description = of.get("description", node.told.get("description", ""))
+        superclasses = tuple(text for text in of.get("superclasses", ()) if isinstance(text, str))
+        return Class(name, properties, of.get("iri"), id, label, description, superclasses)
 
     def _aside(self, node: Node, key: str) -> dict[str, Any]:
         """What stands under our own keyword for a class or the whole schema."""
         told = node.told.get(HINT, {}).get(key, {})
-        kinds = {"missing": list, "prefixes": dict, "properties": dict}
+        kinds = {"missing": list, "prefixes": dict, "properties": dict, "superclasses": list}
         if not isinstance(told, dict) or not all(isinstance(told[name], kinds.get(name, str)) for name in told):
             raise self.document.wrong(
                 ".".join(filter(None, (node.place, HINT, key))), f"expected its keys, got {told!r:.60}."

@@ -82,7 +82,13 @@ class _Reader:
         self.open = [one.name]
         properties = dict(self._properties(one.name, (one.name,), (), True))
         return Class(
-            one.name, properties, self.view.iri(one), id, label=one.title or "", description=one.description or ""
+            one.name,
+            properties,
+            self.view.iri(one),
+            id,
+            label=one.title or "",
+            description=one.description or "",
+            superclasses=self.view.superclasses(one.name),
         )
 
     def _properties(

@@ -77,6 +77,10 @@ class View:
         """The slots of a class with all that its ancestors and its usage of them tell, in the order of their ranks."""
         return sorted(self._slots[name], key=lambda slot: float("inf") if slot.rank is None else slot.rank)
 
+    def superclasses(self, name: str) -> tuple[str, ...]:
+        """The classes above a class by `is_a` and as mixins, the nearest first."""
+        return tuple(str(above) for above in self.view.class_ancestors(name, reflexive=False))
+
     def is_class(self, name: str | None) -> bool:
         """Whether a range is a class."""
         return name in self._classes

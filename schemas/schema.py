@@ -75,6 +75,7 @@ class Class:
     id: Path | None = None
     label: str = ""
     description: str = ""
+    superclasses: tuple[str, ...] = ()  # by name or IRI, direct or not, the nearest first
 
     def leaves(self) -> dict[Path, Any]:
         """Every leaf by its path, EACH for any place in a list; without what is ignored."""

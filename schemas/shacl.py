@@ -112,7 +112,8 @@ class _Reader:
         about = [*(self.shapes[iri]), NamedNode(iri)]
         label = self.graph.text(about, RDFS + "label", SH + "name")
         description = self.graph.text(about, SH + "description", RDFS + "comment")
-        return Class(name, self._placed(properties), iri, label=label, description=description)
+        above = tuple(self._ancestry(iri)[1:])
+        return Class(name, self._placed(properties), iri, label=label, description=description, superclasses=above)
 
     def _ancestry(self, iri: str) -> list[str]:
         """A class and the superclasses that the file tells."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -32,7 +32,7 @@ from kbdisk.data.slots import (
     path_key,
     slot_order,
 )
-from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of
+from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of, hierarchy_of_schema
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
 from kbdisk.leaves import KINDS
@@ -144,7 +144,7 @@ def gather(
     told = linked and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
-    stated: dict[str, tuple[str, ...]] = {}
+    stated: dict[str, Collection[str]] = {}
     for reading in read_all(schema, entities):
         entity = reading.entity
         if hierarchy is None:
@@ -165,9 +165,10 @@ def gather(
             receivers.append((reading.id, reading.of, reading.leaves))
             if graph is None:
                 whole.add(*receivers[-1])
-    gathered.superclasses = Superclasses.fit(
-        stated if hierarchy is None else hierarchy, (of for _, of in gathered.classes)
-    )
+    stated = dict(stated if hierarchy is None else hierarchy)
+    for name, above in hierarchy_of_schema(schema).items():
+        stated[name] = tuple(dict.fromkeys((*stated.get(name, ()), *above)))
+    gathered.superclasses = Superclasses.fit(stated, (of for _, of in gathered.classes))
     if told:
         gathered.evidence = seen(Evidence(schema, whole, config.evidence, gathered.pools), receivers)
     return gathered

@@ -1,4 +1,4 @@
-"""Superclasses: what the classes of an entity are subclasses of, as the source states it, is visible with these classes.
+"""Superclasses: what the classes of an entity are subclasses of, by the source or the schema, is visible with these classes.
 
 A superclass is used where it tells entities apart: enough training entities have it, enough do not, and no class below it
 has the same entities. An entity's own statements never count for the entity itself.
@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from kbdisk.entity import Entity, Link
+from kbdisk.schemas.schema import Schema
 
 SUBCLASS_KEYS = ("subClassOf", "P279")  # of links from a class to a broader one, in RDF Schema and in Wikidata
 MIN_ENTITIES = 5  # that have a superclass, and that do not have it
@@ -29,6 +30,17 @@ def hierarchy_of(entities: Iterable[Entity]) -> dict[str, tuple[str, ...]]:
         above = tuple(dict.fromkeys(link for key in SUBCLASS_KEYS for link in _links(entity.tree.get(key))))
         if above:
             hierarchy[entity.id] = above
+    return hierarchy
+
+
+def hierarchy_of_schema(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """The superclasses that a schema states, of each class by its name and its IRI; as entities name their classes."""
+    iris = {name: of.iri for name, of in schema.classes.items() if of.iri}
+    hierarchy: dict[str, tuple[str, ...]] = {}
+    for name, of in schema.classes.items():
+        if of.superclasses:
+            above = tuple(iris.get(broader, broader) for broader in of.superclasses)
+            hierarchy |= dict.fromkeys((name, of.iri) if of.iri else (name,), above)
     return hierarchy
 
 

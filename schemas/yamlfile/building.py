@@ -82,7 +82,7 @@ class Builder:
             self.check(used.get(path, (*place, "properties", show(path))), path, properties)
         iri = self.read((*place, "iri"), self.iri, told.iri)
         id = self.read((*place, "id"), read_path, told.id)
-        return Class(name, properties, iri, id, told.label, told.description)
+        return Class(name, properties, iri, id, told.label, told.description, told.superclasses)
 
     def uses(self, place: Place, told: Sequence[str], shared: Mapping[Path, Property]) -> dict[Path, Place]:
         """The shared properties that a class uses as they are, each with its place in the file."""
@@ -262,6 +262,7 @@ def _written_class(one: Class, prefixes: Mapping[str, str], shared: Mapping[Path
         show(path): _changes(shared[path], inner) if path in shared else inner
         for path, inner in list(properties.items())[len(uses) :]
     }
+    said["superclasses"] = list(one.superclasses)
     said["uses"] = [show(path) for path in uses]
     return {key: value for key, value in said.items() if value} | ({"properties": rest} if rest or not uses else {})
 

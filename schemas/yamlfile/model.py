@@ -165,6 +165,10 @@ class ClassKeys(Keys):
     id: MaybeWords = Field(None, description="The path of the id.")
     label: Title = LABEL
     description: Title = DESCRIPTION
+    superclasses: tuple[Words, ...] = Field(
+        (),
+        description="Classes that it is a subclass of, by name or IRI, the nearest first: evidence for its entities.",
+    )
     uses: tuple[Words, ...] = Field(
         (), description="Paths of shared properties that the class has as they are defined."
     )

@@ -67,6 +67,20 @@ def test_a_hierarchy_that_is_given_counts_instead_of_what_the_entities_state():
     assert visible(blind, Entity("new", {}, ("River",))) == ["River"]
 
 
+def test_what_the_schema_states_counts_beside_what_the_source_states():
+    classes = {
+        "Lake": Class("Lake", {("x",): Property(Number())}, iri="http://e/Lake", superclasses=("Water", "Thing")),
+        "Water": Class("Water", {("x",): Property(Number())}, iri="http://e/Water"),
+        "Town": Class("Town", {("x",): Property(Number())}, superclasses=("Place",)),
+    }
+    known = [
+        Entity(f"{of}{n}", {"x": n}, (of,)) for of in ("http://e/Lake", "http://e/Water", "Town") for n in range(6)
+    ]
+    made = Codec.fit(Schema(classes), known, CodecConfig(pooling=True))
+    assert visible(made, Entity("new", {}, ("http://e/Lake",))) == ["http://e/Lake", "http://e/Water"]
+    assert visible(made, Entity("new", {}, ("Town",))) == ["Town"]
+
+
 def test_superclasses_survive_the_way_to_json_and_back_and_an_older_codec_has_none(codec):
     plain = json.loads(json.dumps(codec.to_json()))
     assert Codec.from_json(plain, SCHEMA, codec.words).superclasses == codec.superclasses

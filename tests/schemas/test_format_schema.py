@@ -56,7 +56,7 @@ FULL = {  # each kind with all its keys
 
 def file_of(**properties):
     """A file with all its keys and those of its class."""
-    thing = {"iri": "ex:Thing", "id": "meta.id", "label": "thing", "description": "a thing"}
+    thing = {"iri": "ex:Thing", "id": "meta.id", "label": "thing", "description": "a thing", "superclasses": ["Top"]}
     return {
         "kbdisk": 1,
         "label": "Everything",

@@ -62,7 +62,10 @@ def test_a_schema_of_the_library_comes_back_as_it_was(name, read):
 
 @pytest.mark.parametrize("shared", [{}, {("x",): Property(Number(minimum=0), unique=True, iri="http://e/x")}])
 def test_what_classes_share_comes_back_as_it_was(shared, read):
-    classes = {name: Class(name, {("x",): Property(Number(minimum=low))}) for name, low in (("A", 0), ("B", 1))}
+    classes = {
+        name: Class(name, {("x",): Property(Number(minimum=low))}, superclasses=("Top", "http://e/All"))
+        for name, low in (("A", 0), ("B", 1))
+    }
     same(read, Schema(classes, prefixes={"e": "http://e/"}, properties=shared))
     same(read, Schema({"A": classes["A"]}, properties=shared))
 

@@ -162,6 +162,7 @@ def test_classes_have_their_ids_iris_and_inherited_slots_and_those_without_entit
     assert (phone.iri, phone.id, phone.description) == ("http://schema.org/Product", ("id",), "A telephone.")
     assert [phone.properties["name",].required, maker.properties["name",].required] == [False, True]
     assert phone.properties["main_camera", "aperture"].required
+    assert (set(phone.superclasses), maker.superclasses) == ({"Thing", "Counted"}, ("Thing",))
     name = maker.properties["name",]
     assert (name.iri, name.label, name.description) == ("http://schema.org/name", "Name", "What it is called.")
     assert imported.schema.label == "Phones"

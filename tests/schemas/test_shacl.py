@@ -153,6 +153,7 @@ def test_it_agrees_with_pyshacl_on_which_entities_conform(conforming, read, tmp_
 
 def test_it_survives_as_yaml(read):
     schema = read(SHAPES).schema
+    assert schema.classes["City"].superclasses == ("http://example.org/Place",)
     assert Schema.read(schema.to_yaml()) == schema
 
 

@@ -189,7 +189,7 @@ paths = st.lists(words.filter(lambda name: name != "base"), min_size=1, max_size
 
 def one_class(name, told, iri, id, label, description):
     apart = {path: one for path, one in told.items() if not any(path[:n] in told for n in range(1, len(path)))}
-    return Class(name, {("base",): Property(Quantity("g")), **apart}, iri, id, label, description)
+    return Class(name, {("base",): Property(Quantity("g")), **apart}, iri, id, label, description, (label, "Top"))
 
 
 @st.composite
