@@ -15,7 +15,7 @@ from worlds import PHONES, WORLD, phones, world
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens, batches, by_chance, shuffled
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity
-from kbdisk.experts.latent_knn import levels
+from kbdisk.experts.base import visibility_levels
 from kbdisk.schemas.leaf import Category
 from kbdisk.schemas.schema import Class, Property, Schema
 
@@ -269,4 +269,6 @@ def test_a_batch_s_entities_come_so_many_times_each_with_its_composites(times, p
     assert many.entity[many.unit].equal(many.entity)
     assert many.slot[many.unit].equal(whole.slot[whole.unit].repeat_interleave(times))
     every = torch.full((len(codec.classes),), 3)
-    assert levels(many, many.known, every).equal(levels(whole, whole.known, every).repeat_interleave(times))
+    assert visibility_levels(many, many.known, every).equal(
+        visibility_levels(whole, whole.known, every).repeat_interleave(times)
+    )
