@@ -35,7 +35,9 @@ from kbdisk.marginals import Marginals
 from kbdisk.metrics import METRICS, error, words
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.composites.quantity import VALUE, Quantity
 from kbdisk.schemas.leaf import kind_of
+from kbdisk.schemas.schema import Schema
 from kbdisk.trust import of_labels, of_numbers
 
 DRAWS = 32  # texts from which it is told which words overlap most
@@ -130,8 +132,17 @@ def score_rows(codec: Codec, constants: Constants, all_cases: Iterable[Case]) ->
         own = by_property[of, path]
         slot = codec.slots[own[0].slot]
         named = {"class": of, "path": show_pattern(path), "kind": kind_of(slot.leaf), "known": known[of, path]}
+        named |= {"unit": unit_of(codec.schema, of, path)}
         rows.append(named | scored(codec, constants, own))
     return rows
+
+
+def unit_of(schema: Schema, of: str, path: Path) -> str | None:
+    """The unit in which amounts at a path are learnt, and their errors stated; None of what is no quantity's amount."""
+    found = schema.classes[of].properties.get(path[: -len(VALUE)])
+    if path[-len(VALUE) :] != VALUE or found is None or not isinstance(found.kind, Quantity):
+        return None
+    return found.kind.learnt_in
 
 
 def scored(codec: Codec, constants: Constants, own: Sequence[Case]) -> dict[str, Any]:

@@ -95,6 +95,11 @@ def is_currency(name: str) -> bool:
     return name.removeprefix("CCY_").removeprefix("cur:") in CODES or name in SIGNS
 
 
+def shown_unit(name: str) -> str:
+    """A unit as people write it; of one that is an IRI, its last word."""
+    return _last_word(name) if "://" in name else name
+
+
 # ---------------------------------------------------------------- names
 
 LONGEST = 120  # characters

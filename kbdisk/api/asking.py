@@ -26,8 +26,8 @@ from kbdisk.estimates import tolerances
 from kbdisk.likelihood import in_order, log_prob
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
-from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.suggest import unknown_to
+from kbdisk.scoring import unit_of
 from kbdisk.training.trained import Trained
 
 
@@ -91,18 +91,10 @@ def beliefs_of(
         row = next(iter(one.kinds.values())).belief
         given = known.get(slot.path, value.get(slot.path))
         found[slot.path] = KINDS[slot.kind](
-            entity.id, slot.path, slot, row, given, recorded, _unit(trained, of, slot), within
+            entity.id, slot.path, slot, row, given, recorded, unit_of(trained.schema, of, slot.path), within
         )
     order = {path: place for place, path in enumerate(trained.schema.classes[of].properties)}
     return dict(sorted(found.items(), key=lambda pair: _place(order, pair[0])))
-
-
-def _unit(trained: Trained, of: str, slot: Slot) -> str | None:
-    """The unit of a quantity's number: the one that it is learnt in, whatever an entity's own is."""
-    found = trained.schema.classes[of].properties.get(slot.path[:-1])
-    if found is None or not isinstance(found.kind, Quantity) or slot.path[-1] != "value":
-        return None
-    return found.kind.learnt_in
 
 
 def _place(order: Mapping[Path, int], leaf: Path) -> int:

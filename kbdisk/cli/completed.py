@@ -12,7 +12,7 @@ from kbdisk.cli.values import shown, shown_number
 from kbdisk.jsonio import dump_json
 from kbdisk.loaders.tagged import decode
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.schemas.iris import last_word
+from kbdisk.schemas.units import shown_unit
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,18 +139,13 @@ def _error(row: Row) -> str:
     return f"{_number(row, 'ours')} {'wrong' if row.told['metric'] == 'error rate' else row.told['metric']}{of}"
 
 
-def _unit(unit: str) -> str:
-    """A unit as people write it; of one that is an IRI, its last word."""
-    return last_word(unit) if "://" in unit else unit
-
-
 def _number(row: Row, key: str) -> str:
     error = row.told.get(key)
     if error is None:
         return ""
     if row.told["metric"] == "error rate":
         return f"{100 * error:.0f} %"
-    unit = f" {_unit(row.unit)}" if row.unit and row.told["path"].endswith("value") else ""
+    unit = f" {shown_unit(row.unit)}" if row.unit and row.told["path"].endswith("value") else ""
     return f"{error:.3g}{unit}" if error < 1000 or error >= LARGE else f"{error:,.0f}{unit}"
 
 

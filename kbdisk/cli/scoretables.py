@@ -8,6 +8,7 @@ from rich.text import Text
 
 from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import UNNAMED, counted, printed, table_of
+from kbdisk.schemas.units import shown_unit
 from kbdisk.training.card import NONE, number
 
 if TYPE_CHECKING:
@@ -127,9 +128,14 @@ def _scores(console: Console, rows: Rows) -> None:
     )
     for row in rows:
         metric = row["metric"]
+        unit = shown_unit(row.get("unit") or "") if console.width >= WIDE else ""
         figures = [row["constant"], *((row["against"][name] or {}).get("theirs") for name in names), row["ours"]]
         path, counts = Text(row["path"], "green"), [*[f"{row['known']:,}"] * wide, f"{row['n']:,}"]
-        cells = [*counts, SHORT.get(metric, metric), *(error(metric, one) for one in figures)]
+        cells = [
+            *counts,
+            f"{SHORT.get(metric, metric)} {unit}".strip(),
+            *(error(metric, one) for one in figures),
+        ]
         table.add_row(path, *cells, _better(row), *_rest(row) if wide else ())
     console.print(table)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from kbdisk.printable import plain_line
+from kbdisk.schemas.units import shown_unit
 from kbdisk.training.configfile import Told
 
 FEW = 30  # hidden values: a figure of fewer says little
@@ -194,7 +195,7 @@ def _row(row: Told, several: bool) -> Row:
         text(row.get("kind", NONE)),
         number(row.get("known")),
         number(row.get("n")),
-        text(row.get("metric", NONE)),
+        text(f"{row.get('metric', NONE)} {shown_unit(str(row.get('unit') or ''))}".strip()),
         number(row.get("constant")),
         number(row.get("ours")),
         f"{100 * better:.0f} %" if _is_number(better) else NONE,
