@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import patterns as together
-from kbdisk.data import plain
 from kbdisk.data.batch import Batch
 from kbdisk.data.config import CodecConfig
 from kbdisk.data.dataset import Tokens
@@ -24,7 +23,7 @@ from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import asking
-from kbdisk.data.slots import BY_NAME, Slot, Source
+from kbdisk.data.slots import BY_NAME, CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.data.superclasses import Hierarchy, Superclasses
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
@@ -33,6 +32,8 @@ from kbdisk.leaves.words import Words
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.values import nearest
+
+SLOT_FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy", "counts")
 
 Counts: TypeAlias = Mapping[tuple[str, Path], int]  # by class and pattern
 
@@ -154,13 +155,13 @@ class Codec:
 
         Of a composite such that the value is one that there is, whatever was drawn part by part.
         """
-        leaves, mending = self._decoded(batch, of), self.index.mending
-        if mending.is_part.any():
-            part = torch.from_numpy(mending.is_part).to(batch.slot.device)[batch.slot]  # (T,)
+        leaves, composites = self._decoded(batch, of), self.index.composites
+        if composites.is_part.any():
+            part = torch.from_numpy(composites.is_part).to(batch.slot.device)[batch.slot]  # (T,)
             if bool((part & of).any()):
                 beside = self._decoded(batch, part & batch.known & ~of)
                 for number, drawn, known in zip(batch.classes.tolist(), leaves, beside, strict=True):
-                    mending.mend(self.classes[number], drawn, known)
+                    composites.repair(self.classes[number], drawn, known)
         return leaves
 
     def _decoded(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
@@ -204,7 +205,7 @@ class Codec:
             for path, value in known.items():
                 if any(path[: len(one)] == one for one in touched):
                     leaves.setdefault(path, value)
-            self.index.lists.mend(name, leaves, known)
+            self.index.lists.repair(name, leaves, known)
         return [self.schema.tree(leaves, name) for leaves, name in zip(found, names, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
@@ -213,7 +214,7 @@ class Codec:
             "config": self.config.to_json(),
             "codecs": [{"kind": one.kind, "data": one.codec.to_json()} for one in self.index.columns],
             "slots": [
-                plain.to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
+                _slot_to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
             ],
             "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
             "patterns": together.to_json(self.patterns),
@@ -229,7 +230,7 @@ class Codec:
         codecs = [BY_NAME[one["kind"]].codec.from_json(one["data"], words) for one in data["codecs"]]
         config = CodecConfig.from_json(data["config"])
         pools = Pools.of(schema, config.pooling)
-        slots = tuple(plain.from_json(slot, codecs, pools) for slot in data["slots"])
+        slots = tuple(_slot_from_json(slot, codecs, pools) for slot in data["slots"])
         left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
         patterns = together.from_json(data["patterns"], len(slots))
         held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
@@ -247,3 +248,37 @@ class Codec:
             got = ", ".join(entity.classes) or "none"
             raise SchemaError(entity.id, f"expected a class of {classes}, got {got}. Leave it out, or add its class.")
         return reading
+
+
+def _slot_to_json(slot: Slot, column: int) -> dict[str, Any]:
+    """A slot as plain data: its leaf is the schema's, `column` the number of its leaf codec."""
+    over: dict[str, Any] | None = None
+    if slot.over is not None:
+        over = {"of": slot.over.of, "link": list(slot.over.link), "read": list(slot.over.read)}
+        over |= {"told": slot.over.told, "whole": slot.over.whole}
+    fields = {name: getattr(slot, name) for name in SLOT_FIELDS}
+    incoming = slot.over is not None and slot.over.incoming
+    return {**fields, "path": list(slot.path), "codec": column, "over": over, "incoming": incoming}
+
+
+def _slot_from_json(data: Mapping[str, Any], codecs: Sequence[Any], pools: Pools) -> Slot:
+    """The slot again; ValueError where the schema does not have its leaf."""
+    link, over = data["over"], None
+    if link is not None:
+        over = Over(link["of"], _path(link["link"]), _path(link["read"]), data["incoming"], link["told"], link["whole"])
+    path = _path(data["path"])
+    if over is not None and over.incoming and not over.told:
+        leaf: Any = incoming_leaf(over.of)
+    elif data["role"] == "evidence" and path == CLASSES:
+        leaf = class_leaf()
+    else:
+        source = pools.source(over.of, pattern(over.read)) if over else Source(data["of"], pattern(path))
+        if source not in pools.leaves:
+            raise ValueError(f"expected a schema with {show_pattern(source.path)} of {source.of!r}, got none there")
+        leaf = pools.leaves[source]
+    fields = {name: data[name] for name in SLOT_FIELDS}
+    return Slot(**fields, path=path, leaf=leaf, codec=codecs[data["codec"]], over=over)
+
+
+def _path(keys: Sequence[str | int]) -> Path:
+    return tuple(keys)

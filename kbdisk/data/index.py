@@ -16,10 +16,9 @@ from torch import Tensor
 
 from kbdisk.data.dataset import Layout
 from kbdisk.data.graph import linking, pattern
-from kbdisk.data.lists import Lists
 from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import Table
-from kbdisk.data.repair import Mending
+from kbdisk.data.repair import CompositeRepair, ListRepair
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, counts_of
 from kbdisk.data.superclasses import Superclasses
 from kbdisk.entity import Path
@@ -101,14 +100,14 @@ class Index:
         )
 
     @cached_property
-    def mending(self) -> Mending:
-        """Which slots are parts of values that are made whole."""
-        return Mending(self.schema, self.slots)
+    def composites(self) -> CompositeRepair:
+        """Repairs composites."""
+        return CompositeRepair(self.schema, self.slots)
 
     @cached_property
-    def lists(self) -> Lists:
-        """Where there are lists and maps."""
-        return Lists(self.schema)
+    def lists(self) -> ListRepair:
+        """Repairs lists and maps."""
+        return ListRepair(self.schema)
 
     @cached_property
     def unit(self) -> Ints:
