@@ -1,4 +1,4 @@
-"""A forest beside networks: it tells what they have had no time to learn."""
+"""Boosted trees stacked on networks that have had no time to learn."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def off(model: Trained, believer, visible=None) -> float:
     return guided.off(believer, *asked(model, "y"), visible)
 
 
-def test_it_tells_what_networks_have_not_learnt(model):
+def test_trees_predict_numbers_that_the_network_does_not(model):
     assert model.boosted_trees is not None
     assert off(model, model.network) > 100
     assert off(model, model.believer) < 20
 
 
-def test_what_is_believed_is_around_what_is_answered(model):
+def test_the_belief_is_centred_on_the_stacked_answer(model):
     batch, hidden = asked(model, "y")
     hidden = hidden & batch.known
     told = [
@@ -88,7 +88,7 @@ def test_what_is_believed_is_around_what_is_answered(model):
     )
 
 
-def test_labels_are_told_too_and_texts_have_no_trees(model):
+def test_labels_have_trees_and_texts_have_none(model):
     batch, hidden = asked(model, "side")
     nats = [
         float(-beliefs(one, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
@@ -101,7 +101,7 @@ def test_labels_are_told_too_and_texts_have_no_trees(model):
     assert ("name",) not in kept
 
 
-def test_trees_have_a_say_however_little_is_visible(model):
+def test_trees_have_a_weight_however_little_is_visible(model):
     assert (model.boosted_trees.usual_amount == 0).all()
     batch, _ = asked(model, "y")
     nothing = torch.zeros_like(batch.known)
@@ -133,12 +133,12 @@ def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
     assert bool(batch.fixed[lost].all())
 
 
-def test_where_there_are_links_trees_are_judged_by_what_is_reserved():
+def test_where_there_are_links_reserved_values_give_the_weights():
     model = train(*linked(), run(), CPU, lambda progress: None)
     assert {model.codec.slots[slot].path for slot in model.boosted_trees.slots} >= {("n",)}
 
 
-def test_what_came_over_a_reserved_link_is_gone_as_well():
+def test_evidence_over_a_reserved_link_is_reserved_as_well():
     tokens = Codec.fit(*linked()).encode(linked()[1])
     part = without_reserved(tokens, 0)
     owner = torch.arange(len(tokens)).repeat_interleave(tokens.need_offsets.diff())
@@ -148,7 +148,7 @@ def test_what_came_over_a_reserved_link_is_gone_as_well():
     assert not bool((part.known[token] & ~part.known[link]).any())
 
 
-def test_what_is_opened_believes_the_same(model, tmp_path):
+def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
@@ -160,7 +160,7 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
-def test_trees_that_make_no_sense_are_refused(model, tmp_path, name):
+def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     tensors = safetensors.torch.load(serialize.to_bytes("boosted_trees", model.boosted_trees))
     slot = min(model.boosted_trees.slots)
     tensors[f"{slot}.0.{name}"] = (
@@ -174,7 +174,7 @@ def test_trees_that_make_no_sense_are_refused(model, tmp_path, name):
 
 
 @pytest.mark.slow
-def test_none_grows_where_none_is_wanted_or_nothing_is_held_out():
+def test_without_a_share_or_held_out_entities_there_are_no_trees():
     own, known = things(60)
     assert (
         train(own, known, replace(run(), boosted_trees=BoostedTreesConfig()), CPU, lambda progress: None).boosted_trees
@@ -196,7 +196,7 @@ def test_a_time_budget_is_shared_and_kept(model):
     assert done[-1] == told[-1].total
 
 
-def test_a_table_has_what_is_visible_alone(model):
+def test_features_have_only_what_is_visible(model):
     _, known = things(6)
     batch = model.encode(known).batch(torch.arange(6))
     columns = OneHotFeatures.fit(batch, 100)
@@ -211,7 +211,7 @@ def test_a_table_has_what_is_visible_alone(model):
     assert len(OneHotFeatures.fit(batch, 2)) == 2
 
 
-def test_what_has_only_itself_or_what_is_the_same_for_all_has_no_trees():
+def test_without_other_properties_or_with_constant_ones_there_are_no_trees():
     rng = random.Random(0)
     known = [Entity(f"t{number}", {"x": 1.0, "y": rng.random()}) for number in range(200)]
     own = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
@@ -219,7 +219,7 @@ def test_what_has_only_itself_or_what_is_the_same_for_all_has_no_trees():
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"values": 0}, {"labels": 0}, {"columns": 0}])
-def test_a_config_that_makes_no_sense_is_refused(wrong):
+def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         BoostedTreesConfig(**wrong)
 
@@ -234,7 +234,7 @@ def test_large_numbers_that_differ_little_have_trees():
     assert theirs < 0.6 * alone
 
 
-def test_of_several_links_from_others_each_has_its_column():
+def test_each_of_several_incoming_links_has_its_column():
     kinds = {"Person": {("at",): Property(Link())}, "Org": {("n",): Property(Number())}}
     schema = Schema({name: Class(name, own) for name, own in kinds.items()})
     people = [Entity(f"p{n}", {"at": Ref("o0" if n < 3 else "o1")}, ("Person",)) for n in range(5)]
@@ -249,7 +249,7 @@ def test_of_several_links_from_others_each_has_its_column():
     assert rows.sum(1).tolist() == [3, 2]
 
 
-def test_members_of_sets_are_told_by_trees_and_tell_other_properties():
+def test_members_of_sets_are_predicted_by_trees_and_are_features():
     rng, known = random.Random(1), []
     for number in range(300):
         tags = ["red"] if number % 3 == 0 else ["blue", "green"] if number % 3 == 1 else ["green"]

@@ -1,4 +1,4 @@
-"""Trees as tensors say what CatBoost says, of what it has seen and of what it has not."""
+"""Trees as tensors predict what CatBoost predicts, of rows that it has seen and of others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def grown(loss: str, truth: np.ndarray, **settings: object) -> CatBoost:
 
 
 @pytest.mark.parametrize("settings", [{}, {"boost_from_average": True}, {"depth": 1}, {"iterations": 1}])
-def test_numbers_are_told_as_catboost_tells_them(settings):
+def test_numbers_are_those_of_catboost(settings):
     x = table(300, 0)
     booster = grown("RMSE", 1000 + np.nan_to_num(x[:, 0]) * 3 + np.isnan(x[:, 1]), **settings)
     for rows in (x, table(50, 1), np.full((2, 5), np.nan, np.float32)):
@@ -33,7 +33,7 @@ def test_numbers_are_told_as_catboost_tells_them(settings):
         np.testing.assert_allclose(told[:, 0].numpy(), booster.predict(rows), rtol=1e-5)
 
 
-def test_labels_are_as_likely_as_catboost_has_it():
+def test_probabilities_of_labels_are_those_of_catboost():
     x = table(300, 0)
     booster = grown("MultiClass", np.digitize(np.nan_to_num(x[:, 4]), [-0.5, 0.5]))
     told = Trees.of(booster)(torch.from_numpy(table(60, 2))).softmax(1)
@@ -41,7 +41,7 @@ def test_labels_are_as_likely_as_catboost_has_it():
 
 
 @pytest.mark.parametrize("loss", ["RMSE", "MultiClass"])
-def test_many_rows_are_told_as_few_are(monkeypatch, loss):
+def test_rows_in_chunks_have_the_same_predictions(monkeypatch, loss):
     x = table(300, 0)
     trees = Trees.of(grown(loss, np.digitize(np.nan_to_num(x[:, 4]), [-0.5, 0.5])))
     whole = trees(torch.from_numpy(table(50, 3)))
@@ -49,7 +49,7 @@ def test_many_rows_are_told_as_few_are(monkeypatch, loss):
     torch.testing.assert_close(trees(torch.from_numpy(table(50, 3))), whole)
 
 
-def test_where_there_is_no_tree_no_question_or_no_row_the_start_is_said():
+def test_without_trees_levels_or_rows_the_prediction_is_the_start():
     start = torch.tensor([2.0, -1.0], dtype=torch.float64)
     x = torch.randn(3, 5)
     none = Trees(torch.zeros(0, 4, dtype=torch.long), torch.zeros(0, 4), torch.zeros(0, 16, 2), start)
@@ -59,7 +59,7 @@ def test_where_there_is_no_tree_no_question_or_no_row_the_start_is_said():
     assert leaf(x[:0]).shape == (0, 2)
 
 
-def test_averaged_trees_tell_the_average():
+def test_averaged_trees_predict_the_average():
     x = table(300, 0)
     rows = torch.from_numpy(table(50, 1))
     several = [

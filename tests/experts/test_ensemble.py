@@ -1,4 +1,4 @@
-"""Several networks asked as one: their beliefs are the mean of what each believes."""
+"""An ensemble: its beliefs are the mean of its networks' beliefs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def each(model, batch):
         return [beliefs(one.model, batch, asked, batch.known & ~asked) for one in model.members]
 
 
-def test_all_make_up_entities_and_score_them(model):
+def test_all_networks_sample_entities_and_score_them(model):
     """By themselves, without what they remember: those are not to be copies."""
     known = points()[1][:3]
     networks = [one.network for one in model.members]
@@ -82,14 +82,14 @@ def test_all_make_up_entities_and_score_them(model):
     assert one == same != first
 
 
-def test_there_are_as_many_as_were_wanted_and_no_two_are_the_same(model):
+def test_there_are_as_many_networks_as_wanted_and_no_two_are_the_same(model):
     weights = [one.network.query for one in model.members]
     assert len(weights) == 3
     assert not any(torch.equal(weights[a], weights[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
     assert model.record.facts["parameters"] == 3 * sum(one.numel() for one in model.network.parameters())
 
 
-def test_a_label_and_a_number_are_as_likely_as_all_say_on_average(batch, each):
+def test_probabilities_of_labels_and_numbers_are_means(batch, each):
     told = mean_of(each)
     for kind in ("number", "category"):
         one = told.kinds[kind]
@@ -100,7 +100,7 @@ def test_a_label_and_a_number_are_as_likely_as_all_say_on_average(batch, each):
     assert isinstance(told.kinds["category"].belief, CategoryBelief)
 
 
-def test_means_and_answers_are_means(each):
+def test_expected_values_and_answers_are_means(each):
     told = mean_of(each).kinds["number"].belief
     all_of_them = [one.kinds["number"].belief for one in each]
     torch.testing.assert_close(
@@ -112,24 +112,24 @@ def test_means_and_answers_are_means(each):
     torch.testing.assert_close(told.cdf(at), wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_recorded_is_as_likely_as_all_say_on_average(each):
+def test_probabilities_of_presence_are_means(each):
     chance = mean_of(each).presence["logits"].sigmoid()
     torch.testing.assert_close(chance, torch.stack([one.presence["logits"].sigmoid() for one in each]).mean(0))
 
 
-def test_of_one_nothing_changes(each):
+def test_the_mean_of_one_is_itself(each):
     (one,) = (mean_of(each[:1]),)
     assert torch.equal(one.kinds["category"].belief.mode(), each[0].kinds["category"].belief.mode())
 
 
-def test_what_is_revealed_is_given_to_all(model, batch):
+def test_all_networks_see_what_is_revealed(model, batch):
     gaps = replace(batch, known=batch.known & (batch.entity > 3))
     with torch.no_grad():
         drawn = reveal(model.believer, gaps, generator=torch.Generator().manual_seed(0))
     assert drawn.known.all()
 
 
-def test_all_are_saved_and_opened_again(model, batch, tmp_path):
+def test_all_networks_are_saved_and_opened_again(model, batch, tmp_path):
     save(model, tmp_path / "three.kbdisk")
     again = open_folder(tmp_path / "three.kbdisk", CPU)
     assert len(again.members) == 3
@@ -142,7 +142,7 @@ def test_all_are_saved_and_opened_again(model, batch, tmp_path):
         open_folder(tmp_path / "three.kbdisk", CPU)
 
 
-def test_each_has_its_part_of_the_time_and_a_beginning_of_its_own():
+def test_each_network_has_its_part_of_the_time_and_a_seed_of_its_own():
     runs = several(tiny_run(members=4, seconds=1000.0))
     assert [run.train.seconds for run in runs] == [250.0] * 4
     assert [run.train.seconds for run in several(tiny_run(members=4, seconds=300.0))] == [150.0] * 2
@@ -151,7 +151,7 @@ def test_each_has_its_part_of_the_time_and_a_beginning_of_its_own():
     assert several(tiny_run(seed=7))[0].seed == 7
 
 
-def test_where_networks_are_done_before_their_time_there_are_more():
+def test_where_networks_finish_early_there_are_more():
     run = tiny_run(members=2, more=2, seconds=1000.0)
     third = another(run, [100.0, 120.0])
     assert third.train.seconds == 500.0
@@ -175,7 +175,7 @@ def test_more_networks_are_trained_as_long_as_there_is_time():
 
 
 @pytest.mark.slow
-def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
+def test_a_run_that_is_cut_short_in_the_second_network_goes_on_there(model, tmp_path):
     folder = tmp_path / "m.training"
 
     def stop(progress: Progress) -> None:
@@ -201,7 +201,7 @@ def test_a_run_that_is_cut_short_in_the_second_goes_on_there(model, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_is_cut_short_in_a_network_more_goes_on_there(tmp_path):
+def test_a_run_that_is_cut_short_in_a_further_network_goes_on_there(tmp_path):
     folder, run = tmp_path / "m.training", tiny_run(members=2, more=1, seconds=400.0, steps=4)
 
     def stop(progress: Progress) -> None:
@@ -221,7 +221,7 @@ def test_a_run_that_is_cut_short_in_a_network_more_goes_on_there(tmp_path):
         assert torch.equal(one.network.query, other.network.query)
 
 
-def test_more_than_can_be_kept_are_refused():
+def test_more_networks_than_a_folder_has_files_for_are_refused():
     with pytest.raises(ValueError, match="members: expected at most 8, got 9"):
         tiny_run(members=9)
 

@@ -1,4 +1,4 @@
-"""Which columns the trees of a property see."""
+"""Which features the trees of a property use."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ def table(rows: int = 400) -> tuple[torch.Tensor, torch.Tensor]:
     return x, target[:, None]
 
 
-def test_columns_that_tell_are_kept_and_noise_is_not():
+def test_features_that_explain_the_target_are_kept_and_noise_is_not():
     x, target = table()
     assert best_columns(x, target, 2).tolist() == [4, 9]
     noise = gains(x, target)[[column for column in range(12) if column not in (4, 9)]]
     assert noise.abs().max() < 0.1  # 16 degrees of freedom of 400 rows: four standard errors are 0.06
 
 
-def test_few_columns_are_all_kept():
+def test_few_features_are_all_kept():
     x, target = table()
     assert best_columns(x, target, 12).tolist() == list(range(12))
 
 
-def test_where_nothing_tells_one_column_is_kept():
+def test_where_no_feature_explains_the_target_one_is_kept():
     x = torch.zeros(50, 5)
     assert best_columns(x, torch.randn(50, 1, generator=torch.Generator().manual_seed(1)), 3).tolist() == [0]
 
 
-def test_a_constant_target_is_told_by_nothing():
+def test_no_feature_explains_a_constant_target():
     x, _ = table(50)
     assert gains(x, torch.ones(50, 1)).max() <= 0
 
 
-def test_few_values_have_a_bin_each_and_what_is_not_known_has_its_own():
+def test_few_values_have_a_bin_each_and_missing_ones_their_own():
     x = torch.tensor([[3.0], [1.0], [torch.nan], [3.0], [2.0]])
     assert binned(x)[:, 0].tolist() == [2, 0, 16, 2, 1]

@@ -1,4 +1,4 @@
-"""Columns of what is visible: near for near numbers, the same for the same, nothing of what is hidden."""
+"""Hashed features: near for near numbers, equal for equal values, NaN for hidden ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def columns(codec: Codec, features: HashedFeatures, name: str) -> slice:
     return slice(start, start + sum(BLOCKS[codec.slots[slot].kind]))
 
 
-def test_what_is_alike_is_near(codec):
+def test_similar_values_have_near_features(codec):
     features, found = table(codec)
     x, side, name = (found[:, columns(codec, features, one)] for one in ("x", "side", "name"))
     assert torch.equal(x[0], x[1])
@@ -53,7 +53,7 @@ def test_what_is_alike_is_near(codec):
 
 
 @pytest.mark.parametrize("hidden", ["x", "side", "name"])
-def test_what_is_hidden_or_unknown_is_nowhere(codec, hidden):
+def test_features_of_hidden_and_unknown_values_are_nan(codec, hidden):
     features, found = table(codec, hidden)
     own = columns(codec, features, hidden)
     assert found[:, own].isnan().all()
@@ -65,14 +65,14 @@ def test_what_is_hidden_or_unknown_is_nowhere(codec, hidden):
     torch.testing.assert_close(found[:, others], whole[:, others], equal_nan=True)
 
 
-def test_labels_without_a_name_are_not_all_the_same(codec):
+def test_unknown_labels_have_no_features(codec):
     known = [Entity("new", {"side": "never met", "x": 1.0})]
     batch = codec.encode(known).batch(torch.arange(1))
     features = HashedFeatures.of(codec, most_frequent_slots(codec, 64))
     assert features.table(batch, batch.known)[:, columns(codec, features, "side")].isnan().all()
 
 
-def test_each_part_is_a_block(codec):
+def test_each_part_of_a_property_is_a_block(codec):
     features, _ = table(codec)
     block = features.block(codec, 0)
     assert (block >= 0).all()
@@ -81,19 +81,19 @@ def test_each_part_is_a_block(codec):
     assert len(block.unique()) == 5
 
 
-def test_the_fullest_are_taken(codec):
+def test_the_most_frequent_slots_are_taken(codec):
     assert {codec.slots[slot].path for slot in most_frequent_slots(codec, 1).tolist()} == {("x",)}
     assert ("tags",) not in {codec.slots[slot].path for slot in most_frequent_slots(codec, 64).tolist()}
 
 
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=50, unique=True), st.integers(4, 16))
-def test_signs_are_of_one_length_and_the_same_for_the_same(keys, count):
+def test_hash_signs_have_one_length_and_are_equal_for_equal_keys(keys, count):
     found = hash_signs(torch.tensor(keys + keys[:1]), count)
     assert torch.equal(found[0], found[-1])
     torch.testing.assert_close(found.square().sum(1), torch.full((len(found),), 0.5))
 
 
-def test_signs_of_others_are_one_away():
+def test_hash_signs_of_different_keys_are_about_one_apart():
     found = hash_signs(torch.arange(1000), NUMBER_HASH)
     assert torch.cdist(found[:500], found[500:]).square().mean() == pytest.approx(1, abs=0.02)
     assert (torch.cdist(found[:500], found[500:]) == 0).float().mean() < 3 / 2**NUMBER_HASH

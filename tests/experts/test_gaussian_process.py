@@ -1,4 +1,4 @@
-"""Smooth functions beside networks: they tell what is one of all else, by few known values."""
+"""Gaussian processes stacked on networks: they predict from few known values."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def off(model: Trained, believer, visible=None) -> float:
     return guided.off(believer, *asked(model, "y"), visible)
 
 
-def test_numbers_are_told_as_a_function_of_all_else(model):
+def test_numbers_are_predicted_from_the_other_properties(model):
     assert off(model, model.network) > 4
     assert off(model, model.believer) < 0.3
 
 
-def test_labels_are_told_too(model):
+def test_labels_are_predicted_too(model):
     batch, hidden = asked(model, "side")
     nats = [
         float(-beliefs(one, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
@@ -96,7 +96,7 @@ def test_labels_are_told_too(model):
     assert nats[0] > 0.6 > 0.4 > nats[1]
 
 
-def test_texts_have_no_function_and_of_noise_the_mean_is_told(model):
+def test_texts_have_no_process_and_of_noise_the_mean_is_predicted(model):
     assert slot_of(model, "name") not in model.gaussian_process.slots
     function = function_of(model, "noise")
     told = function.predict(Inputs(function.points.features[:99], function.points.entities[:99]))
@@ -104,7 +104,7 @@ def test_texts_have_no_function_and_of_noise_the_mean_is_told(model):
 
 
 @pytest.mark.slow
-def test_of_numbers_that_are_far_from_even_codes_are_told():
+def test_a_process_of_skewed_numbers_predicts_their_codes():
     rng, known = random.Random(0), []
     for number in range(200):
         x, z = rng.gauss(0, 1), rng.gauss(0, 1)
@@ -120,14 +120,14 @@ def test_of_numbers_that_are_far_from_even_codes_are_told():
     assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
 
 
-def test_values_are_told_along_their_knots_and_on_beyond_them():
+def test_values_are_interpolated_between_knots_and_extrapolated_beyond():
     knots = torch.tensor([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]], dtype=torch.float64)
     values = torch.tensor([-1.0, 0.5, 1.0, 2.0, 5.0], dtype=torch.float64)
     assert interpolate(knots, values).tolist() == [-2.0, 1.0, 2.0, 2.5, 4.0]
     torch.testing.assert_close(interpolate(knots.flip(0), interpolate(knots, values)), values)
 
 
-def test_what_it_is_worth_where_less_is_visible_is_learnt_apart(model):
+def test_a_process_has_a_weight_of_its_own_where_little_is_visible(model):
     places = model.gaussian_process.experts
     both = [slot for slot, level in places if level == LITTLE and (slot, USUAL) in places]
     assert both
@@ -137,7 +137,7 @@ def test_what_it_is_worth_where_less_is_visible_is_learnt_apart(model):
         assert usual.weight != little.weight
 
 
-def test_what_was_held_out_is_gone_by_and_nobody_s_own_value_is_told_him(model):
+def test_held_out_entities_are_points_and_no_entity_sees_its_own_value(model):
     function = function_of(model, "y")
     known = [one for one in things()[1] if "y" in one.tree]
     assert len(function.rows) == len(known)
@@ -150,7 +150,7 @@ def test_what_was_held_out_is_gone_by_and_nobody_s_own_value_is_told_him(model):
     assert moved[0] < 1e-3 < 1e-2 < moved[1:].max()
 
 
-def test_in_parts_the_same_is_told(model, monkeypatch):
+def test_queries_in_chunks_have_the_same_predictions(model, monkeypatch):
     for name in ("y", "side"):
         function = function_of(model, name)
         seen = Inputs(function.points.features[:40], function.points.entities[:40])
@@ -160,21 +160,21 @@ def test_in_parts_the_same_is_told(model, monkeypatch):
         monkeypatch.undo()
 
 
-def test_nothing_is_told_far_beyond_what_is_known(model):
+def test_predictions_are_clamped_to_about_the_known_range(model):
     function = function_of(model, "y")
     far = torch.full((1, function.points.features.shape[1]), 1e6)
     low, high = function.span.tolist()
     assert low - (high - low) / 2 <= float(function.predict(Inputs(far, torch.tensor([-1])))) <= high + (high - low) / 2
 
 
-def test_chances_of_labels_add_up(model):
+def test_probabilities_of_labels_sum_to_one(model):
     function = function_of(model, "side")
     said = function.predict(Inputs(function.points.features[:9], function.points.entities[:9]))
     assert isinstance(said, LabelMasses)
     torch.testing.assert_close(said.mass.sum(1), torch.ones(9, dtype=torch.float64))
 
 
-def test_what_is_opened_believes_the_same(model, tmp_path):
+def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
@@ -210,7 +210,7 @@ WRONG = {  # what a file may say of each
 @pytest.mark.parametrize(
     ("name", "change"), [*WRONG.items(), ("labels", lambda one: torch.cat([one, one + 10**6])[:9])]
 )
-def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
+def test_tensors_that_do_not_fit_are_refused(model, tmp_path, whose, name, change):
     file, tensors = (
         tmp_path / "gaussian_process.safetensors",
         safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
@@ -224,7 +224,7 @@ def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
 
 
 @pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
-def test_what_tells_what_there_is_not_is_refused(model, tmp_path, place):
+def test_a_process_of_a_property_that_cannot_have_one_is_refused(model, tmp_path, place):
     file, tensors = (
         tmp_path / "gaussian_process.safetensors",
         safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
@@ -236,7 +236,7 @@ def test_what_tells_what_there_is_not_is_refused(model, tmp_path, place):
 
 
 @pytest.mark.slow
-def test_none_is_fitted_where_none_is_wanted_or_nothing_is_held_out():
+def test_without_a_share_or_held_out_entities_there_are_no_processes():
     own, known = things(60)
     assert (
         train(
@@ -248,7 +248,7 @@ def test_none_is_fitted_where_none_is_wanted_or_nothing_is_held_out():
     assert train(own, known, alone, CPU, lambda progress: None).gaussian_process is None
 
 
-def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
+def test_a_label_that_no_point_has_is_no_error(model):
     tokens = model.encode(things()[1])
     maker = ExampleMaker(model.codec, tokens, GaussianProcessConfig(points=30), torch.Generator().manual_seed(0))
     slot = slot_of(model, "side")
@@ -264,7 +264,7 @@ def test_a_label_that_nobody_has_among_the_points_is_no_fault(model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-200, 1e200, 1.7e9])
-def test_numbers_of_any_size_have_functions_or_none(size):
+def test_numbers_of_any_size_have_finite_predictions(size):
     rng, known = random.Random(0), []
     for number in range(120):
         x = rng.gauss(0, 1)
@@ -276,7 +276,7 @@ def test_numbers_of_any_size_have_functions_or_none(size):
     assert told.isfinite().all()
 
 
-def test_what_has_only_itself_has_no_function():
+def test_a_property_without_others_has_no_process():
     rng = random.Random(0)
     known = [Entity(f"t{number}", {"y": rng.random()}) for number in range(200)]
     own = of_one_class({("y",): Property(Number())})
@@ -284,13 +284,13 @@ def test_what_has_only_itself_has_no_function():
 
 
 @pytest.mark.slow
-def test_of_more_labels_or_points_than_are_wanted_there_are_fewer():
+def test_labels_and_points_are_limited():
     few = train(*things(), run(labels=1, points=50), CPU, lambda progress: None)
     assert slot_of(few, "side") not in few.gaussian_process.slots
     assert len(function_of(few, "y").rows) == 50
 
 
-def test_of_more_entities_than_are_wanted_there_are_none_and_networks_have_the_time():
+def test_with_too_many_entities_there_are_no_processes_and_networks_have_the_time():
     made = train(*things(), run(max_entities=100), CPU, lambda progress: None)
     assert (made.gaussian_process, made.run.experts_share) == (None, 0)
 
@@ -319,6 +319,6 @@ def test_a_time_budget_is_shared_and_kept():
         {"rounds": -1},
     ],
 )
-def test_a_config_that_makes_no_sense_is_refused(wrong):
+def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         GaussianProcessConfig(**wrong)

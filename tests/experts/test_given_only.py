@@ -1,4 +1,4 @@
-"""Second opinions: what is told by what is given alone has a say where it is worth it, and nowhere else."""
+"""The second answer from given properties alone has a weight where it is more accurate."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def asked(model: Trained, name: str):
 
 
 @pytest.mark.slow
-def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(model):
+def test_the_answer_moves_towards_the_second_one(model):
     batch, hidden = asked(model, "y")
     slot = int(batch.slot[hidden][0])
     first = replace(model, given_only=None).believer
@@ -82,7 +82,7 @@ def test_what_is_answered_moves_towards_what_is_said_by_what_is_given_alone(mode
     assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
 
 
-def test_who_lacks_what_is_given_of_most_is_asked_about_once(model):
+def test_an_entity_that_lacks_a_required_property_has_no_second_answer(model):
     entities = [
         Entity(one.id, {key: value for key, value in one.tree.items() if key != "x"}) for one in things()[1][:9]
     ]
@@ -94,7 +94,7 @@ def test_who_lacks_what_is_given_of_most_is_asked_about_once(model):
     assert torch.equal(*logs)
 
 
-def test_classes_without_anything_given_have_no_second_opinions():
+def test_classes_without_given_properties_have_no_second_answers():
     told = "kbdisk: 1\nclasses:\n  A:\n    properties: {x: {kind: number, role: given}, y: number, c: category}\n"
     schema = Schema.read(told + "  B:\n    properties: {x: number, y: number, z: {kind: number, role: given}}\n")
     trees = [{"x": n, "y": 2 * n, "c": "pq"[n % 2]} for n in range(60)]
@@ -106,20 +106,20 @@ def test_classes_without_anything_given_have_no_second_opinions():
     assert given.count.tolist() == [1, 0]
 
 
-def test_it_is_worth_it(model):
+def test_it_lowers_the_error(model):
     assert guided.off(model.believer, *asked(model, "y")) <= guided.off(
         replace(model, given_only=None).believer, *asked(model, "y")
     )
 
 
-def test_what_is_given_is_told_by_nobody_nor_are_labels(model):
+def test_given_properties_and_labels_have_no_second_answers(model):
     paths = {model.codec.slots[slot].path for slot, _ in model.given_only.experts}
     assert ("x",) not in paths
     assert ("kind",) not in paths
     assert {level for _, level in model.given_only.experts} <= {USUAL, LITTLE}
 
 
-def test_what_is_opened_believes_the_same(model, tmp_path):
+def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m")
     again = open_folder(tmp_path / "m", CPU)
     batch, hidden = asked(model, "y")
@@ -142,7 +142,7 @@ def test_what_is_opened_believes_the_same(model, tmp_path):
         None,
     ],
 )
-def test_what_makes_no_sense_is_refused(model, tmp_path, change, monkeypatch):
+def test_tensors_that_do_not_fit_are_refused(model, tmp_path, change, monkeypatch):
     def forged(kind, experts):
         data = to_bytes(kind, experts)
         if kind != "given_only":
@@ -163,20 +163,20 @@ def test_what_makes_no_sense_is_refused(model, tmp_path, change, monkeypatch):
 
 
 @pytest.mark.slow
-def test_there_is_none_where_nothing_is_given_or_held_out_or_none_is_wanted():
+def test_without_given_properties_held_out_entities_or_a_share_there_is_none():
     unwanted = replace(run(), given_only=GivenOnlyConfig())
     for role, one in (("value", run()), ("given", run().with_train(validation=0.0)), ("given", unwanted)):
         assert train(*things(60, role), one, CPU, lambda progress: None).given_only is None
 
 
 @pytest.mark.slow
-def test_where_nothing_is_given_none_of_the_time_is_for_it():
+def test_without_given_properties_it_takes_no_time():
     made = [train(*things(60, role), run(), CPU, lambda progress: None) for role in ("value", "given")]
     assert [one.run.given_only.share for one in made] == [0, 0.1]
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"rounds": -1}])
-def test_a_config_that_makes_no_sense_is_refused(wrong):
+def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="expected at least 0"):
         GivenOnlyConfig(**wrong)
 

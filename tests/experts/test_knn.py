@@ -1,4 +1,4 @@
-"""Known entities that are alike tell what networks have had no time to learn, with much or little given."""
+"""Nearest neighbours in feature space, stacked on networks that have had no time to learn."""
 
 from __future__ import annotations
 
@@ -73,32 +73,32 @@ def off(model: Trained, believer) -> float:
     return guided.off(believer, *asked(model, "y"))
 
 
-def test_numbers_are_told_by_who_is_alike(model):
+def test_numbers_are_predicted_by_similar_entities(model):
     assert off(model, model.network) > 20
     assert off(model, model.believer) < 4
     assert nats(model, model.believer, "y") < nats(model, model.network, "y") - 1
 
 
-def test_labels_are_told_by_who_has_such_a_name(model):
+def test_labels_are_predicted_by_entities_with_similar_names(model):
     assert nats(model, model.network, "kind") > 2.5
     assert nats(model, model.believer, "kind") < 1
 
 
-def test_what_nothing_tells_has_nobody_and_texts_have_none(model):
+def test_noise_has_no_weight_and_texts_have_no_neighbours(model):
     assert slot_of(model, "name") not in model.knn.slots
     places = model.knn.experts
     noise = [float(places[at].weight) for at in places if at[0] == slot_of(model, "noise")]
     assert nats(model, model.believer, "noise") < nats(model, model.network, "noise") + 0.05, noise
 
 
-def test_less_visible_has_kin_of_its_own(model):
+def test_where_little_is_visible_the_metric_is_another(model):
     y = slot_of(model, "y")
     assert {(y, USUAL), (y, LITTLE)} <= set(model.knn.experts)
     usual, little = (model.knn.experts[y, level].expert.weights for level in (USUAL, LITTLE))
     assert not torch.equal(usual, little)
 
 
-def test_nobody_is_his_own_kin_nor_is_who_was_held_out_that_of_others_who_were(model):
+def test_no_entity_is_its_own_neighbour_and_no_held_out_one_that_of_another(model):
     neighbours = model.knn.experts[slot_of(model, "y"), USUAL].expert
     assert neighbours.known.held_out.sum() == len(model.record.validation)
     assert len(neighbours.known.entities) == len(model.record.validation) + len(model.record.training)
@@ -110,7 +110,7 @@ def test_nobody_is_his_own_kin_nor_is_who_was_held_out_that_of_others_who_were(m
         assert of_held.any() != bool(neighbours.known.held_out[rows[0]])
 
 
-def test_of_nobody_near_the_mean_is_told_and_no_label(model):
+def test_without_neighbours_the_mean_is_predicted_and_no_label(model):
     """Everything hidden and everybody left out: nobody is near."""
     for name in ("y", "kind"):
         neighbours = model.knn.experts[slot_of(model, name), USUAL].expert
@@ -124,7 +124,7 @@ def test_of_nobody_near_the_mean_is_told_and_no_label(model):
             torch.testing.assert_close(said, neighbours.values.mean().expand(2))
 
 
-def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
+def test_the_mean_leaves_out_the_query_s_own_value(model):
     neighbours = model.knn.experts[slot_of(model, "y"), USUAL].expert
     own = int(neighbours.rows[0])
     wild = replace(
@@ -138,7 +138,7 @@ def test_nobody_s_own_value_is_in_the_mean_that_he_is_told(model):
     assert abs(float(said)) < 1e6
 
 
-def test_in_parts_the_same_is_told(model, monkeypatch):
+def test_queries_in_chunks_have_the_same_predictions(model, monkeypatch):
     for name in ("y", "kind"):
         neighbours = model.knn.experts[slot_of(model, name), USUAL].expert
         seen = Inputs(neighbours.known.features[:40].float(), neighbours.known.entities[:40])
@@ -148,7 +148,7 @@ def test_in_parts_the_same_is_told(model, monkeypatch):
         monkeypatch.undo()
 
 
-def test_what_is_opened_believes_the_same(model, tmp_path):
+def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
@@ -187,7 +187,7 @@ WRONG_TOO = {
 @pytest.mark.slow
 @pytest.mark.parametrize("whose", ["y", "kind"])
 @pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
-def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
+def test_tensors_that_do_not_fit_are_refused(model, tmp_path, whose, name, change):
     file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
     key = name if name in tensors else f"{slot_of(model, whose)}.{USUAL}.{name}"
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
@@ -196,7 +196,7 @@ def test_what_makes_no_sense_is_refused(model, tmp_path, whose, name, change):
 
 
 @pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
-def test_who_tells_what_there_is_not_is_refused(model, tmp_path, place):
+def test_neighbours_of_a_property_that_cannot_have_them_are_refused(model, tmp_path, place):
     file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
     own = f"{slot_of(model, 'y')}.{USUAL}."
     moved = f"{slot_of(model, place[0])}.{place[1]}."
@@ -205,7 +205,7 @@ def test_who_tells_what_there_is_not_is_refused(model, tmp_path, place):
         serialize.read("knn", file, model.codec, CPU)
 
 
-def test_nobody_is_looked_for_where_none_is_wanted_or_nothing_is_held_out():
+def test_without_a_share_or_held_out_entities_there_are_no_neighbours():
     own, known = things(80)
     assert train(own, known, replace(run(), knn=KNNConfig()), CPU, lambda progress: None).knn is None
     alone = replace(run(), train=replace(run().train, validation=0.0))
@@ -240,6 +240,6 @@ def test_shares_of_a_budget_leave_some_of_it():
         {"neighbours": 5000},
     ],
 )
-def test_a_config_that_makes_no_sense_is_refused(wrong):
+def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         KNNConfig(**wrong)

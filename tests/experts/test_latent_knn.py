@@ -1,4 +1,4 @@
-"""What is remembered: every value once where it is hidden alone, what it is worth, and for whom it is recalled."""
+"""Latent nearest neighbours: every value is masked alone once; weights, and which neighbours are excluded."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def every_question(data, batch, rounds: int = 0) -> list[Question]:
     return list(questions(batch, data.training.layout, usual_amounts(data.training), rounds, generator))
 
 
-def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens):
+def test_every_value_is_masked_alone_once_and_every_composite_whole_once(tokens):
     data, _ = tokens
     batch = data.training.batch(torch.arange(len(data.training)))
     free = batch.known & ~batch.fixed
@@ -107,7 +107,7 @@ def test_every_value_is_hidden_alone_once_and_every_composite_whole_once(tokens)
     assert not (alone + whole)[~free].any()
 
 
-def test_what_hides_one_value_leaves_enough_and_what_hides_all_leaves_less(tokens):
+def test_masking_one_value_leaves_the_usual_amount_and_masking_all_leaves_little(tokens):
     data, _ = tokens
     batch, enough = data.training.batch(torch.arange(20)), usual_amounts(data.training)
     *alone, everything, one, two = every_question(data, batch, 3)
@@ -144,7 +144,7 @@ def test_a_composite_and_a_link_with_what_came_over_it_are_one_value_each():
     assert all(level.unique().tolist() == [USUAL] for _, _, level in several)
 
 
-def test_who_is_asked_for_the_length_of_a_list_has_none_of_its_places():
+def test_with_the_length_of_a_list_its_items_are_masked():
     kind = Listed({"year": Number(), "with": Listed({"": Category()})})
     known = [
         Entity(str(i), {"x": i, "prizes": [{"year": 1900 + n, "with": ["a", "b"][: n % 3]} for n in range(i % 4)]})
@@ -181,7 +181,7 @@ def test_one_large_entity_leaves_room_for_the_others():
         assert len(draw_entities(data.training, 100, torch.Generator().manual_seed(seed))) > 20
 
 
-def test_parts_hold_every_entity_once_and_some_are_no_more_than_wanted(tokens):
+def test_chunks_hold_every_entity_once_and_drawn_entities_have_no_more_values_than_wanted(tokens):
     data, _ = tokens
     every = draw_entities(data.training, 1 << 40, torch.Generator())
     assert sorted(torch.cat(list(chunks(data.training, every))).tolist()) == list(range(len(data.training)))
@@ -189,7 +189,7 @@ def test_parts_hold_every_entity_once_and_some_are_no_more_than_wanted(tokens):
     assert 0 < int(data.training.sizes[few].sum()) <= 200
 
 
-def test_usual_is_what_most_entities_of_a_class_have_but_for_one_value(tokens):
+def test_the_usual_amount_is_what_nine_of_ten_entities_have_without_one_value(tokens):
     data, _ = tokens
     every = [data.training.batch(torch.tensor([i])) for i in range(len(data.training))]
     free = [batch.known & ~batch.fixed for batch in every]
@@ -200,7 +200,7 @@ def test_usual_is_what_most_entities_of_a_class_have_but_for_one_value(tokens):
 
 
 @pytest.mark.slow
-def test_families_are_told_by_their_members_to_the_last_digit(model):
+def test_members_of_families_are_predicted_by_the_others_to_the_last_digit(model):
     own, known = twins()
     held = set(model.record.validation)
     tokens = model.encode([one for one in known if own.id_of(one) in held])
@@ -214,7 +214,7 @@ def test_families_are_told_by_their_members_to_the_last_digit(model):
     assert nats[1] < nats[0] - 0.5
 
 
-def test_nobody_is_told_by_himself(model):
+def test_no_entity_is_its_own_neighbour(model):
     _, known = twins()
     mark = model.codec.slot(model.codec.slots[0].of, ("mark",))
     tokens = model.encode(known[:20])
@@ -229,7 +229,7 @@ def test_nobody_is_told_by_himself(model):
     assert alone.log_prob(batch)[first] > plain.log_prob(batch)[first] + 0.5  # as a stranger he would have been
 
 
-def test_what_is_answered_is_believed(model):
+def test_the_belief_is_centred_on_the_answer(model):
     """With all mass around answers, medians are answers; slots of which nothing is remembered keep their own."""
     _, known = twins()
     batch = model.encode(known[:20]).batch(torch.arange(20))
@@ -256,7 +256,7 @@ def only(latent: LatentKNN | None, who: torch.Tensor) -> LatentKNN:
     return replace(latent, indices=indices)
 
 
-def test_what_was_held_out_is_recalled_for_strangers_and_not_for_what_was(model):
+def test_held_out_entities_are_neighbours_of_new_ones_and_not_of_each_other(model):
     own, known = twins()
     latent = model.latent_knn
     held = [one for one in known if own.id_of(one) in set(model.record.validation)]
@@ -270,7 +270,7 @@ def test_what_was_held_out_is_recalled_for_strangers_and_not_for_what_was(model)
     torch.testing.assert_close(told.log_prob(batch), plain.log_prob(batch), atol=1e-4, rtol=1e-4)
 
 
-def test_it_is_the_same_each_time(model):
+def test_fitting_is_deterministic(model):
     data, run = Data.prepare(*twins(), model.run), model.run
     again = latent_knn.fit(model.network, data.training, data.validation, run.latent_knn, run.seed)
     assert again.indices.keys() == model.latent_knn.indices.keys() != set()
@@ -280,7 +280,7 @@ def test_it_is_the_same_each_time(model):
 
 
 @pytest.mark.parametrize(("choice", "held"), [(LatentKNNConfig(neighbours=0), True), (LatentKNNConfig(), False)])
-def test_nothing_is_remembered_where_none_is_wanted_or_nothing_is_held_out(tokens, choice, held):
+def test_without_neighbours_or_held_out_entities_there_is_no_index(tokens, choice, held):
     data, network = tokens
     beside = (
         data.validation
@@ -290,7 +290,7 @@ def test_nothing_is_remembered_where_none_is_wanted_or_nothing_is_held_out(token
     assert latent_knn.fit(network, data.training, beside, choice, 0) is None
 
 
-def test_the_watcher_is_told_how_far_it_is():
+def test_progress_is_reported():
     own, known = twins()
     seen: list[Progress] = []
     train(own, known, tiny_run(nearest=8), CPU, seen.append)
@@ -300,7 +300,7 @@ def test_the_watcher_is_told_how_far_it_is():
 
 
 @pytest.mark.parametrize("name", ["neighbours", "values", "rounds", "prior"])
-def test_less_than_nothing_is_refused(name):
+def test_settings_out_of_range_are_refused(name):
     with pytest.raises(ValueError, match=f"{name}: expected at least 0, got -1"):
         LatentKNNConfig(**{name: -1})
     with pytest.raises(ValueError, match="prior: expected more than 0, got 0"):
@@ -308,7 +308,7 @@ def test_less_than_nothing_is_refused(name):
 
 
 @pytest.mark.slow
-def test_where_little_is_remembered_less_of_what_is_held_out_judges_it(tokens, monkeypatch):
+def test_a_small_index_is_judged_by_fewer_held_out_values(tokens, monkeypatch):
     monkeypatch.setattr("kbdisk.experts.latent_knn.MIN_HELD_OUT_VALUES", 20)
     data, network = tokens
     seen: list[int] = []

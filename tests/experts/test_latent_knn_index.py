@@ -1,4 +1,4 @@
-"""A shelf finds the nearest values, and none that it should not."""
+"""An index finds the nearest values, without the excluded ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def found(own: LatentIndex, vectors: torch.Tensor, who: int = -1, held: bool = F
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 99))
-def test_they_are_the_nearest(count, most, seed):
+def test_the_neighbours_are_the_nearest(count, most, seed):
     vectors = torch.randn(count, 3, generator=torch.Generator().manual_seed(seed))
     own = index_of(vectors)
     near = found(own, vectors[:5], most=most)
@@ -34,7 +34,7 @@ def test_they_are_the_nearest(count, most, seed):
     torch.testing.assert_close(got, wanted[:, :most], atol=1e-2, rtol=0)
 
 
-def test_in_pieces_it_finds_the_same(monkeypatch):
+def test_queries_in_chunks_have_the_same_neighbours(monkeypatch):
     vectors = torch.randn(30, 3)
     whole = found(index_of(vectors), vectors)
     monkeypatch.setattr(latent_knn, "MAX_DISTANCES", 60)
@@ -43,7 +43,7 @@ def test_in_pieces_it_finds_the_same(monkeypatch):
     torch.testing.assert_close(whole.weights, parts.weights, atol=1e-5, rtol=1e-4)
 
 
-def test_counts_add_up_to_one_within_each_reach_and_those_further_out_count_less():
+def test_weights_sum_to_one_within_each_reach_and_fall_with_the_distance():
     vectors = torch.randn(30, 3)
     weights = found(index_of(vectors), vectors, most=9).weights
     assert weights.shape == (30, len(REACHES), 9)
@@ -52,7 +52,7 @@ def test_counts_add_up_to_one_within_each_reach_and_those_further_out_count_less
     assert (weights[:, :, 0].diff(dim=1) <= 1e-12).all()  # the further the reach, the less the nearest alone
 
 
-def test_nobodys_own_value_is_found_for_him():
+def test_no_entity_is_its_own_neighbour():
     vectors = torch.randn(9, 3)
     near = found(index_of(vectors), vectors[[5]], who=5, most=9)
     there = near.codes[0][near.weights[0, -1] > 0].tolist()
@@ -60,7 +60,7 @@ def test_nobodys_own_value_is_found_for_him():
     torch.testing.assert_close(near.weights.sum(2), torch.ones(1, len(REACHES), dtype=torch.float64))
 
 
-def test_what_was_held_out_is_not_found_for_what_was():
+def test_no_held_out_entity_is_the_neighbour_of_another():
     vectors = torch.randn(9, 3)
     own = index_of(vectors, held=4)
     every, fewer = (found(own, vectors[[0]], held=held, most=9) for held in (False, True))
@@ -68,18 +68,18 @@ def test_what_was_held_out_is_not_found_for_what_was():
     assert sorted(fewer.codes[0][fewer.weights[0, -1] > 0].tolist()) == [0, 1, 2, 3, 4]
 
 
-def test_where_nothing_may_be_found_nothing_counts():
+def test_without_neighbours_all_weights_are_zero():
     near = found(index_of(torch.randn(1, 3)), torch.randn(2, 3), who=0)
     assert near.weights.tolist() == torch.zeros(2, len(REACHES), 1).tolist()
 
 
-def test_what_is_as_near_counts_as_much():
+def test_neighbours_at_the_same_distance_have_the_same_weight():
     vectors = torch.cat([torch.zeros(3, 2), torch.ones(3, 2)])
     weights = found(index_of(vectors), torch.zeros(1, 2), most=3).weights
     torch.testing.assert_close(weights, torch.full_like(weights, 1 / 3))
 
 
-def test_belief_goes_around_an_answer_only_where_somebody_is_near():
+def test_masses_are_around_an_answer_only_where_there_are_neighbours():
     own = index_of(torch.randn(3, 2))
     own.around[:] = 0.1
     there, alone = found(own, torch.zeros(1, 2)), found(index_of(torch.randn(1, 3)), torch.randn(1, 3), who=0)

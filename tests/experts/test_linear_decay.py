@@ -1,4 +1,4 @@
-"""Rates fall with the steps, or with the time."""
+"""A learning rate falls with the steps, or with the time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_rate_falls_evenly_with_the_steps(optimizer):
     assert rates == pytest.approx([0.8, 0.6, 0.4, 0.2])
 
 
-def test_with_the_time_where_that_is_shorter(optimizer, monkeypatch):
+def test_a_rate_falls_with_the_time_where_that_is_shorter(optimizer, monkeypatch):
     clock = iter([0.0, 0.0, 5.0, 9.0, 10.0])
     monkeypatch.setattr("kbdisk.experts.linear_decay.time.monotonic", lambda: next(clock))
     rates = [optimizer.param_groups[0]["lr"] for _ in linear_decay(optimizer, 0.8, 100, 10.0)]
