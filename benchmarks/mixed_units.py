@@ -3,8 +3,9 @@
     python benchmarks/mixed_units.py --seeds 0 1 2
 
 A generated source is completed twice: as it is, and with every amount converted into one unit. Values that are hidden are
-the same. The error is the mean absolute error of the logarithm of amounts, in one unit. Bias is the median ratio of
-filled to true amounts, of the unit where that is furthest from 1: a unit whose factor is wrong or forgotten shows there.
+the same. The error is the mean absolute error of the logarithm of amounts, in one unit. Off is the median ratio of the amount that
+is filled to that of the source in one unit, of the unit where this is furthest from 1: a wrong factor shows there.
+The last column is the share of amounts, given without their unit, whose filled unit is right.
 """
 
 from __future__ import annotations
@@ -62,9 +63,12 @@ def complete(lines: list[str], folder: Path, budget: str) -> dict[str, dict[str,
     return {row["@id"]: row for row in rows}
 
 
-def errors(generated: Generated, filled: dict[str, dict[str, Any]], mixed: bool) -> dict[str, list[tuple[str, float]]]:
-    """By property, the unit and the log of filled over true amount of each hidden amount that was filled."""
-    found: dict[str, list[tuple[str, float]]] = {}
+Errors = dict[str, tuple[str, float]]  # by entity: the unit, and the log of the filled over the true amount
+
+
+def errors(generated: Generated, filled: dict[str, dict[str, Any]], mixed: bool) -> dict[str, Errors]:
+    """By property, the errors of the hidden amounts that were filled."""
+    found: dict[str, Errors] = {}
     for given, truth in zip(generated.entities, generated.complete, strict=True):
         for name, part, (value, unit) in amounts(truth.tree):
             made = filled[given.id].get(name, {})
@@ -72,15 +76,27 @@ def errors(generated: Generated, filled: dict[str, dict[str, Any]], mixed: bool)
                 continue
             own = made.get(unit) or FIRST[part[unit]]
             ratio = made[value] * FACTORS[own] / (part[value] * FACTORS[part[unit]])
-            found.setdefault(name, []).append((own if mixed else FIRST[own], math.log(ratio)))
+            found.setdefault(name, {})[given.id] = (own if mixed else FIRST[own], math.log(ratio))
     return found
 
 
-def bias(rows: list[tuple[str, float]]) -> float:
-    """The median ratio of filled to true, of the unit with the worst one."""
-    units = {unit for unit, _ in rows}
-    medians = [statistics.median(log for unit, log in rows if unit == own) for own in units]
-    return math.exp(max(medians, key=abs))
+def units_right(generated: Generated, filled: dict[str, dict[str, Any]], name: str) -> float:
+    """Of the amounts of a property that are given without a unit, the share whose filled unit is right."""
+    value, unit = NAMES[name.rstrip("0123456789")]
+    cases = [
+        filled[given.id][name].get(unit) == truth.tree[name][unit]
+        for given, truth in zip(generated.entities, generated.complete, strict=True)
+        if given.tree.get(name, {}).keys() == {value}
+    ]
+    return statistics.fmean(cases)
+
+
+def off(ours: Errors, theirs: Errors) -> float:
+    """The median ratio of filled amounts to those of the other source, of the unit with the worst one."""
+    by_unit: dict[str, list[float]] = {}
+    for id in ours.keys() & theirs.keys():
+        by_unit.setdefault(ours[id][0], []).append(ours[id][1] - theirs[id][1])
+    return math.exp(max(map(statistics.median, by_unit.values()), key=abs))
 
 
 def main() -> None:
@@ -92,18 +108,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     told = parser.parse_args()
     ratios = []
-    print(f"{'seed':>4} {'property':12} {'hidden':>6} {'mixed':>7} {'one':>7} {'ratio':>6} {'bias':>6}")
+    print(f"{'seed':>4} {'property':12} {'hidden':>6} {'mixed':>7} {'one':>7} {'ratio':>6} {'off':>6} {'units':>6}")
     for seed in told.seeds:
         generated = generate(GeneratorOptions(told.entities, told.properties, 8, 0, 4, seed=seed))
         with tempfile.TemporaryDirectory() as mixed, tempfile.TemporaryDirectory() as one:
-            found = errors(generated, complete(list(json_lines(generated.entities)), Path(mixed), told.budget), True)
+            filled = complete(list(json_lines(generated.entities)), Path(mixed), told.budget)
+            found = errors(generated, filled, True)
             same = errors(generated, complete(in_one_unit(generated), Path(one), told.budget), False)
         for name in sorted(found.keys() & same.keys()):
-            ours, theirs = (statistics.fmean(abs(log) for _, log in rows[name]) for rows in (found, same))
+            ours, theirs = (statistics.fmean(abs(log) for _, log in rows[name].values()) for rows in (found, same))
             ratios.append(ours / theirs)
-            print(
-                f"{seed:4} {name:12} {len(found[name]):6} {ours:7.3f} {theirs:7.3f} {ratios[-1]:6.2f} {bias(found[name]):6.2f}"
-            )
+            figures = f"{ours:7.3f} {theirs:7.3f} {ratios[-1]:6.2f} {off(found[name], same[name]):6.2f}"
+            right = units_right(generated, filled, name)
+            print(f"{seed:4} {name:12} {len(found[name]):6} {figures} {right:6.2f}", flush=True)
     print(f"mean ratio of errors {statistics.fmean(ratios):.3f}")
 
 
