@@ -108,13 +108,13 @@ class Codec:
         """The names of the schema's classes, by their numbers in a batch."""
         return self.index.classes
 
-    def slot(self, of: str, path: Path) -> int | None:
+    def slot(self, class_name: str, path: Path) -> int | None:
         """The number of a class's own slot at a path; None where there is none."""
-        return self.index.tables[of].slot.get(path)
+        return self.index.tables[class_name].slot.get(path)
 
-    def learnt_as(self, of: str, path: Path) -> tuple[str, str]:
+    def learnt_as(self, class_name: str, path: Path) -> tuple[str, str]:
         """The class and the path whose row of scores is that of a property of a class."""
-        source = self.pools.source(of, pattern(path))
+        source = self.pools.source(class_name, pattern(path))
         return source.of, show_pattern(source.path)
 
     def together(self, slot: int) -> str:
@@ -150,91 +150,95 @@ class Codec:
         """What a graph brings to entities, as far as there are slots for it."""
         return Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over)
 
-    def leaves(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
+    def leaves(self, batch: Batch, wanted: Tensor) -> list[dict[Path, Any]]:
         """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.
 
         Of a composite such that the value is one that there is, whatever was drawn part by part.
         """
-        leaves, composites = self._decoded(batch, of), self.index.composites
+        leaves, composites = self._decoded(batch, wanted), self.index.composites
         if composites.is_part.any():
             part = torch.from_numpy(composites.is_part).to(batch.slot.device)[batch.slot]  # (T,)
-            if bool((part & of).any()):
-                beside = self._decoded(batch, part & batch.known & ~of)
+            if bool((part & wanted).any()):
+                beside = self._decoded(batch, part & batch.known & ~wanted)
                 for number, drawn, known in zip(batch.classes.tolist(), leaves, beside, strict=True):
                     composites.repair(self.classes[number], drawn, known)
         return leaves
 
-    def _decoded(self, batch: Batch, of: Tensor) -> list[dict[Path, Any]]:
+    def _decoded(self, batch: Batch, wanted: Tensor) -> list[dict[Path, Any]]:
         leaves: list[dict[Path, Any]] = [{} for _ in range(batch.size)]
         classes = batch.classes.tolist()
         column = torch.from_numpy(self.index.column).to(batch.slot.device)[batch.slot]  # (T,)
         for kind, (start, end) in batch.spans.items():
-            tokens = of[start:end].nonzero()[:, 0] + start
+            tokens = wanted[start:end].nonzero()[:, 0] + start
             for which in sorted(set(column[tokens].tolist())):
-                own = tokens[column[tokens] == which]
-                values = self.index.columns[which].codec.decode(batch.values[kind][own - start])
-                of_entity, of_slot = batch.entity[own].tolist(), batch.slot[own].tolist()
+                of_codec = tokens[column[tokens] == which]
+                values = self.index.columns[which].codec.decode(batch.values[kind][of_codec - start])
+                of_entity, of_slot = batch.entity[of_codec].tolist(), batch.slot[of_codec].tolist()
                 for entity, slot, value in zip(of_entity, of_slot, values, strict=True):
                     if value is not None:  # a label that has no name
                         name = self.classes[classes[entity]]
                         leaves[entity][self.slots[slot].path] = self.fitted_to_class(name, slot, value)
         return leaves
 
-    def fitted_to_class(self, of: str, slot: int, value: Any) -> Any:
+    def fitted_to_class(self, class_name: str, slot: int, value: Any) -> Any:
         """Rounds and clips a value to the decimals and bounds of one class, which may be narrower than those of its pool."""
         if not self.config.pooling or self.slots[slot].kind != "number":
             return value
-        source = Source(of, pattern(self.slots[slot].path))
+        source = Source(class_name, pattern(self.slots[slot].path))
         place = self.pools.places.get(source)
         if place is None or len(self.pools.members[self.pools.shared[source]]) == 1:
             return value
         return nearest(place.leaf, value)
 
-    def trees(self, batch: Batch, of: Tensor, entities: Sequence[Entity] = ()) -> list[Tree]:
+    def trees(self, batch: Batch, wanted: Tensor, entities: Sequence[Entity] = ()) -> list[Tree]:
         """The same put together: a tree of these values for each entity, and of no others.
 
         With the batch's entities each property is whole: a number that was asked for has the unit that it was given.
         What has no place is left out: a list of which the length alone was drawn, an entry of a map without a key.
         """
         names = [self.classes[number] for number in batch.classes.tolist()]
-        found = self.leaves(batch, of)
-        given = [self.schema.leaves(entity) for entity in entities] or [{} for _ in found]
-        for known, name, leaves in zip(given, names, found, strict=True):
+        leaves_of_entities = self.leaves(batch, wanted)
+        given = [self.schema.leaves(entity) for entity in entities] or [{} for _ in leaves_of_entities]
+        for known, name, leaves in zip(given, names, leaves_of_entities, strict=True):
             at = self.index.tables[name].property
             touched = {at[path] for path in leaves}
             for path, value in known.items():
-                if any(path[: len(one)] == one for one in touched):
+                if any(path[: len(path_touched)] == path_touched for path_touched in touched):
                     leaves.setdefault(path, value)
             self.index.lists.repair(name, leaves, known)
-        return [self.schema.tree(leaves, name) for leaves, name in zip(found, names, strict=True)]
+        return [self.schema.tree(leaves, name) for leaves, name in zip(leaves_of_entities, names, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data, but for the schema and the words, which have files of their own."""
         return {
             "config": self.config.to_json(),
-            "codecs": [{"kind": one.kind, "data": one.codec.to_json()} for one in self.index.columns],
+            "codecs": [
+                {"kind": column_codec.kind, "data": column_codec.codec.to_json()} for column_codec in self.index.columns
+            ],
             "slots": [
                 _slot_to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
             ],
-            "left_out": [[of, list(path), why] for (of, path), why in self.left_out.items()],
+            "left_out": [[class_name, list(path), why] for (class_name, path), why in self.left_out.items()],
             "patterns": together.to_json(self.patterns),
-            "held_out": [[of, list(path), count] for (of, path), count in self.held_out.items()],
+            "held_out": [[class_name, list(path), count] for (class_name, path), count in self.held_out.items()],
             "entities": dict(self.entities),
             "superclasses": self.superclasses.to_json(),
-            "unlearnt": [[of, list(path)] for of, path in sorted(self.unlearnt)],
+            "unlearnt": [[class_name, list(path)] for class_name, path in sorted(self.unlearnt)],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Words | None = None) -> Codec:
         """Itself again; ValueError where the schema does not have what it needs."""
-        codecs = [BY_NAME[one["kind"]].codec.from_json(one["data"], words) for one in data["codecs"]]
+        codecs = [
+            BY_NAME[codec_data["kind"]].codec.from_json(codec_data["data"], words) for codec_data in data["codecs"]
+        ]
         config = CodecConfig.from_json(data["config"])
         pools = Pools.of(schema, config.pooling)
         slots = tuple(_slot_from_json(slot, codecs, pools) for slot in data["slots"])
-        left_out = {(of, tuple(path)): why for of, path, why in data["left_out"]}
+        left_out = {(class_name, tuple(path)): why for class_name, path, why in data["left_out"]}
         patterns = together.from_json(data["patterns"], len(slots))
-        held_out = {(of, tuple(path)): count for of, path, count in data.get("held_out", [])}
-        unlearnt = frozenset((of, tuple(path)) for of, path in data.get("unlearnt", []))
+        held_out = {(class_name, tuple(path)): count for class_name, path, count in data.get("held_out", [])}
+        unlearnt = frozenset((class_name, tuple(path)) for class_name, path in data.get("unlearnt", []))
         superclasses = Superclasses.from_json(data.get("superclasses", {}))
         entities = dict(data["entities"])
         return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, entities, superclasses)

@@ -85,34 +85,37 @@ class Encoding:
     def _bring(self, number: int, reading: Reading, links: dict[str, list[int]], tokens: dict[Path, int]) -> None:
         """What comes over the entity's links, and the links that lead to it, each with what it needs to be seen."""
         assert self.evidence is not None
-        for one in self.evidence.brought(reading.id, reading.of, reading.leaves):
-            slot = self._evidence_slot(reading.of, one.over)
+        for brought in self.evidence.brought(reading.id, reading.of, reading.leaves):
+            slot = self._evidence_slot(reading.of, brought.over)
             if slot is None:
                 continue
-            if one.over.incoming or one.over.link not in tokens:
-                needs = [token for source in one.sources for token in links.get(source, [])]
+            if brought.over.incoming or brought.over.link not in tokens:
+                needs = [token for source in brought.sources for token in links.get(source, [])]
             else:
-                needs = [tokens[one.over.link]]
+                needs = [tokens[brought.over.link]]
             for need in needs:
                 self.needs.extend((len(self.slot), need))
-            if one.over.incoming or one.over.told or not one.whole:
-                self._put(number, slot, one.value)
+            if brought.over.incoming or brought.over.told or not brought.whole:
+                self._put(number, slot, brought.value)
                 continue
-            place = self.coded.get((one.sources[0], one.over.read))
+            place = self.coded.get((brought.sources[0], brought.over.read))
             if place is None:
-                place = self.coded[one.sources[0], one.over.read] = self._column(slot, one.value)
+                place = self.coded[brought.sources[0], brought.over.read] = self._column(slot, brought.value)
             self._append(number, slot, place)
 
-    def _evidence_slot(self, of: str, over: Over) -> int | None:
+    def _evidence_slot(self, class_name: str, over: Over) -> int | None:
         """The slot of what comes to entities of a class."""
-        if (of, over) not in self.evidence_slots:
-            self.evidence_slots[of, over] = self.index.over.get(pooled_over(self.index.pools, of, over))
-        return self.evidence_slots[of, over]
+        if (class_name, over) not in self.evidence_slots:
+            self.evidence_slots[class_name, over] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
+        return self.evidence_slots[class_name, over]
 
     def _said(self, reading: Reading, table: Table) -> Iterable[int]:
         """Slots below properties that are known to exist, or do not fit: not known, yet not lacking."""
         return {
-            table.slot[path] for one in reading.said for path in table.under.get(one, ()) if path not in reading.leaves
+            table.slot[path]
+            for said in reading.said
+            for path in table.under.get(said, ())
+            if path not in reading.leaves
         }
 
     def _put(self, number: int, slot: int, value: Any) -> None:
@@ -130,8 +133,8 @@ class Encoding:
 
     def tokens(self) -> Tokens:
         """All that was added."""
-        flat = (_ints(each) for each in (self.entity, self.slot, self.place))
-        pairs = (_ints(each).reshape(-1, 2) for each in (self.needs, self.kept))
+        flat = (_ints(numbers) for numbers in (self.entity, self.slot, self.place))
+        pairs = (_ints(numbers).reshape(-1, 2) for numbers in (self.needs, self.kept))
         return assembled(self.index, tuple(self.ids), _ints(self.of), Flat(*flat, *pairs), self.columns)
 
 
@@ -158,7 +161,9 @@ def number_of(id: str) -> int:
     return int.from_bytes(blake2b(id.encode(errors="surrogatepass"), digest_size=8).digest()) >> 1
 
 
-def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns: Sequence[Sequence[Any]]) -> Tokens:
+def assembled(
+    index: Index, ids: tuple[str, ...], classes: Ints, flat: Flat, columns: Sequence[Sequence[Any]]
+) -> Tokens:
     """A data set. What cannot be coded is left out, and what came over such a link, too; `unread` tells of it."""
     codes, rows, problems = _coded(index, columns)
     starts = np.cumsum([0, *map(len, columns)])[index.column[flat.slot]]
@@ -176,13 +181,13 @@ def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns:
     needs = flat.needs[~lost[flat.needs].any(1)]
     owner, needs = flat.entity[needs[:, 0]], place[needs]
     order_of_needs = np.lexsort((needs[:, 1], needs[:, 0], owner))
-    held, held_offsets = _held(index, of, flat)
+    held, held_offsets = _held(index, classes, flat)
     return Tokens(
         layout=index.layout,
         ids=ids,
         **_tensors(
-            who=np.array([number_of(one) for one in ids], np.int64),
-            classes=of,
+            who=np.array([number_of(id) for id in ids], np.int64),
+            classes=classes,
             offsets=offsets,
             slot=slot,
             row=row[order],
@@ -202,7 +207,7 @@ def assembled(index: Index, ids: tuple[str, ...], of: Ints, flat: Flat, columns:
 
 
 def _tensors(**arrays: npt.NDArray[Any]) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in arrays.items()}
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
 def _offsets(owner: Ints, count: int) -> Ints:
@@ -219,14 +224,14 @@ def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
     return first[which]
 
 
-def _held(index: Index, of: Ints, flat: Flat) -> tuple[Ints, Ints]:
+def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
     """For each slot that an entity does not lack, how many before it it lacks, on its own stretch of numbers."""
     entity = np.concatenate([flat.entity, flat.kept[:, 0]])
-    number = index.numbers(of[entity], np.concatenate([flat.slot, flat.kept[:, 1]]))
+    number = index.numbers(classes[entity], np.concatenate([flat.slot, flat.kept[:, 1]]))
     stride = len(index.layout.own) + 1
     key = np.unique((entity * stride + number)[number >= 0])
     entity, number = key // stride, key % stride
-    offsets = _offsets(entity, len(of))
+    offsets = _offsets(entity, len(classes))
     lacking = number - (np.arange(len(key)) - offsets[entity])
     return entity * stride + lacking, offsets
 
@@ -243,15 +248,17 @@ def _coded(
     problems: dict[int, str] = {}
     ends = dict.fromkeys(parts, 1)  # row 0 is the blank
     start = 0
-    for one, values in zip(index.columns, columns, strict=True):
-        bad = {start + place: why for place, why in _problems(one.codec, values)}
-        problems |= bad
-        fine = np.ones(len(values), bool)
-        fine[[place - start for place in bad]] = False
-        rows[start : start + len(values)] = np.where(fine, ends[one.kind] + fine.cumsum() - 1, -1)
-        start, ends[one.kind] = start + len(values), ends[one.kind] + int(fine.sum())
-        if len(values) or not parts[one.kind]:
-            parts[one.kind].append(one.codec.encode([value for value, good in zip(values, fine, strict=True) if good]))
+    for column, values in zip(index.columns, columns, strict=True):
+        problems_of_column = {start + place: why for place, why in _problems(column.codec, values)}
+        problems |= problems_of_column
+        has_code = np.ones(len(values), bool)
+        has_code[[place - start for place in problems_of_column]] = False
+        rows[start : start + len(values)] = np.where(has_code, ends[column.kind] + has_code.cumsum() - 1, -1)
+        start, ends[column.kind] = start + len(values), ends[column.kind] + int(has_code.sum())
+        if len(values) or not parts[column.kind]:
+            parts[column.kind].append(
+                column.codec.encode([value for value, good in zip(values, has_code, strict=True) if good])
+            )
     return {kind: _stacked(kind, several) for kind, several in parts.items()}, rows, problems
 
 
@@ -272,6 +279,6 @@ def _stacked(kind: str, parts: Sequence[Tensor]) -> Codes | RaggedCodes:
     if kind not in PADDING:
         return Codes(torch.cat([parts[0].new_zeros(1, *parts[0].shape[1:]), *parts]))
     there = [part != PADDING[kind] for part in parts]
-    lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(one.sum(1) for one in there)])
-    flat = torch.cat([part[one] for part, one in zip(parts, there, strict=True)])
+    lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(is_code.sum(1) for is_code in there)])
+    flat = torch.cat([part[is_code] for part, is_code in zip(parts, there, strict=True)])
     return RaggedCodes(flat, lengths.cumsum(0), PADDING[kind])

@@ -45,7 +45,7 @@ class Graph:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.links: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        self.linking = {name: linking(one.leaves()) for name, one in schema.classes.items()}
+        self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
 
     @classmethod
     def read(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Self:
@@ -55,10 +55,10 @@ class Graph:
             graph.add(reading.id, reading.of, reading.leaves)
         return graph
 
-    def add(self, id: str, of: str, leaves: Mapping[Path, Any]) -> None:
+    def add(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> None:
         """Another entity. What was known of the same id already stays."""
-        self.links.add_node(id, of=of, leaves={**self.leaves(id), **leaves})
-        paths = self.linking[of]
+        self.links.add_node(id, of=class_name, leaves={**self.leaves(id), **leaves})
+        paths = self.linking[class_name]
         if paths:
             for path, value in leaves.items():
                 if path in paths or pattern(path) in paths:
@@ -75,7 +75,7 @@ class Graph:
 
     def entities(self) -> Iterator[str]:
         """The ids of all entities, in the order they came in."""
-        return (id for id, of in self.links.nodes(data="of") if of is not None)
+        return (id for id, class_name in self.links.nodes(data="of") if class_name is not None)
 
     def incoming(self, id: str) -> Iterator[Edge]:
         """The links that lead to an entity, or to what is none here."""
@@ -162,4 +162,4 @@ def linking(leaves: Mapping[Path, Any]) -> set[Path]:
 def targets(value: Any) -> list[str]:
     """The ids that a link, or a set of links, leads to."""
     several = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-    return [one.id if isinstance(one, Link) else one for one in several]
+    return [link.id if isinstance(link, Link) else link for link in several]

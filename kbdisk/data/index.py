@@ -58,27 +58,30 @@ class Index:
     @cached_property
     def column(self) -> Ints:
         """(S,) which leaf codec each slot has."""
-        place = {id(one.codec): number for number, one in enumerate(self.columns)}
+        place = {id(column.codec): number for number, column in enumerate(self.columns)}
         return np.array([place[id(slot.codec)] for slot in self.slots], np.int64)
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
         """The own slots of each class by their paths; several classes may share some."""
-        own: dict[str, list[tuple[int, Slot]]] = {name: [] for name in self.schema.classes}
+        slots_of_classes: dict[str, list[tuple[int, Slot]]] = {name: [] for name in self.schema.classes}
         for number, slot in enumerate(self.slots):
             if slot.role != "evidence":
                 for name in self.members(slot):
-                    own[name].append((number, slot))
-        return {name: Table(self.schema.classes[name], several, self.pools.places) for name, several in own.items()}
+                    slots_of_classes[name].append((number, slot))
+        return {
+            name: Table(self.schema.classes[name], several, self.pools.places)
+            for name, several in slots_of_classes.items()
+        }
 
     def members(self, slot: Slot) -> tuple[str, ...]:
         """The classes that have a slot; of evidence none."""
         return self.pools.members.get(Source(slot.of, pattern(slot.path)), ())
 
-    def fill(self, of: str, number: int) -> float:
+    def fill(self, class_name: str, number: int) -> float:
         """The share of a class's training entities that have a slot."""
-        slot, entities = self.slots[number], self.entities.get(of, 0)
-        return slot.counts.get(of, 0) / entities if entities else slot.fill
+        slot, entities = self.slots[number], self.entities.get(class_name, 0)
+        return slot.counts.get(class_name, 0) / entities if entities else slot.fill
 
     @cached_property
     def classes_slot(self) -> int | None:
@@ -122,8 +125,8 @@ class Index:
     @cached_property
     def _own_keys(self) -> Ints:
         """The slots that entities of each class may lack, as one ascending number for each class and slot."""
-        own, offsets = self.layout.own.numpy(), self.layout.offsets.numpy()
-        keys: Ints = np.repeat(np.arange(len(self.classes)), np.diff(offsets)) * len(self.slots) + own
+        slots, offsets = self.layout.own.numpy(), self.layout.offsets.numpy()
+        keys: Ints = np.repeat(np.arange(len(self.classes)), np.diff(offsets)) * len(self.slots) + slots
         return keys
 
     def numbers(self, classes: Ints, slots: Ints) -> Ints:
@@ -139,14 +142,14 @@ class Index:
         """What a data set has to know."""
         kinds = Counter(slot.kind for slot in self.slots)  # in the slots' own order
         ends = accumulate(kinds.values(), initial=0)
-        own = {
+        slots_of_classes = {
             name: sorted(n for n in self.tables[name].slot.values() if not self.slots[n].fixed) for name in self.classes
         }
         return Layout(
             spans=dict(zip(kinds, pairwise(ends), strict=True)),
             fixed=torch.tensor([slot.fixed for slot in self.slots], dtype=torch.bool),
-            own=torch.tensor([n for several in own.values() for n in several], dtype=torch.long),
-            offsets=torch.tensor(list(accumulate(map(len, own.values()), initial=0))),
+            own=torch.tensor([n for several in slots_of_classes.values() for n in several], dtype=torch.long),
+            offsets=torch.tensor(list(accumulate(map(len, slots_of_classes.values()), initial=0))),
             order=torch.tensor(self._order, dtype=torch.long),
             lists=self._lists,
             blocks=torch.tensor(self._blocks, dtype=torch.long),
@@ -156,10 +159,10 @@ class Index:
     def _lists(self) -> Tensor:
         """(S, L) by slots, the lengths of the lists that each stands in."""
         number = {(slot.of, slot.path): place for place, slot in enumerate(self.slots)}
-        found = [[number.get((slot.of, count), -1) for count, _ in counts_of(slot.path)] for slot in self.slots]
-        most = max(map(len, found), default=0)
-        padded = [[*own, *[-1] * (most - len(own))] for own in found]
-        return torch.tensor(padded, dtype=torch.long).reshape(len(found), most)
+        lengths = [[number.get((slot.of, count), -1) for count, _ in counts_of(slot.path)] for slot in self.slots]
+        most = max(map(len, lengths), default=0)
+        padded = [[*of_slot, *[-1] * (most - len(of_slot))] for of_slot in lengths]
+        return torch.tensor(padded, dtype=torch.long).reshape(len(lengths), most)
 
     @property
     def _blocks(self) -> list[int]:
@@ -174,15 +177,15 @@ class Index:
         Evidence is in no order.
         """
         first: dict[tuple[str, Path], int] = {}
-        for place, (of, path) in enumerate(self.pools.places):
+        for place, (class_name, path) in enumerate(self.pools.places):
             for end in range(len(path)):
-                first.setdefault((of, path[: end + 1]), place)
+                first.setdefault((class_name, path[: end + 1]), place)
 
         def key(slot: Slot) -> tuple[bool, int, list[int]]:
             path, parts = slot.path, list[int]()
-            for at, one in enumerate(path):
-                if isinstance(one, int):
-                    parts += [first.get((slot.of, pattern(path[:at])), 0), one]
+            for at, path_part in enumerate(path):
+                if isinstance(path_part, int):
+                    parts += [first.get((slot.of, pattern(path[:at])), 0), path_part]
             return slot.kind == "text", len(parts), [*parts, first.get((slot.of, pattern(path)), 0)]
 
         keys = list(map(key, self.slots))

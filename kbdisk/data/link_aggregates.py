@@ -1,4 +1,4 @@
-"""What several entities tell an entity together: one number, where each of them has one.
+"""Aggregates over links: evidence from several linked entities at once, one number where each of them has one.
 
     siblings   others that have the same link, or are linked to by the same entity: the median of theirs
     rest       the same, where theirs and its own add up to one whole, such as 100 %: what they leave of it
@@ -55,7 +55,7 @@ class Group(NamedTuple):
     link: Path  # theirs; behind `^Class` that of the entity
 
 
-class Told(NamedTuple):
+class Aggregate(NamedTuple):
     """A number that several entities tell, and whose they are."""
 
     over: Over
@@ -64,16 +64,16 @@ class Told(NamedTuple):
     by: str  # what those that are told alike have in common
 
 
-def receiver(pools: Pools, of: str, over: Over) -> tuple[str, Over]:
+def receiver(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
     """By which class evidence is told that several bring to an entity of a class: all that share the link have it together."""
     if not pools.pooled:
-        return of, over
+        return class_name, over
     if over.incoming or str(over.link[0])[:1] == INCOMING:
         return ANY, over
-    return pools.source(of, pattern(over.link)).of, over
+    return pools.source(class_name, pattern(over.link)).of, over
 
 
-class Several:
+class Aggregates:
     """What the entities of a graph tell together: all of it, or what is wanted."""
 
     def __init__(
@@ -110,16 +110,16 @@ class Several:
                 known[over._replace(whole=0.0)] = over.whole
         self.wholes: Wholes = self._wholes() if wanted is None else known
 
-    def told(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Told]:
+    def of(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[Aggregate]:
         """All that several entities tell one."""
-        for link in self.single[of]:
+        for link in self.single[class_name]:
             if link in leaves:
-                group = Group(targets(leaves[link])[0], self._source(of, link).of, link)
-                yield from self._siblings(id, of, group, ())
-        for link in self.graph.linking[of]:
-            if link in leaves and link not in self.single[of]:
+                group = Group(targets(leaves[link])[0], self._source(class_name, link).of, link)
+                yield from self._siblings(id, class_name, group, ())
+        for link in self.graph.linking[class_name]:
+            if link in leaves and link not in self.single[class_name]:
                 several = [target for target in targets(leaves[link]) if target != id]
-                yield from self._medians(id, of, several, link, "members")
+                yield from self._medians(id, class_name, several, link, "members")
         by_link: dict[Source, list[str]] = defaultdict(list)
         in_sets: set[Source] = set()
         for edge in self.graph.incoming(id):
@@ -130,51 +130,55 @@ class Several:
                 if link not in self.single[edge.of]:
                     in_sets.add(source)
         for source, several in sorted(by_link.items(), key=str):
-            yield from self._medians(id, of, several, source.path, "sources")
+            yield from self._medians(id, class_name, several, source.path, "sources")
             if len(several) == 1 and source in in_sets:
-                group = Group(several[0], self._class_in_sets(of), (INCOMING + source.of, *source.path))
-                yield from self._siblings(id, of, group, several)
+                group = Group(several[0], self._class_in_sets(class_name), (INCOMING + source.of, *source.path))
+                yield from self._siblings(id, class_name, group, several)
 
-    def _source(self, of: str, path: Path) -> Source:
+    def _source(self, class_name: str, path: Path) -> Source:
         """What a property of a class is learnt as: where properties are pooled, that of the class that stands for all."""
-        if (of, path) not in self._shared:
-            self._shared[of, path] = self.pools.source(of, path) if self.pools.pooled else Source(of, path)
-        return self._shared[of, path]
+        if (class_name, path) not in self._shared:
+            self._shared[class_name, path] = (
+                self.pools.source(class_name, path) if self.pools.pooled else Source(class_name, path)
+            )
+        return self._shared[class_name, path]
 
-    def _leaf_of(self, of: str, path: Path) -> Number:
-        leaf: Number = self.pools.leaves[self._source(of, path)] if self.pools.pooled else self.numbers[of][path]
+    def _leaf_of(self, class_name: str, path: Path) -> Number:
+        leaf: Number = (
+            self.pools.leaves[self._source(class_name, path)] if self.pools.pooled else self.numbers[class_name][path]
+        )
         return leaf
 
-    def _class_in_sets(self, of: str) -> str:
+    def _class_in_sets(self, class_name: str) -> str:
         """The class by which members of a set are siblings: where properties are pooled all of them are."""
-        return ANY if self.pools.pooled else of
+        return ANY if self.pools.pooled else class_name
 
-    def _wanted(self, of: str, link: Path, told: str) -> Collection[Source] | None:
+    def _wanted(self, class_name: str, link: Path, how: str) -> Collection[Source] | None:
         """The numbers that an entity of a class is to be told; None: any."""
         if self.wanted is None:
             return None
-        over = Over("", link, (), told == "sources", told)
-        return self.wanted.get((receiver(self.pools, of, over)[0], link, over.incoming, told), ())
+        over = Over("", link, (), how == "sources", how)
+        return self.wanted.get((receiver(self.pools, class_name, over)[0], link, over.incoming, how), ())
 
     # ------------------------------------------------------------ siblings
 
-    def _siblings(self, id: str, of: str, group: Group, through: Sequence[str]) -> Iterator[Told]:
-        siblings, rest = (self._wanted(of, group.link, told) for told in AMONG)
+    def _siblings(self, id: str, class_name: str, group: Group, through: Sequence[str]) -> Iterator[Aggregate]:
+        siblings, rest = (self._wanted(class_name, group.link, how) for how in AMONG)
         if siblings is not None and rest is not None and not siblings and not rest:
             return
         drawn = self._drawn(id, group)
-        for number in self._shared_numbers[of]:
+        for number in self._shared_numbers[class_name]:
             if siblings is None or number in siblings:
-                found = self._found(drawn, number)[:MOST]
-                if found:
+                values = self._found(drawn, number)[:MOST]
+                if values:
                     over = Over(number.of, group.link, number.path, told="siblings")
-                    yield Told(over, self._fitting(number, statistics.median(found)), through, group.by)
+                    yield Aggregate(over, self._fitting(number, statistics.median(values)), through, group.by)
             over = Over(number.of, group.link, number.path, told="rest")
-            whole = self.wholes.get(over)
-            if whole is not None and (rest is None or number in rest):
-                own = self._found([id] if self._is_in(id, group) else (), number)
-                left = whole - self._sum(group, number) + math.fsum(own)
-                yield Told(over._replace(whole=whole), self._fitting(number, left), through, group.by)
+            total = self.wholes.get(over)
+            if total is not None and (rest is None or number in rest):
+                own_values = self._found([id] if self._is_in(id, group) else (), number)
+                rest_of_total = total - self._sum(group, number) + math.fsum(own_values)
+                yield Aggregate(over._replace(whole=total), self._fitting(number, rest_of_total), through, group.by)
 
     def _members(self, group: Group) -> list[str]:
         if group not in self._groups:
@@ -198,13 +202,13 @@ class Several:
         """Some of the others, by a draw of its own: more of them where not all are of a class, and have its numbers."""
         most, members = MOST_POOLED if self.pools.pooled else MOST, self._members(group)
         if len(members) <= most + 1:
-            return [one for one in members if one != id]
+            return [member for member in members if member != id]
         start = hashed(id)
         step = 1 + start % 7919
         while math.gcd(step, len(members)) > 1:
             step += 1
-        several = (members[(start + turn * step) % len(members)] for turn in range(most + 1))
-        return [one for one in several if one != id][:most]
+        drawn = (members[(start + turn * step) % len(members)] for turn in range(most + 1))
+        return [member for member in drawn if member != id][:most]
 
     def _sum(self, group: Group, number: Source) -> float:
         """What all members of a group have of a number."""
@@ -214,7 +218,7 @@ class Several:
 
     def _wholes(self) -> Wholes:
         """What the numbers of those that have the same link add up to, where they do."""
-        found: dict[Over, float] = {}
+        totals: dict[Over, float] = {}
         for link, groups in self._grouped().items():
             addends: dict[Source, list[list[float]]] = defaultdict(list)  # of each number, group by group
             for group in sorted(groups):
@@ -225,53 +229,53 @@ class Several:
                 for number, values in of_group.items():
                     if len(values) > 1:
                         addends[number].append(values)
-            for number, each in addends.items():
-                if len(each) >= GROUPS and _adds_up(each):
+            for number, values_of_groups in addends.items():
+                if len(values_of_groups) >= GROUPS and _adds_up(values_of_groups):
                     over = Over(number.of, link.path, number.path, told="rest")
-                    found[over] = statistics.quantiles(map(math.fsum, each), n=4)[UPPER]
-        return found
+                    totals[over] = statistics.quantiles(map(math.fsum, values_of_groups), n=4)[UPPER]
+        return totals
 
     def _grouped(self) -> Mapping[Source, set[Group]]:
         """All groups of siblings that have one link in common, by the link."""
-        found: dict[Source, set[Group]] = defaultdict(set)
+        groups: dict[Source, set[Group]] = defaultdict(set)
         for id in self.graph.entities():
-            of, leaves = str(self.graph.of(id)), self.graph.leaves(id)
-            for link in self.single[of] if self.numbers[of] else ():
+            class_name, leaves = str(self.graph.of(id)), self.graph.leaves(id)
+            for link in self.single[class_name] if self.numbers[class_name] else ():
                 if link in leaves:
-                    source = self._source(of, link)
-                    found[source].add(Group(targets(leaves[link])[0], *source))
-        return found
+                    source = self._source(class_name, link)
+                    groups[source].add(Group(targets(leaves[link])[0], *source))
+        return groups
 
     # ------------------------------------------------------------ the other ways
 
-    def _medians(self, id: str, of: str, several: Sequence[str], link: Path, told: str) -> Iterator[Told]:
+    def _medians(self, id: str, class_name: str, several: Sequence[str], link: Path, how: str) -> Iterator[Aggregate]:
         """The medians of the numbers that some entities have."""
-        wanted = self._wanted(of, link, told)
+        wanted = self._wanted(class_name, link, how)
         if wanted is not None and not wanted:
             return
         values: dict[Source, list[float]] = defaultdict(list)
         first: dict[Source, str] = {}  # whose it is, the first by its id
-        for one in sorted(several, key=hashed)[: 2 * MOST]:
-            for number, value in self._numbers_of(one).items():
+        for entity in sorted(several, key=hashed)[: 2 * MOST]:
+            for number, value in self._numbers_of(entity).items():
                 if wanted is None or number in wanted:
                     values[number].append(value)
-                    first[number] = min(first.get(number, one), one)
-        incoming = told == "sources"
+                    first[number] = min(first.get(number, entity), entity)
+        incoming = how == "sources"
         for number in sorted(values):
             through, by = (several, first[number]) if incoming else ((), id)
-            over = Over(number.of, link, number.path, incoming, told)
-            yield Told(over, self._fitting(number, statistics.median(values[number])), through, by)
+            over = Over(number.of, link, number.path, incoming, how)
+            yield Aggregate(over, self._fitting(number, statistics.median(values[number])), through, by)
 
     def _found(self, several: Iterable[str], number: Source) -> list[float]:
-        return [value for one in several if (value := self._numbers_of(one).get(number)) is not None]
+        return [value for entity in several if (value := self._numbers_of(entity).get(number)) is not None]
 
     def _numbers_of(self, id: str) -> Mapping[Source, float]:
         """The numbers of an entity that can be added up."""
         if id not in self._numbers:
-            of, leaves = self.graph.of(id) or "", self.graph.leaves(id)
-            paths = self.numbers.get(of, {})
+            class_name, leaves = self.graph.of(id) or "", self.graph.leaves(id)
+            paths = self.numbers.get(class_name, {})
             self._numbers[id] = {
-                self._source(of, path): float(value)
+                self._source(class_name, path): float(value)
                 for path, value in leaves.items()
                 if path in paths and abs(value) < HUGE
             }
@@ -293,58 +297,68 @@ def _adds_up(groups: Sequence[Sequence[float]]) -> bool:
     """Whether the sums of groups of numbers are much more alike than those of as many that have nothing to do with each other."""
     sums = list(map(math.fsum, groups))
     middle = statistics.median(sums)
-    apart = statistics.median(abs(one - middle) for one in sums)
-    spread = statistics.pstdev([one for each in groups for one in each])
+    apart = statistics.median(abs(value - middle) for value in sums)
+    spread = statistics.pstdev([value for group in groups for value in group])
     size = statistics.median(map(len, groups))
     return middle > 0 and apart <= min(APART * middle, LESS * NORMAL * spread * math.sqrt(size))
 
 
-class Telling:
+class AggregateScreening:
     """Which of the numbers told go along with properties of those that they are told to."""
 
-    def __init__(self, evidence: Several) -> None:
+    def __init__(self, evidence: Aggregates) -> None:
         self.evidence = evidence
         self.rows: dict[str, int] = {}  # of the entities that were told something
         self.numbers: list[tuple[str, Mapping[Path, Any]]] = []  # of each its class and leaves
-        self.met: dict[tuple[str, Over], list[tuple[int, Told]]] = defaultdict(list)
+        self.met: dict[tuple[str, Over], list[tuple[int, Aggregate]]] = defaultdict(list)
 
-    def add(self, id: str, of: str, told: Told, leaves: Mapping[Path, Any]) -> None:
+    def add(self, id: str, class_name: str, aggregate: Aggregate, leaves: Mapping[Path, Any]) -> None:
         """Something told to an entity of some class and leaves."""
         row = self.rows.setdefault(id, len(self.rows))
         if row == len(self.numbers):
-            self.numbers.append((of, leaves))
-        self.met[receiver(self.evidence.pools, of, told.over)].append((row, told))
+            self.numbers.append((class_name, leaves))
+        self.met[receiver(self.evidence.pools, class_name, aggregate.over)].append((row, aggregate))
 
     def best(self) -> set[tuple[str, Over]]:
         """By class: whatever is left of a whole, and for each property the few that go along with it best."""
-        found: dict[tuple[str, Path], list[tuple[float, tuple[str, ...], Over]]] = defaultdict(list)
+        by_property: dict[tuple[str, Path], list[tuple[float, tuple[str, ...], Over]]] = defaultdict(list)
         kept: set[tuple[str, Over]] = set()
         paths, ranks = self._ranks()
         column = {path: place for place, path in enumerate(paths)}
-        for (of, over), met in self.met.items():
-            if len(met) < LEAST or (over.told in AMONG and over.read not in column):
+        for (class_name, over), aggregates in self.met.items():
+            if len(aggregates) < LEAST or (over.told in AMONG and over.read not in column):
                 continue
             columns = np.array([column[over.read]] if over.told in AMONG else range(len(paths)), dtype=np.int64)
-            own = ranks[np.array([row for row, _ in met])][:, columns]
+            ranks_of_property = ranks[np.array([row for row, _ in aggregates])][:, columns]
             count, groups, strength = _correlations(
-                np.array([told.value for _, told in met]), own, [told.by for _, told in met]
+                np.array([aggregate.value for _, aggregate in aggregates]),
+                ranks_of_property,
+                [aggregate.by for _, aggregate in aggregates],
             )
             for place in (count >= LEAST).nonzero()[0]:
                 if over.told == "rest":
-                    kept.add((of, over))
+                    kept.add((class_name, over))
                 elif strength[place] >= max(TELLING, ERRORS / math.sqrt(groups[place])):
                     order = (over.told, *map(str, (*over.link, *over.read)))
-                    found[of, paths[columns[place]]].append((-float(strength[place]), order, over))
-        kept.update((of, over) for (of, _), each in found.items() for *_, over in sorted(each)[:EACH])
+                    by_property[class_name, paths[columns[place]]].append((-float(strength[place]), order, over))
+        kept.update(
+            (class_name, over)
+            for (class_name, _), candidates in by_property.items()
+            for *_, over in sorted(candidates)[:EACH]
+        )
         return kept
 
     def _ranks(self) -> tuple[list[Path], NDArray[np.float32]]:
         """The paths of numbers, and (rows, paths) the rank of what each entity has among all that have it; NaN where it has none."""
         numbers = self.evidence.numbers
-        paths = sorted({path for of, _ in self.numbers for path in numbers[of]}, key=str)
+        paths = sorted({path for class_name, _ in self.numbers for path in numbers[class_name]}, key=str)
         ranks = np.full((len(self.numbers), len(paths)), np.nan, dtype=np.float32)
         for place, path in enumerate(paths):
-            known = [row for row, (of, leaves) in enumerate(self.numbers) if path in leaves and path in numbers[of]]
+            known = [
+                row
+                for row, (class_name, leaves) in enumerate(self.numbers)
+                if path in leaves and path in numbers[class_name]
+            ]
             if known:
                 values = np.array([float(self.numbers[row][1][path]) for row in known])
                 ranks[known, place] = np.unique(values, return_inverse=True)[1]
@@ -352,16 +366,16 @@ class Telling:
 
 
 def _correlations(
-    told: NDArray[np.float64], own: NDArray[np.float32], by: Sequence[str]
+    values: NDArray[np.float64], ranks: NDArray[np.float32], by: Sequence[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Of ranks of numbers (r,) and (r, P), NaN where there are none: how many there are of both, in how many groups, and how
     much they go along, whichever way; 0 where either is always the same."""
-    known = ~np.isnan(own)
+    known = ~np.isnan(ranks)
     count = known.sum(0)
-    rank = np.unique(told, return_inverse=True)[1].astype(np.float64)[:, None]
+    rank = np.unique(values, return_inverse=True)[1].astype(np.float64)[:, None]
     ones = np.maximum(count, 1)
     x = np.where(known, rank - np.where(known, rank, 0).sum(0) / ones, 0)
-    there = np.where(known, own, 0).astype(np.float64)
+    there = np.where(known, ranks, 0).astype(np.float64)
     y = np.where(known, there - there.sum(0) / ones, 0)
     spread = np.sqrt((x * x).sum(0) * (y * y).sum(0))
     strength = np.abs((x * y).sum(0)) / np.where(spread > 0, spread, 1)

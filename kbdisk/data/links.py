@@ -1,8 +1,8 @@
-"""What an entity's links bring: the values of what it links to, the links that lead to it, and what several tell together.
+"""Evidence over links: the values of linked entities, incoming links, and aggregates over several links.
 
-Over a single link come the known values at its other end, one hop far; over links within a set what all that they lead
-to tell together (`several`). Incoming links are told by who has them. No value that points back to the entity itself
-ever comes in.
+Over a single link come the known values at its other end, one hop far; over a set of links, aggregates of the entities that
+it leads to (`link_aggregates`). An incoming link is evidence of its source. No value that points back to the entity itself
+is evidence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kbdisk.data.config import EvidenceConfig
 from kbdisk.data.graph import Graph, pattern, targets
-from kbdisk.data.link_aggregates import SAMPLE, Several, Telling, Told, receiver
+from kbdisk.data.link_aggregates import SAMPLE, Aggregate, Aggregates, AggregateScreening, receiver
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import ANY, INCOMING, TOGETHER, Over, Source, hashed, path_key
 from kbdisk.entity import Link, Path
@@ -30,7 +30,7 @@ class Brought(NamedTuple):
     sources: Sequence[str]  # the entities at the other end
     value: Any
     whole: bool = True  # nothing that points back was taken out
-    told: Told | None = None  # what several told together
+    told: Aggregate | None = None  # what several told together
 
 
 class Evidence:
@@ -44,10 +44,10 @@ class Evidence:
         pools: Pools,
         wanted: Collection[tuple[str, Over]] | None = None,
     ) -> None:
-        """Several tell together what is wanted; where nothing is said of that, all that they can."""
+        """Aggregates tell together what is wanted; where nothing is said of that, all that they can."""
         self.graph, self.config, self.pools = graph, config, pools
         told = config.several and (wanted is None or any(over.told for _, over in wanted))
-        self.several = Several(schema, graph, pools, wanted) if told else None
+        self.aggregates = Aggregates(schema, graph, pools, wanted) if told else None
         self._wanted: dict[tuple[str, Path], list[Over]] | None = None if wanted is None else defaultdict(list)
         for of, over in wanted or ():
             if self._wanted is not None and not over.told:
@@ -55,43 +55,43 @@ class Evidence:
         self._wanted_paths: dict[tuple[str, Path, str], list[Path]] = {}
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
-    def brought(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
+    def brought(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
         """All that comes to an entity."""
-        if self.config.outgoing and self._single[of]:
-            yield from self._outgoing(id, of, leaves)
+        if self.config.outgoing and self._single[class_name]:
+            yield from self._outgoing(id, class_name, leaves)
         yield from self.incoming(id)
-        if self.several is not None:
-            for told in self.several.told(id, of, leaves):
-                yield Brought(told.over, told.through, told.value, told=told)
+        if self.aggregates is not None:
+            for aggregate in self.aggregates.of(id, class_name, leaves):
+                yield Brought(aggregate.over, aggregate.through, aggregate.value, told=aggregate)
 
-    def _outgoing(self, id: str, of: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
-        single = self._single[of]
+    def _outgoing(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
+        single = self._single[class_name]
         for link, value in leaves.items():
             if link not in single and pattern(link) not in single:
                 continue
             target = targets(value)[0]
-            there = self.graph.of(target)
-            if there is None or target == id:
+            target_class = self.graph.of(target)
+            if target_class is None or target == id:
                 continue
-            linking = self.graph.linking[there]
+            linking = self.graph.linking[target_class]
             known = self.graph.leaves(target)
-            for path in self._read(of, link, there, known):
-                found = known[path]
-                rest = _without(found, id) if pattern(path) in linking else found
+            for path in self._read(class_name, link, target_class, known):
+                values = known[path]
+                rest = _without(values, id) if pattern(path) in linking else values
                 if rest is not None:
-                    yield Brought(Over(there, link, path), (target,), rest, rest is found)
+                    yield Brought(Over(target_class, link, path), (target,), rest, rest is values)
 
-    def _read(self, of: str, link: Path, there: str, known: Mapping[Path, Any]) -> Iterable[Path]:
+    def _read(self, class_name: str, link: Path, target_class: str, known: Mapping[Path, Any]) -> Iterable[Path]:
         """Which known values at the other end of a link are looked at."""
         if self._wanted is None:
             return known
-        key = of, link, there
+        key = class_name, link, target_class
         if key not in self._wanted_paths:
-            learnt_of = pooled_over(self.pools, of, Over(there, link, ()))[0]
+            learnt_of = pooled_over(self.pools, class_name, Over(target_class, link, ()))[0]
             self._wanted_paths[key] = [
                 over.read
                 for over in self._wanted.get((learnt_of, link), ())
-                if pooled_over(self.pools, of, Over(there, link, over.read)) == (learnt_of, over)
+                if pooled_over(self.pools, class_name, Over(target_class, link, over.read)) == (learnt_of, over)
             ]
         return [path for path in self._wanted_paths[key] if path in known]
 
@@ -103,10 +103,10 @@ class Evidence:
         for edge in self.graph.incoming(id):
             if edge.source != id:
                 by_path.setdefault((edge.of, pattern(edge.path)), set()).add(edge.source)
-        for of, path in sorted(by_path, key=lambda one: (one[0], path_key(one[1]))):
-            sources = sorted(by_path[of, path], key=lambda source: (hashed(source), source))
+        for class_name, path in sorted(by_path, key=lambda link: (link[0], path_key(link[1]))):
+            sources = sorted(by_path[class_name, path], key=lambda source: (hashed(source), source))
             for source in sources[: self.config.most]:
-                yield Brought(Over(of, path, (), True), (source,), Link(source))
+                yield Brought(Over(class_name, path, (), True), (source,), Link(source))
 
 
 class Seen(NamedTuple):
@@ -117,15 +117,15 @@ class Seen(NamedTuple):
     telling: Collection[tuple[str, Over]]  # of what several tell together, what is worth a slot
 
 
-def pooled_over(pools: Pools, of: str, over: Over) -> tuple[str, Over]:
+def pooled_over(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
     """The pooled slot, by class and link, of a class's evidence: classes that share a property share its evidence."""
     if over.told:
-        return receiver(pools, of, over)
+        return receiver(pools, class_name, over)
     if not pools.pooled:
-        return of, over
+        return class_name, over
     if over.incoming:
         return ANY, over._replace(of=pools.source(over.of, pattern(over.link)).of)
-    source, read = pools.source(of, pattern(over.link)), pools.source(over.of, pattern(over.read))
+    source, read = pools.source(class_name, pattern(over.link)), pools.source(over.of, pattern(over.read))
     return source.of, over._replace(of=read.of)
 
 
@@ -138,52 +138,54 @@ def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, An
     pools = evidence.pools
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
-    telling = Telling(evidence.several) if evidence.several is not None else None
+    telling = AggregateScreening(evidence.aggregates) if evidence.aggregates is not None else None
     entities = sorted(entities, key=lambda entity: hashed(entity[0]))
-    shares = {of: SAMPLE / count for of, count in Counter(of for _, of, _ in entities).items()}
+    shares = {
+        class_name: SAMPLE / count for class_name, count in Counter(class_name for _, class_name, _ in entities).items()
+    }
     sampled, brought = 0, 0
-    for id, of, leaves in entities:
+    for id, class_name, leaves in entities:
         is_sampled = brought < MOST_BROUGHT
-        is_drawn = is_sampled and hashed(id) < shares[of] * 2**32
-        met = set()
-        for one in evidence.brought(id, of, leaves) if is_sampled else evidence.incoming(id):
-            learnt_of, over = pooled_over(pools, of, one.over)
-            met.add((learnt_of, over))
+        is_drawn = is_sampled and hashed(id) < shares[class_name] * 2**32
+        keys = set()
+        for brought_value in evidence.brought(id, class_name, leaves) if is_sampled else evidence.incoming(id):
+            learnt_of, over = pooled_over(pools, class_name, brought_value.over)
+            keys.add((learnt_of, over))
             if over.incoming and not over.told:
-                sources.setdefault(incoming(learnt_of, over), []).append(one.value)
-            elif telling is not None and one.told is not None and is_drawn:
-                telling.add(id, of, one.told, leaves)
-        counts.update(met)
+                sources.setdefault(incoming(learnt_of, over), []).append(brought_value.value)
+            elif telling is not None and brought_value.told is not None and is_drawn:
+                telling.add(id, class_name, brought_value.told, leaves)
+        counts.update(keys)
         if is_sampled:
-            sampled, brought = sampled + 1, brought + len(met)
-    for (of, over), count in counts.items():
+            sampled, brought = sampled + 1, brought + len(keys)
+    for (class_name, over), count in counts.items():
         if over.told or not over.incoming:
-            counts[of, over] = count * len(entities) // sampled
+            counts[class_name, over] = count * len(entities) // sampled
     return Seen(counts, sources, telling.best() if telling is not None else ())
 
 
 def chosen(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str, Over]]:
     """The evidence worth a slot: incoming links, and over each link the values that most entities have."""
     by_link: dict[tuple[Any, ...], list[tuple[str, Over]]] = {}
-    for of, over in counts:
+    for class_name, over in counts:
         if not over.incoming or over.told:
-            by_link.setdefault((of, over.link, over.incoming, over.told), []).append((of, over))
-    kept = [one for one in counts if one[1].incoming and not one[1].told]
+            by_link.setdefault((class_name, over.link, over.incoming, over.told), []).append((class_name, over))
+    kept = [key for key in counts if key[1].incoming and not key[1].told]
     for several in by_link.values():
-        several.sort(key=lambda one: (-counts[one], path_key(one[1].read)))
+        several.sort(key=lambda key: (-counts[key], path_key(key[1].read)))
         kept.extend(several[: most or None])
     return kept
 
 
-def incoming(of: str, over: Over) -> Source:
+def incoming(class_name: str, over: Over) -> Source:
     """What stands for incoming links: in the class that they lead to, the path ^Class.path."""
-    return Source(of, (INCOMING + over.of, *over.link))
+    return Source(class_name, (INCOMING + over.of, *over.link))
 
 
-def path_over(of: str, over: Over) -> Path:
+def path_over(class_name: str, over: Over) -> Path:
     """The path that evidence has in the class that it comes to."""
     if over.incoming and not over.told:
-        return incoming(of, over).path
+        return incoming(class_name, over).path
     link = (INCOMING + over.of, *over.link) if over.incoming else over.link
     return (*link, *([TOGETHER + over.told] if over.told else []), *over.read)
 
@@ -196,5 +198,5 @@ def _without(value: Any, id: str) -> Any:
     """A link or a set of links without those to one entity; None where no other is left."""
     if not isinstance(value, list | tuple | set | frozenset):
         return None if targets(value)[0] == id else value
-    rest = [one for one in value if targets(one)[0] != id]
+    rest = [link for link in value if targets(link)[0] != id]
     return value if len(rest) == len(value) else rest or None

@@ -37,29 +37,29 @@ def read_all(schema: Schema, entities: Iterable[Entity | Reading]) -> Iterator[R
 
 def read(schema: Schema, entity: Entity) -> Reading | None:
     """What an entity says; None where the schema has no class for it."""
-    found = schema.class_of(entity)
-    if found is None:
+    entity_class = schema.class_of(entity)
+    if entity_class is None:
         return None
-    reading = Reading(schema.id_of(entity), found.name, entity.classes, {}, [], [], [], entity)
+    reading = Reading(schema.id_of(entity), entity_class.name, entity.classes, {}, [], [], [], entity)
     misfits: list[Misfit] = []
-    for path, one, value in schema.applied(found, entity, misfits):
-        if one.role == "ignore":
+    for path, property, value in schema.applied(entity_class, entity, misfits):
+        if property.role == "ignore":
             continue
         if isinstance(value, Known):
             (reading.said if value is SOMEVALUE else reading.none).append(path)
         elif value is None:
             reading.gaps.append(path)
         else:
-            for within, leaf in split_kind(one.kind, value).items():
-                kept = _learnt(one.kind, within, leaf)
+            for within, leaf in split_kind(property.kind, value).items():
+                kept = _learnt(property.kind, within, leaf)
                 if kept is not None:
                     reading.leaves[(*path, *within)] = kept
                 if within[-1:] == BARE:  # its unit is asked for
                     reading.gaps.append((*path, *within[:-1]))
             if is_gap(value):  # a quantity, though its unit may be there
                 reading.gaps.append(path)
-            if isinstance(one.kind, Listed | Mapped):
-                reading.gaps.extend((*path, *within) for within in _blanks(one.kind, value))
+            if isinstance(property.kind, Listed | Mapped):
+                reading.gaps.extend((*path, *within) for within in _blanks(property.kind, value))
     reading.said.extend(misfit.path for misfit in misfits)
     return reading
 
@@ -75,9 +75,9 @@ def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
         return None
     if COUNT[0] not in rest and without_places(tuple(rest)) == tuple(rest):
         return leaf
-    inner = {path[1:]: one for path, one in kind.leaves().items() if path[:1] == (EACH,)}
-    found = next((path for path in inner if tuple(rest[: len(path)]) == path), None)
-    return leaf if found is None else _learnt(inner[found], tuple(rest[len(found) :]), leaf)
+    inner = {path[1:]: inner_kind for path, inner_kind in kind.leaves().items() if path[:1] == (EACH,)}
+    beginning = next((path for path in inner if tuple(rest[: len(path)]) == path), None)
+    return leaf if beginning is None else _learnt(inner[beginning], tuple(rest[len(beginning) :]), leaf)
 
 
 def _blanks(kind: Kind, value: Any) -> Iterator[Path]:

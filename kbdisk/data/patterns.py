@@ -26,13 +26,13 @@ class Met:
     kept: list[tuple[str, tuple[Path, ...]]] = field(default_factory=list)
     first: dict[str, tuple[Path, ...]] = field(default_factory=dict)
 
-    def add(self, of: str, paths: Iterable[Path]) -> None:
+    def add(self, class_name: str, paths: Iterable[Path]) -> None:
         """Another entity."""
-        if self.count % self.stride == 0 or of not in self.first:
-            own = tuple(path for path in paths if without_places(path) == path)
-            self.first.setdefault(of, own)
+        if self.count % self.stride == 0 or class_name not in self.first:
+            pattern = tuple(path for path in paths if without_places(path) == path)
+            self.first.setdefault(class_name, pattern)
             if self.count % self.stride == 0:
-                self.kept.append((of, own))
+                self.kept.append((class_name, pattern))
         self.count += 1
         if len(self.kept) == 2 * MOST:
             self.kept, self.stride = self.kept[::2], 2 * self.stride
@@ -40,25 +40,30 @@ class Met:
     def patterns(self, number: Mapping[tuple[str, Path], int]) -> Patterns:
         """By slots, which have the numbers of classes and paths; the more frequent first."""
         counts: dict[str, Counter[tuple[int, ...]]] = {}
-        met = {of for of, _ in self.kept}
-        for of, paths in (*self.kept, *(one for one in self.first.items() if one[0] not in met)):
-            own = sorted(number[of, path] for path in paths if (of, path) in number)
-            counts.setdefault(of, Counter())[tuple(own)] += 1
-        return {of: dict(counts[of].most_common()) for of in sorted(counts)}
+        sampled_classes = {class_name for class_name, _ in self.kept}
+        for class_name, paths in (
+            *self.kept,
+            *(entry for entry in self.first.items() if entry[0] not in sampled_classes),
+        ):
+            slots = sorted(number[class_name, path] for path in paths if (class_name, path) in number)
+            counts.setdefault(class_name, Counter())[tuple(slots)] += 1
+        return {class_name: dict(counts[class_name].most_common()) for class_name in sorted(counts)}
 
 
 def to_json(patterns: Patterns) -> dict[str, list[list[object]]]:
     """Themselves as plain data."""
-    return {of: [[count, list(slots)] for slots, count in own.items()] for of, own in patterns.items()}
+    return {
+        class_name: [[count, list(slots)] for slots, count in counts.items()] for class_name, counts in patterns.items()
+    }
 
 
 def from_json(data: Mapping[str, Sequence[tuple[int, Sequence[int]]]], slots: int) -> Patterns:
     """Reads the patterns of a codec with so many slots; ValueError where a number is none of a slot or no count."""
-    patterns = {of: {tuple(numbers): count for count, numbers in own} for of, own in data.items()}
-    for of, own in patterns.items():
-        for numbers, count in own.items():
+    patterns = {class_name: {tuple(numbers): count for count, numbers in counts} for class_name, counts in data.items()}
+    for class_name, counts in patterns.items():
+        for numbers, count in counts.items():
             if not all(type(number) is int and 0 <= number < slots for number in numbers):
-                raise ValueError(f"patterns: {of}: expected numbers of {slots} slots, got {list(numbers)!r}")
+                raise ValueError(f"patterns: {class_name}: expected numbers of {slots} slots, got {list(numbers)!r}")
             if type(count) is not int or count < 1:
-                raise ValueError(f"patterns: {of}: expected how many entities have it, got {count!r}")
+                raise ValueError(f"patterns: {class_name}: expected how many entities have it, got {count!r}")
     return patterns

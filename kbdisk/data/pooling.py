@@ -45,9 +45,9 @@ class Pools:
             leaves[own] = merged(leaves[own], leaf) if own in leaves else leaf
         return cls(pooled, places, shared, {own: tuple(names) for own, names in members.items()}, leaves)
 
-    def source(self, of: str, path: Path) -> Source:
+    def source(self, class_name: str, path: Path) -> Source:
         """What a leaf of a class is learnt as; itself where the schema does not have it."""
-        source = Source(of, path)
+        source = Source(class_name, path)
         return self.shared.get(source, source)
 
 

@@ -69,7 +69,7 @@ def _nothing(reading: Reading, table: Table) -> Iterator[int]:
 
 def _gaps(reading: Reading, table: Table) -> Iterator[int]:
     partly = {table.partly[path] for path in reading.leaves if path in table.partly}
-    wanted = [table.under[one] for one in table.required if one in table.under]
+    wanted = [table.under[path_required] for path_required in table.required if path_required in table.under]
     required = (path for paths in wanted if reading.leaves.keys().isdisjoint(paths) for path in paths)
     below = (path for gap in [*reading.gaps, *partly] for path in table.under.get(gap, ()))
     yield from table.countable(reading, [*below, *table.open(reading, required)])
