@@ -85,7 +85,7 @@ def unit_of(name: str) -> Unit | None:
         return _of_qudt(word) or _named(word)
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", word).lower()  # squareKilometre, of DBpedia
     found = _named(name) or _named(word) or _product(name) or (_product(spaced) if " " in spaced else None)
-    return found or (_of_qudt(word) if re.fullmatch(r"[A-Z][a-z]+[A-Z].*|.*-.*", word) else None)
+    return found or (_of_qudt(word) if "-" in word or re.match(r"[A-Z][a-z]+[A-Z]", word) else None)
 
 
 @lru_cache(4096)

@@ -74,14 +74,14 @@ def _experts(counts: Told) -> dict[str, str]:
     """The experts that have a weight: of how many values or properties."""
     values = number(counts.get("latent_knn") or None)
     names = {
-        "knn": "nearest neighbours",
-        "gaussian_process": "Gaussian processes",
-        "label_regression": "logistic regression",
-        "boosted_trees": "boosted trees",
-        "given_only": "answers from given properties alone",
+        "knn": "neighbours",
+        "gaussian_process": "processes",
+        "label_regression": "regression",
+        "boosted_trees": "trees",
+        "given_only": "given only",
     }
     properties = {text: f"for {number(counts[name])} properties" for name, text in names.items() if counts.get(name)}
-    return {"values in the latent index": values, **properties}
+    return {"latent kNN": values if values == NONE else f"{values} values", **properties}
 
 
 def quality(metrics: Told) -> list[Row]:

@@ -153,10 +153,7 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
     assert "boosted_trees.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
-    assert (
-        f"| boosted trees | for {len(model.boosted_trees)} properties |"
-        in (tmp_path / "m.kbdisk" / "README.md").read_text()
-    )
+    assert f"| trees | for {len(model.boosted_trees)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])

@@ -179,7 +179,7 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
     assert (
-        f"| Gaussian processes | for {len(model.gaussian_process)} properties |"
+        f"| processes | for {len(model.gaussian_process)} properties |"
         in (tmp_path / "m.kbdisk" / "README.md").read_text()
     )
 

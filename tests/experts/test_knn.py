@@ -155,7 +155,7 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     assert nats(again, again.believer, "kind") == nats(model, model.believer, "kind")
     card = (tmp_path / "m.kbdisk" / "README.md").read_text()
     assert card.startswith("# m.kbdisk\n")
-    assert f"| nearest neighbours | for {len(model.knn)} properties |" in card
+    assert f"| neighbours | for {len(model.knn)} properties |" in card
 
 
 WRONG = {  # what a file may say of each
