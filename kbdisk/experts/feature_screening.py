@@ -1,9 +1,9 @@
-"""Screening: which columns tell a property at all, by how much of its variance they explain one by one.
+"""Screening of features: which explain a property at all, by the share of its variance that each explains by itself.
 
-Each column is cut into at most `BINS` bins of about as many rows, with one more for what is not known. Its gain is the
+Each feature is cut into at most `BINS` bins with about as many rows, and one more for missing values. Its gain is the
 variance between bins, less what as many bins explain by chance (Fisher's one-way analysis of variance).
 
-n rows   F columns   K targets
+n rows   F features   K targets
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 BINS = 16
-ROWS = 4096  # that gains are measured on, at most
-NOTHING = 1e-9  # a gain that is zero but for rounding
+MAX_ROWS = 4096  # that gains are measured on
+MIN_GAIN = 1e-9  # a smaller one is rounding
 
 
 def best_columns(x: Tensor, targets: Tensor, most: int) -> Tensor:
-    """(f,) ascending, those of the columns (n, F) that explain most of targets (n, K), and something at all; f <= most."""
+    """(f,) ascending, the features (n, F) with the greatest gain for targets (n, K), and with any at all; f <= most."""
     if x.shape[1] <= most:
         return torch.arange(x.shape[1], device=x.device)
-    step = max(len(x) // ROWS, 1)
+    step = max(len(x) // MAX_ROWS, 1)
     gain = gains(x[::step], targets[::step])
     order = gain.argsort(descending=True, stable=True)[:most]
-    kept = order[gain[order] > NOTHING]
+    kept = order[gain[order] > MIN_GAIN]
     return (kept if len(kept) else order[:1]).sort().values
 
 
