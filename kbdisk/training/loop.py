@@ -29,7 +29,7 @@ from kbdisk.training.data import Data
 from kbdisk.training.looking import Look
 from kbdisk.training.optimizer import optimizer
 from kbdisk.training.pace import Pace
-from kbdisk.training.parts import Parts
+from kbdisk.training.parts import Parts, min_entities
 from kbdisk.training.precision import computing
 from kbdisk.training.proportions import even
 from kbdisk.training.recording import MOST, relearn
@@ -63,7 +63,8 @@ class Trainer:
         self.network = network.to(device)
         self.optimizer = optimizer(self.network, data.codec, run, grown)
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
-        self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1)
+        least = min_entities(len(self.tokens), len(self.tokens.slot))
+        self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1, least)
         self.average = Average(self.network, self.config.smoothing)
         self.watching = Watching(self.network, self.average, data.codec, data.training, self.held_out, run, device)
         self.best: list[Tensor] = [one.clone() for one in self.average.weights]

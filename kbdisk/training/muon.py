@@ -23,6 +23,7 @@ LONG = 4  # widths: of a piece's longer side, at most
 TURNS = 5
 A, B, C = 3.4445, -4.7750, 2.0315  # of the polynomial that takes singular values from 0.01 to 1 to about 1
 TINY = 1e-12
+CACHED = 1 << 17  # numbers that are turned at once: as many as fit a processor's cache
 
 
 class Muon(AdamW):
@@ -71,6 +72,11 @@ class Muon(AdamW):
 
 def orthogonal(x: Tensor) -> Tensor:
     """The orthogonal matrices nearest to each of some (n, r, c), about: singular values from 0.7 to 1.2."""
+    at_once = max(CACHED // max(x.shape[1] * x.shape[2], 1), 1) if x.device.type == "cpu" else max(len(x), 1)
+    return torch.cat([_turned(part) for part in x.split(at_once)]) if len(x) > at_once else _turned(x)
+
+
+def _turned(x: Tensor) -> Tensor:
     wide = x if x.shape[1] <= x.shape[2] else x.mT
     wide = wide / wide.flatten(1).norm(dim=1).clamp(min=TINY)[:, None, None]
     wide = wide.bfloat16() if is_native(x.device) else wide

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from kbdisk.diffusion import Loss
 
-LEAST = 64  # entities of a part: of fewer each would take as long as of these
+MIN_TOKENS = 800  # of a part: with fewer each would take as long as with these
 
 Cost = Callable[[Tensor, int], Loss]  # of the entities of a part, by its number
 
@@ -39,11 +39,11 @@ class Part(Found):
 
 
 class Parts:
-    """Works out gradients in up to `most` parts at once."""
+    """Works out gradients in up to `most` parts at once, each of so many entities at least."""
 
-    def __init__(self, network: nn.Module, most: int) -> None:
+    def __init__(self, network: nn.Module, most: int, least: int) -> None:
         self.parameters = list(network.parameters())
-        self.most = most
+        self.most, self.least = most, least
         self.threads = torch.get_num_threads()
         workers = min(most, self.threads)
         self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
@@ -51,7 +51,7 @@ class Parts:
 
     def gradients(self, entities: Tensor, cost: Cost) -> Found:
         """Put the gradient of what these entities cost into the parameters."""
-        parts = entities.chunk(max(min(self.most, len(entities) // LEAST), 1))
+        parts = entities.chunk(max(min(self.most, len(entities) // self.least), 1))
         shares = [len(part) / len(entities) for part in parts]
         if self.pool is None or len(parts) == 1:
             found = list(map(partial(self._one, cost), parts, shares, count()))
@@ -73,6 +73,11 @@ class Parts:
         loss = cost(entities, number)
         gradients = torch.autograd.grad(loss.total * share, self.parameters, allow_unused=True)
         return Part(float(loss.total.detach()) * share, float(loss.nats) * share, gradients)
+
+
+def min_entities(entities: int, tokens: int) -> int:
+    """The entities of a part, at least, where so many have so many tokens."""
+    return max(round(MIN_TOKENS * entities / max(tokens, 1)), 1)
 
 
 def _sum(gradients: Sequence[Tensor | None]) -> Tensor | None:

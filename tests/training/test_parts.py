@@ -13,7 +13,9 @@ from torch import nn
 from kbdisk.randomness import drawing_from, source
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer
-from kbdisk.training.parts import LEAST, Parts
+from kbdisk.training.parts import Parts, min_entities
+
+LEAST = 8  # entities of a part
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ class Line(nn.Module):
 def test_the_gradient_is_that_of_all_entities(cores, count, threads):
     threads(cores)
     line, entities = Line(), torch.arange(count)
-    found = Parts(line, 3).gradients(entities, line.cost)
+    found = Parts(line, 3, LEAST).gradients(entities, line.cost)
     mean = float((entities.double() ** 2).mean())
     assert float(line.slope.grad) == pytest.approx(mean)
     assert (found.total, found.nats) == pytest.approx((3 * mean, 3 * mean))
@@ -56,14 +58,20 @@ def test_no_part_is_small_and_there_are_no_more_than_wanted(count, parts):
         met.append(part)
         return line.cost(entities, part)
 
-    Parts(line, 3).gradients(torch.arange(count), cost)
+    Parts(line, 3, LEAST).gradients(torch.arange(count), cost)
     assert sorted(met) == list(range(parts))
+
+
+def test_large_entities_are_parted_where_there_are_few():
+    assert min_entities(1000, 13_000) == 62
+    assert min_entities(1000, 200_000) == 4
+    assert min_entities(10, 1_000_000) == 1
 
 
 def test_it_leaves_as_many_threads_as_there_were(threads):
     threads(2)
     line = Line()
-    Parts(line, 2).gradients(torch.arange(2 * LEAST), line.cost)
+    Parts(line, 2, LEAST).gradients(torch.arange(2 * LEAST), line.cost)
     assert torch.get_num_threads() == 2
 
 
@@ -71,10 +79,10 @@ def test_it_leaves_as_many_threads_as_there_were(threads):
 def test_weights_do_not_hang_on_how_many_cores_there_are(threads):
     schema, entities = phones()
     entities = [replace(one, id=f"{one.id}-{turn}") for turn in range(3) for one in entities]
-    run = tiny_run(batch=2 * LEAST, steps=3)
+    run = tiny_run(batch=128, steps=3)
     run = replace(run, model=replace(run.model, dropout=0.2))
     data, found = Data.prepare(schema, entities, run), []
-    assert len(data.training) >= 2 * LEAST
+    assert 2 * min_entities(len(data.training), len(data.training.slot)) <= 128
     for cores in (1, 2):
         threads(cores)
         trainer = Trainer(data, run, torch.device("cpu"))
