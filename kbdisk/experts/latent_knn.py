@@ -292,7 +292,7 @@ def fit(
 
     Held-out values are added to them once the weights are fitted.
     """
-    if not config.neighbours or not len(held_out):
+    if not config.neighbours or not config.values or not len(held_out):
         return None
     network.eval()
     generator = Generator(tokens.slot.device).manual_seed(seed)

@@ -1,6 +1,7 @@
 """What a run does after its last step, and what that takes of a time budget.
 
-How long it takes is told by a pass that is timed. Of what would take too much of the budget less is done.
+How long it takes is told by a pass that is timed. Of what would take too much of the budget less is done, and nothing is
+indexed where even the fewest values would take too much.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kbdisk.training.recording import MOST
 from kbdisk.training.recording import seconds as recording
 
 REMEMBERED, RECORDED = 0.2, 0.1  # of a budget, at most: for what is remembered, and for what is recorded
-FEWEST = 500  # values for which it is done however long it takes
+FEWEST = 500  # values, fewer than which are of no use
 HALF = 0.5  # of a budget, at most, for all of it
 
 
@@ -39,6 +40,8 @@ def planned(
     values, spent = _affordable(
         memory.values, REMEMBERED * budget, lambda most: latent_knn_seconds(once, tokens, held_out, most)
     )
+    if spent > REMEMBERED * budget:
+        values, spent = 0, 0.0
     recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once.forward, tokens, most))
     taken = spent * bool(memory.neighbours) + more * records
     return Afterwards(values, recorded, min(taken, HALF * budget))

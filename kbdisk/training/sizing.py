@@ -21,8 +21,7 @@ MANY = 20_000  # values a property from which on a wide network is worth its tim
 TOKENS = 8000  # in a step, about
 SHARE = 1 / 4  # of the entities in a batch, at most
 FEW, DROPPED = 1000, 0.3  # entities below which what is dropped is more than is usual, and how much
-LEAST, MOST = 16, 512  # entities in a batch
-LEAST_OF_FEW = 64  # entities in a batch of few entities, if they are small
+LEAST, MOST = 64, 512  # entities in a batch
 ENOUGH = 10_000  # entities from which on one order is all that is learnt
 PART = 0.5  # of the entities: those that are learnt in it where there are fewer
 
@@ -31,7 +30,7 @@ def fitted(run: Run, data: Data) -> Run:
     """The run with a width, a batch and an order, where it has none of its own; with the width comes how much is dropped."""
     entities, tokens = len(data.training), max(len(data.training.slot), 1)
     width = run.model.width or (WIDE if tokens >= MANY * len(data.codec.slots) else NARROW)
-    most = max(1 << max(int(entities * SHARE).bit_length() - 1, 0), LEAST_OF_FEW)
+    most = max(1 << max(int(entities * SHARE).bit_length() - 1, 0), LEAST)
     wanted = 1 << max(round(math.log2(TOKENS * entities / tokens)), 0) if entities else LEAST
     batch = run.train.batch or min(max(wanted, LEAST), most, MOST)
     dropout = DROPPED if not run.model.width and entities < FEW else run.model.dropout

@@ -43,13 +43,13 @@ def test_a_short_one_has_less_done_within_its_share(monkeypatch, one, budget):
     assert plan.remembered < MEMORY.values
     assert plan.recorded < MOST
     for values, share in ((plan.remembered, REMEMBERED), (plan.recorded, RECORDED)):
-        assert values <= max(FEWEST, share * budget / 1e-3)
+        assert values <= share * budget / 1e-3 or values <= FEWEST
         assert 2 * values * 1e-3 > share * budget, "no less than there is time for"
 
 
-def test_it_is_done_by_a_few_values_where_all_is_slow_and_never_takes_more_than_half(monkeypatch, one):
+def test_where_all_is_slow_nothing_is_indexed_and_never_more_than_half_is_taken(monkeypatch, one):
     plan = at(monkeypatch, one, 1.0, pass_of_one=1.0)
-    assert FEWEST // 2 < plan.remembered <= FEWEST
+    assert plan.remembered == 0
     assert FEWEST // 2 < plan.recorded <= FEWEST
     assert plan.seconds == HALF
 
@@ -74,7 +74,7 @@ def test_the_steps_of_a_budget_leave_it_time_and_both_are_done_by_so_many(monkey
     monkeypatch.setattr(loop, "planned", lambda *args, **options: afterwards.Afterwards(600, 700, 40.0))
     monkeypatch.setattr(loop, "relearn", lambda *args: seen.update(recorded=args[-1]))
     monkeypatch.setattr(
-        loop, "remember", lambda network, tokens, held_out, config, *rest: seen.update(remembered=config.values)
+        loop.latent_knn, "fit", lambda network, tokens, held_out, config, *rest: seen.update(remembered=config.values)
     )
     run = tiny_run(nearest=8, steps=None, seconds=60.0, timed=1)
     one = Trainer(Data.prepare(*phones(), run), run, torch.device("cpu"))
