@@ -123,9 +123,9 @@ MUTATIONS = [
              "tail = (more - (k - top) * math.log(2) - torch.log1p(-(0.5**room))).to(own.dtype)", "tail = more.expand(-1, most + 1).to(own.dtype)",
              "tests/leaves/test_sets.py"),
     mutation("values come over links that lead to the entity itself", "kbdisk/data/links.py",
-             "if there is None or target == id:", "if there is None:", "tests/data/test_links.py"),
+             "if target_class is None or target == id:", "if target_class is None:", "tests/data/test_links.py"),
     mutation("a value that points back to its entity is evidence", "kbdisk/data/links.py",
-             "rest = _without(found, id) if pattern(path) in linking else found", "rest = found", "tests/data/test_links.py"),
+             "rest = _without(values, id) if pattern(path) in linking else values", "rest = values", "tests/data/test_links.py"),
     mutation("an inverse link does not tie two groups", "kbdisk/data/graph.py",
              "if not mutual or self.links.has_edge(b, a))", "if not mutual)", "tests/data/test_graph.py"),
     # ------------------------------------------------------------ diffusion
