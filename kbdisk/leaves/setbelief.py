@@ -209,6 +209,10 @@ class BlendedSets:
         probs: Tensor = ((1 - share) * own + share * self.other.probs).to(own.dtype)
         return probs
 
+    def weighted(self, codes: Tensor, mass: Tensor) -> Any:
+        """The first with the labels weighted by masses (n, K)."""
+        return self.own.weighted(codes, mass)
+
     def pick(self, rows: Tensor) -> BlendedSets:
         """Those of some rows."""
         return BlendedSets(self.own.pick(rows), self.other.pick(rows), self.share[rows])

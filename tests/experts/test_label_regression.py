@@ -15,10 +15,10 @@ from torch.nn import functional as F
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.experts import serialize
-from kbdisk.experts.base import Inputs
+from kbdisk.experts.base import Inputs, Stacked
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.label_regression import Design, LabelRegression, fitted
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.leaf import Category, Number, Set
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.run import Run
@@ -35,10 +35,16 @@ def people(n: int = 500) -> tuple[Schema, list[Entity]]:
     for number in range(n):
         place = draw.randrange(len(TOWNS))
         tree = {"town": TOWNS[place], "country": f"land {place // 4}", "year": 1900 + 10 * (place // 4) + draw.random()}
+        tree["tongues"] = [f"tongue {place // 8}", *(["latin"] if number % 3 else [])]
         if number % 5 == 0:
             del tree["country"]
         known.append(Entity(f"p{number}", tree))
-    leaves = {("town",): Category(), ("country",): Category(), ("year",): Number()}
+    leaves = {
+        ("town",): Category(),
+        ("country",): Category(),
+        ("year",): Number(),
+        ("tongues",): Set(Category()),
+    }
     return of_one_class({path: Property(leaf) for path, leaf in leaves.items()}), known
 
 
@@ -62,7 +68,14 @@ def nats(model: Trained, believer, name: str) -> float:
 def test_it_tells_labels_that_networks_have_not_learnt(model):
     assert nats(model, model.network, "country") > 1.5
     assert nats(model, model.believer, "country") < 0.3
-    assert {model.codec.slots[slot].path for slot in model.label_regression.slots} <= {("town",), ("country",)}
+    paths = {model.codec.slots[slot].path for slot in model.label_regression.slots}
+    assert {("country",), ("tongues",)} <= paths <= {("town",), ("country",), ("tongues",)}
+
+
+def test_experts_of_sets_are_stacked_on_each_other(model):
+    once = Stacked(model.network, model.label_regression)
+    assert nats(model, once, "tongues") < nats(model, model.network, "tongues")
+    assert nats(model, Stacked(once, model.label_regression), "tongues") < nats(model, model.network, "tongues")
 
 
 def test_what_is_kept_says_the_same_again(model, tmp_path):
