@@ -199,20 +199,29 @@ class OneHotFeatures:
 
         Where a slot has several labels, such as links from several entities, the column of each is 1.
         """
-        table = torch.full((batch.size, len(self)), torch.nan, device=self.slot.device)
-        slots = int(batch.slot.max()) + 2 if len(batch) else 0
-        offsets = torch.searchsorted(self.slot, torch.arange(slots, device=self.slot.device))
-        for kind in batch.spans.keys() & ONE_HOT_KINDS:
+        slots = max(int(part.max()) + 1 if len(part) else 0 for part in (self.slot, batch.slot))
+        has_slot = torch.zeros(batch.size, slots, dtype=torch.bool, device=self.slot.device)
+        has_slot[batch.entity[visible], batch.slot[visible]] = True
+        table = torch.where(has_slot[:, self.slot], 0.0, torch.nan)
+        labels = int(self.label.max()) + 2 if len(self) else 1
+        keys = self.slot * labels + self.label + 1  # ascending
+        for kind in batch.spans.keys() & ONE_HOT_KINDS if len(self) else ():
             start, end = batch.spans[kind]
             tokens = visible[start:end].nonzero()[:, 0]
-            row, column = within(offsets, batch.slot[start + tokens])
-            codes = batch.values[kind][tokens[row]]
-            label = self.label[column]
-            if kind == NUMBER:
-                values = codes[:, 0]
-            else:
-                values = (codes == label[:, None]).any(1) if kind == SET else codes == label
-            cells = batch.entity[start + tokens[row]] * len(self) + column
+            codes = batch.values[kind][tokens]
+            label = (
+                torch.full_like(tokens, -1)[:, None]
+                if kind == NUMBER
+                else codes.flatten(1)
+                if kind == SET
+                else codes[:, None]
+            )
+            key = (batch.slot[start + tokens] * labels)[:, None] + label + 1
+            column = torch.searchsorted(keys, key).clamp(max=len(keys) - 1)
+            is_column = (keys[column] == key) & ((label >= 0) | (kind == NUMBER)) & (label < labels - 1)
+            row, place = is_column.nonzero().unbind(1)
+            cells = batch.entity[start + tokens[row]] * len(self) + column[row, place]
+            values = codes[row, 0] if kind == NUMBER else torch.ones_like(row)
             table.view(-1).scatter_reduce_(0, cells, values.float(), "amax", include_self=False)
         return table
 

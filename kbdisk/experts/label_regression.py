@@ -9,6 +9,7 @@ n values of one slot   F columns   f of them that one property uses, p of these 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ MIN_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them tells which penalty is best
 MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
-MAX_STEPS = 60  # of L-BFGS
+STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few tell which penalty is best
 FAR = 3.0  # standard deviations, beyond which a number is no further off
 JUDGING_SHARE = 0.3  # of the time: for the weights
 
@@ -131,7 +132,7 @@ def fit(
         if report is not None:
             report(done + 1, 2 * len(by_size))
     experts = {
-        (slot, USUAL): WeightedExpert.unweighted(task.fit().to(tokens.slot.device))
+        (slot, USUAL): WeightedExpert.unweighted(task.regression().to(tokens.slot.device))
         for slot, task in sorted(tasks.items())
     }
     unweighted = ExpertGroup(columns, any_amount, experts)
@@ -166,7 +167,7 @@ def _refitted(
     found = {}
     for key, weighted in experts.items():
         task = tasks[key[0]].with_examples([side[key[0]] for side in sides if key[0] in side])
-        found[key] = replace(weighted, expert=task.fit().to(device))
+        found[key] = replace(weighted, expert=task.fitted().regression().to(device))
     return found
 
 
@@ -181,6 +182,7 @@ class Task:
     target: Tensor  # (n,) the place of a label among the labels
     entities: Tensor  # (n,)
     penalty: float = 1.0
+    start: tuple[Tensor, Tensor] | None = None  # coefficients and biases of some of the examples
 
     @classmethod
     def build(
@@ -223,24 +225,34 @@ class Task:
         training = folds_of(self.entities, VALIDATION_FOLDS, seed) > 0
         if bool(training.all()) or len(self.target[training].unique()) < 2:
             return None
-        costs, start = [], None
+        inputs, target = self.inputs[training], self.target[training]
+        start, best, least = None, self, math.inf
         for penalty in PENALTIES:
-            start = fitted(self.inputs[training], self.target[training], len(self.labels), penalty, start)
-            scores = F.linear(self.inputs[~training], *start)
-            costs.append(float(F.cross_entropy(scores, self.target[~training])))
-        return replace(self, penalty=PENALTIES[min(range(len(costs)), key=costs.__getitem__)])
+            start = fitted(inputs, target, len(self.labels), penalty, start, FEW_STEPS)
+            cost = float(F.cross_entropy(F.linear(self.inputs[~training], *start), self.target[~training]))
+            if cost < least:
+                best, least = replace(self, penalty=penalty, start=start), cost
+        return best if best.start is not None else None
 
-    def fit(self) -> LabelRegression:
-        """The regression of all examples."""
-        weight, bias = fitted(self.inputs, self.target, len(self.labels), self.penalty)
-        return LabelRegression(
-            self.design, weight, bias, self.labels, torch.tensor(self.label_share, dtype=torch.float64)
-        )
+    def regression(self) -> LabelRegression:
+        """That of the examples which the coefficients were fitted to last."""
+        assert self.start is not None
+        share = torch.tensor(self.label_share, dtype=torch.float64)
+        return LabelRegression(self.design, *self.start, self.labels, share)
+
+    def fitted(self) -> Task:
+        """The same with the coefficients of all its examples."""
+        return replace(self, start=fitted(self.inputs, self.target, len(self.labels), self.penalty, self.start))
 
 
 @torch.enable_grad()
 def fitted(
-    inputs: Tensor, target: Tensor, labels: int, penalty: float, start: tuple[Tensor, Tensor] | None = None
+    inputs: Tensor,
+    target: Tensor,
+    labels: int,
+    penalty: float,
+    start: tuple[Tensor, Tensor] | None = None,
+    steps: int = STEPS,
 ) -> tuple[Tensor, Tensor]:
     """The weights (K, d) and biases (K,) that make targets (n,) likeliest, less the penalty on the squares of weights."""
     step = max(inputs.numel() // MAX_CELLS, 1)
@@ -249,7 +261,7 @@ def fitted(
         counts = torch.bincount(target, minlength=labels).float()
         start = inputs.new_zeros(labels, inputs.shape[1]), ((counts + 1) / (counts + 1).sum()).log()
     weight, bias = (part.clone().requires_grad_() for part in start)
-    solver = LBFGS([weight, bias], max_iter=MAX_STEPS, line_search_fn="strong_wolfe")
+    solver = LBFGS([weight, bias], max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         weight.grad = bias.grad = None
