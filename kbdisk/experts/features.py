@@ -27,7 +27,6 @@ from torch.nn import functional as F
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import within
 from kbdisk.experts.base import SET
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.text.grams import Grams
