@@ -278,7 +278,7 @@ class Task:
         """Proportional to the time of a tree, about."""
         return self.features.numel() * max(len(self.labels), 1)
 
-    def withexamples_of(self, sides: Sequence[Examples]) -> Task:
+    def with_examples(self, sides: Sequence[Examples]) -> Task:
         """The same task with other examples."""
         target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
         features = torch.cat([rows[:, self.columns] for side in sides for rows in side.features])
@@ -374,20 +374,24 @@ class Fitting:
         count: int,
         end: float | None,
     ) -> dict[SlotLevel, WeightedExpert]:
-        """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left."""
+        """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left.
+
+        Slots of many labels come last: a tree of theirs takes as long as many others.
+        """
         slots = [slot for slot, _ in first]
-        tasks = {
-            slot: self.tasks[slot].withexamples_of([side[slot] for side in sides if slot in side]) for slot in slots
-        }
+        few = [slot for slot in slots if len(self.tasks[slot].labels) <= MANY_LABELS]
+        many = [slot for slot in slots if len(self.tasks[slot].labels) > MANY_LABELS]
+        order = [*product(range(count), few), *product(range(count), many)]
+        tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
         folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
         total = len(self.tasks)
-        for done, (fold, slot) in enumerate(product(range(count), slots), 1):
+        for done, (fold, slot) in enumerate(order, 1):
             left = math.inf if end is None else end - time.monotonic()
             training = folds[slot] != fold
             if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
                 booster = tasks[slot].fit(training, self.seed + fold, None if end is None else left)
                 self.boosters[slot].append(booster)
-                self.report(total + done * total // (count * len(slots)), 2 * total)
+                self.report(total + done * total // len(order), 2 * total)
         self.finish()
         return {
             key: replace(weighted, expert=self.tasks[key[0]].expert(self.boosters[key[0]], self.device))

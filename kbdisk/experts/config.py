@@ -89,7 +89,7 @@ class BoostedTreesConfig:
     labels: int = 60  # of a property that are predicted, at most: the most frequent
     columns: int = 2048  # of all features, at most: the most frequent
     folds: int = 5  # of cross-validation: the last boosters leave out one each
-    screened: int = 96  # features of one property, at most: those that explain most of it by themselves
+    screened: int = 256  # features of one property, at most: those that explain most of it by themselves
 
     def __post_init__(self) -> None:
         _require_share(self.share)
