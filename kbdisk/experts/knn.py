@@ -209,7 +209,8 @@ class NearestNeighbours:
         numbers, mean = self.values[near.rows], self._means(near)[:, None]  # (m, K), (m, 1)
         weights = [softmax_weights(near), self._kriging(inputs, near, wanted[len(STEEPNESSES) : -1])]
         predictions = [torch.einsum("mek,mk->me", of_predictors, numbers - mean) + mean for of_predictors in weights]
-        return torch.cat([*predictions, mean], 1)
+        within_known = torch.cat(predictions, 1).clamp(self.values.min(), self.values.max())  # kriging extrapolates
+        return torch.cat([within_known, mean], 1)
 
     def _means(self, near: Neighbours) -> Tensor:
         """(m,) of all known values that are not excluded; of all where every one is."""

@@ -243,3 +243,13 @@ def test_shares_of_a_budget_leave_some_of_it():
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         KNNConfig(**wrong)
+
+
+def test_no_number_beyond_the_known_ones_is_predicted(model):
+    expert = next(weighted.expert for weighted in model.knn.experts.values() if weighted.expert.is_number)
+    features = 30 * torch.randn(64, expert.known.features.shape[1], generator=torch.Generator().manual_seed(0))
+    inputs = Inputs(features, torch.full((64,), -1))
+    every = torch.ones_like(expert.mixture, dtype=torch.bool)
+    predictions = expert.predictions(inputs, expert.neighbours(inputs), every)
+    assert float(predictions.min()) >= float(expert.values.min())
+    assert float(predictions.max()) <= float(expert.values.max())
