@@ -44,11 +44,10 @@ from kbdisk.data.graph import Graph
 from kbdisk.diffusion import Model
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.estimates import decoded, estimated
-from kbdisk.experts import given_only
+from kbdisk.experts import given_only, stacking
 from kbdisk.experts.base import ExpertGroup, Stacked
 from kbdisk.experts.ensemble import Ensemble
-from kbdisk.experts.queries import reserved_questions
-from kbdisk.experts.stacking import stack
+from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.loaders import KB
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
@@ -69,9 +68,6 @@ CODE = {  # expert -> the files that serve it alone
     "second network": ("ensemble.py",),
 }
 LATENT, GIVEN, SECOND = "latent_knn", "given_only", "second network"
-MODULES = {  # expert -> the module that fits it, and weighs it
-    name: importlib.import_module(f"kbdisk.experts.{name}") for name in STACKED if name != GIVEN
-}
 VARIANTS: dict[str, Callable[[Run], Run]] = {
     "default": lambda run: run,
     "one network": lambda run: run.with_train(members=1, more=0),
@@ -107,7 +103,7 @@ class Fitted:
 
     trained: Trained
     experts: Mapping[str, Candidates]
-    sides: Sequence[Tokens]  # training, held out; with the reserved values where there are any
+    sides: Sides
     seconds: Mapping[str, float]  # that each expert took to fit, unweighed
 
     @property
@@ -124,13 +120,13 @@ class Fitted:
 def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, teller: Any) -> Fitted:
     """Train the networks, and fit every expert without a weight."""
     experts: dict[str, Candidates] = {}
-    sides: list[Tokens] = []
+    sides: list[Sides] = []
     seconds: dict[str, float] = defaultdict(float)
 
     def unweighed(name: str, fit: Callable[..., Any]) -> Callable[..., Any]:
-        def fitted(model: Model, codec: Any, *tokens: Tokens, **settings: Any) -> None:
-            sides[:] = max(sides, tokens, key=len)
-            if name not in MODULES:  # given only: there is nothing to fit
+        def fitted(model: Model, codec: Any, of_expert: Sides, **settings: Any) -> None:
+            sides[:] = [of_expert]
+            if name == GIVEN:  # given only: there is nothing to fit
                 return
             kept: list[ExpertGroup] = []
 
@@ -141,8 +137,8 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
             if run.train.seconds is not None:  # its whole share, even where what came before took longer
                 settings["seconds"] = settings["config"].share * run.train.seconds
             begun = time.monotonic()
-            with patch.object(MODULES[name], "stack", keep):
-                final = fit(model, codec, *tokens, **settings)
+            with patch.object(stacking, "stack_by", keep):
+                final = fit(model, codec, of_expert, **settings)
             seconds[name] = time.monotonic() - begun
             if final is not None:
                 experts[name] = Candidates(kept[0], final)
@@ -163,7 +159,7 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
         teller.training(f"{NAME}: training") as watch,
     ):
         trained = _trained(schema, entities, run, watch or (lambda progress: None), folder)
-    return Fitted(trained, experts, sides, seconds)
+    return Fitted(trained, experts, sides[0], seconds)
 
 
 def _trained(schema: Schema, entities: Sequence[Any], run: Run, watch: Any, folder: Path) -> Trained:
@@ -180,22 +176,19 @@ def _trained(schema: Schema, entities: Sequence[Any], run: Run, watch: Any, fold
 
 def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
     """The network, or both, with some of the experts, each weighed beside all before it."""
-    trained, (tokens, held_out, *whole) = fitted.trained, fitted.sides
+    trained, sides = fitted.trained, fitted.sides
     members = trained.members if SECOND in names else trained.members[:1]
     models = [(member if LATENT in names else Member(member.network, None)).model for member in members]
     model: Model = models[0] if len(models) == 1 else Ensemble(models)
     for name in STACKED:
         if name in names and name in fitted.experts:
             group, rounds = fitted.experts[name].before, getattr(getattr(trained.run, name), "rounds", 0)
-            reserved = (tokens, whole[0]) if whole else None
-            weighted = stack(group, model, held_out, rounds, _generator(trained), seconds, reserved)
+            weighted = stacking.stack(group, model, sides, rounds, _generator(trained), seconds)
             if weighted is not None:
                 model = Stacked(model, _with_weights(fitted.experts[name].final, weighted))
     if GIVEN in names:
         config, seed = trained.run.given_only, trained.run.seed
-        answers = given_only.fit(
-            model, trained.codec, tokens, held_out, *whole, config=config, seed=seed, seconds=seconds
-        )
+        answers = given_only.fit(model, trained.codec, sides, config=config, seed=seed, seconds=seconds)
         model = model if answers is None else answers.beside(model)
     return model
 

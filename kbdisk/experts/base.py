@@ -13,7 +13,7 @@ B entities   T tokens   C classes   q asked tokens of one kind   m of one slot a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -32,6 +32,7 @@ from kbdisk.network.beliefs import Asked, Beliefs, Memo
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
 USUAL, LITTLE = 0, 1  # levels: how much of an entity is visible
 SlotLevel: TypeAlias = tuple[int, int]
+Report: TypeAlias = Callable[[int, int], None]  # how much of a fit is done, of how much
 
 
 # ---------------------------------------------------------------- how much of an entity is visible

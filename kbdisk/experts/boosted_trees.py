@@ -13,18 +13,17 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
@@ -33,16 +32,16 @@ from kbdisk.experts.base import (
     Inputs,
     LabelMasses,
     Prediction,
+    Report,
     SlotLevel,
     WeightedExpert,
 )
 from kbdisk.experts.catboost_settings import MANY_LABELS, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
-from kbdisk.experts.examples import Examples, commonest_labels, examples_of, folds_of
+from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, OneHotFeatures
-from kbdisk.experts.queries import draw_entities, usual_amounts
-from kbdisk.experts.stacking import stack
+from kbdisk.experts.queries import Sides
 from kbdisk.experts.target_scale import TargetScale
 
 if TYPE_CHECKING:
@@ -60,8 +59,6 @@ CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 MIN_TREES = 40  # however little time there is
 MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
 RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
-
-Report = Callable[[int, int], None]  # how much is done, of how much
 
 
 # ---------------------------------------------------------------- the expert
@@ -171,9 +168,7 @@ class BoostedTrees:
 def fit(
     model: Model,
     codec: Codec,
-    tokens: Tokens,
-    held_out: Tokens,
-    whole: Tokens | None = None,
+    sides: Sides,
     *,
     config: BoostedTreesConfig,
     seed: int,
@@ -184,33 +179,20 @@ def fit(
 
     `whole` has the values that were reserved from `tokens`, and these give the weights; without it held-out entities do.
     """
-    if not len(held_out):
-        return None
-    begun = time.monotonic()
-    generator = Generator(tokens.slot.device).manual_seed(seed)
-    chosen = draw_entities(tokens, config.values, generator)
-    columns = OneHotFeatures.fit(tokens.batch(chosen), config.columns)
-    any_amount = torch.zeros_like(usual_amounts(tokens))  # trees predict where little is visible, too
-    examples = examples_of(tokens, chosen, any_amount, columns, generator)
-    tasks = (Task.build(codec, slot, values, columns, config) for slot, values in sorted(examples.items()))
+    begun, device = time.monotonic(), sides.training.slot.device
+    examples = OneHotExamples(sides, config.values, config.columns, seed)
+    tasks = (
+        Task.build(codec, slot, values, examples.features, config) for slot, values in sorted(examples.training.items())
+    )
     by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
-    fitting = Fitting({task.slot: task for task in by_cost}, seed, report or _ignore, tokens.slot.device)
+    fitting = Fitting({task.slot: task for task in by_cost}, seed, report or _ignore, device)
     first = fitting.fit_first(None if seconds is None else FIRST_SHARE * seconds - (time.monotonic() - begun))
-    unweighted = ExpertGroup(columns, any_amount, first)
-    limit = None if seconds is None else JUDGING_SHARE * seconds
-    reserved = None if whole is None else (tokens, whole)
-    group = stack(unweighted, model, held_out, 0, generator, limit, reserved)
+    group = examples.stack(first, model, None if seconds is None else JUDGING_SHARE * seconds)
     if group is None:
         fitting.finish()
         return None
-    sides = [held_out] if whole is None else [whole, held_out]
-    further = [
-        examples_of(side, draw_entities(side, config.values, generator), any_amount, columns, generator)
-        for side in sides
-    ]
-    every = further if whole is not None else [examples, *further]
     end = None if seconds is None else begun + seconds
-    return replace(group, experts=fitting.fit_folds(group.experts, every, config.folds, end))
+    return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end))
 
 
 def _ignore(done: int, total: int) -> None:

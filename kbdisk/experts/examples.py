@@ -6,16 +6,18 @@ n values of one slot   F features   K labels
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.dataset import Tokens
-from kbdisk.experts.base import SET, by_slot_and_level
+from kbdisk.diffusion import Model
+from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert, by_slot_and_level
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import questions_about
+from kbdisk.experts.queries import Sides, draw_entities, questions_about, usual_amounts
+from kbdisk.experts.stacking import stack
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is not told from others
 
@@ -32,26 +34,54 @@ class Examples:
         return sum(map(len, self.codes))
 
 
-def examples_of(
-    tokens: Tokens, chosen: Tensor, enough: Tensor, columns: OneHotFeatures, generator: Generator
-) -> Mapping[int, Examples]:
-    """Every number and label of the chosen entities, by its slot."""
-    examples: dict[int, Examples] = defaultdict(Examples)
-    for batch, hidden, level in questions_about(tokens, chosen, enough, 0, generator):
-        table = columns.table(batch, hidden.visible)
-        for kind in batch.spans.keys() & ONE_HOT_KINDS:
-            start, end = batch.spans[kind]
-            rows_of_kind = hidden.asked[start:end].nonzero()[:, 0]
-            entity, kind_codes = batch.entity[start + rows_of_kind], batch.values[kind][rows_of_kind]
-            for (slot, _), rows in by_slot_and_level(batch.slot[start + rows_of_kind], level[entity]):
-                features, codes, entities = table[entity[rows]], kind_codes[rows], batch.who[entity[rows]]
-                if kind == SET:  # each member is a value
-                    row, member = (codes >= 0).nonzero().unbind(1)
-                    features, codes, entities = features[row], codes[row, member], entities[row]
-                examples[slot].features.append(features.cpu())
-                examples[slot].codes.append(codes.cpu())
-                examples[slot].entities.append(entities.cpu())
-    return examples
+class OneHotExamples:
+    """Examples with one-hot features: of the training entities, and once the weights are fitted of all."""
+
+    def __init__(
+        self, sides: Sides, max_values: int, max_columns: int, seed: int, kinds: Collection[str] = ONE_HOT_KINDS
+    ) -> None:
+        self.sides, self.max_values, self.kinds = sides, max_values, kinds
+        self.generator = Generator(sides.training.slot.device).manual_seed(seed)
+        drawn = draw_entities(sides.training, max_values, self.generator)
+        self.features = OneHotFeatures.fit(sides.training.batch(drawn), max_columns)
+        # Every amount is usual: these experts predict where little is visible, too.
+        self.usual_amount = torch.zeros_like(usual_amounts(sides.training))
+        self.training = self._of(sides.training, drawn)
+
+    def stack(
+        self, experts: Mapping[SlotLevel, WeightedExpert], model: Model, seconds: float | None
+    ) -> ExpertGroup | None:
+        """The experts that have a weight beside a model; None if none has."""
+        group = ExpertGroup(self.features, self.usual_amount, experts)
+        return stack(group, model, self.sides, 0, self.generator, seconds)
+
+    def all(self) -> list[Mapping[int, Examples]]:
+        """Those of training entities, with the reserved values, and of held-out ones."""
+        complete, held_out = self.sides.complete, self.sides.held_out
+        first = self.training if complete is None else self._of(complete, self._drawn(complete))
+        return [first, self._of(held_out, self._drawn(held_out))]
+
+    def _drawn(self, tokens: Tokens) -> Tensor:
+        return draw_entities(tokens, self.max_values, self.generator)
+
+    def _of(self, tokens: Tokens, entities: Tensor) -> Mapping[int, Examples]:
+        """Every number and label of some entities, by its slot."""
+        examples: dict[int, Examples] = defaultdict(Examples)
+        for batch, hidden, level in questions_about(tokens, entities, self.usual_amount, 0, self.generator):
+            table = self.features.table(batch, hidden.visible)
+            for kind in batch.spans.keys() & self.kinds:
+                start, end = batch.spans[kind]
+                asked = hidden.asked[start:end].nonzero()[:, 0]
+                entity, values = batch.entity[start + asked], batch.values[kind][asked]
+                for (slot, _), rows in by_slot_and_level(batch.slot[start + asked], level[entity]):
+                    features, codes, numbers = table[entity[rows]], values[rows], batch.who[entity[rows]]
+                    if kind == SET:  # each member is a value
+                        row, member = (codes >= 0).nonzero().unbind(1)
+                        features, codes, numbers = features[row], codes[row, member], numbers[row]
+                    examples[slot].features.append(features.cpu())
+                    examples[slot].codes.append(codes.cpu())
+                    examples[slot].entities.append(numbers.cpu())
+        return examples
 
 
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -37,6 +37,7 @@ from kbdisk.experts.base import (
     Inputs,
     LabelMasses,
     Prediction,
+    Report,
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
@@ -44,7 +45,7 @@ from kbdisk.experts.base import (
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures, known_labels, most_frequent_slots
 from kbdisk.experts.linear_decay import linear_decay
-from kbdisk.experts.queries import draw_entities, questions_about, usual_amounts
+from kbdisk.experts.queries import Sides, draw_entities, questions_about, usual_amounts
 from kbdisk.experts.stacking import stack
 from kbdisk.experts.weights import limited
 from kbdisk.network.adamw import AdamW
@@ -64,8 +65,6 @@ INVERSE_TEMPERATURES = torch.logspace(-1, 1.5, 26, dtype=torch.float64)
 MIN_PROBABILITY = 1e-9  # whose logarithm is taken
 MAX_COVARIANCES = 1 << 22  # computed at once
 EXTRAPOLATION = 0.5  # of the range of known numbers: predictions are clamped to the range and this much on either side
-
-Report = Callable[[int, int], None]  # how many properties are done, of how many
 
 
 # ---------------------------------------------------------------- regression
@@ -341,9 +340,7 @@ class ExampleMaker:
 def fit(
     model: Model,
     codec: Codec,
-    tokens: Tokens,
-    held_out: Tokens,
-    whole: Tokens | None = None,
+    sides: Sides,
     *,
     config: GaussianProcessConfig,
     seed: int,
@@ -354,8 +351,7 @@ def fit(
 
     Processes with a weight are conditioned on the held-out values, too.
     """
-    if not len(held_out):
-        return None
+    tokens = sides.training
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     maker = ExampleMaker(codec, tokens, config, generator)
     masking_seconds = None if seconds is None else MASKING_SHARE * seconds
@@ -376,17 +372,9 @@ def fit(
         if report is not None:
             report(done + 1, len(known))
     left = None if seconds is None else max(seconds - _since(begun), 0.0)
-    reserved = None if whole is None else (tokens, whole)
-    group = stack(
-        ExpertGroup(maker.featurizer, maker.usual_amount, experts),
-        model,
-        held_out,
-        config.rounds,
-        generator,
-        left,
-        reserved,
-    )
-    return None if group is None else _with_shared_points(_with_held_out(group, maker, examples, held_out))
+    unweighted = ExpertGroup(maker.featurizer, maker.usual_amount, experts)
+    group = stack(unweighted, model, sides, config.rounds, generator, left)
+    return None if group is None else _with_shared_points(_with_held_out(group, maker, examples, sides.held_out))
 
 
 def _since(begun: float) -> float:

@@ -10,7 +10,7 @@ B entities   T tokens   S slots   C classes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +18,6 @@ from torch import Generator, Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.experts.base import (
     LITTLE,
@@ -26,18 +25,17 @@ from kbdisk.experts.base import (
     ExpertGroup,
     Inputs,
     Prediction,
+    Report,
     SlotLevel,
     Stacked,
     WeightedExpert,
 )
 from kbdisk.experts.config import GivenOnlyConfig
-from kbdisk.experts.queries import usual_amounts
+from kbdisk.experts.queries import Sides, usual_amounts
 from kbdisk.experts.stacking import stack
 from kbdisk.leaves.number.belief import NumberBelief
 
 REQUIRED_FILL = 0.5  # of a class: a given property that more entities have is required for a second answer
-
-Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -130,9 +128,7 @@ class GivenOnly:
 def fit(
     model: Model,
     codec: Codec,
-    tokens: Tokens,
-    held_out: Tokens,
-    whole: Tokens | None = None,
+    sides: Sides,
     *,
     config: GivenOnlyConfig,
     seed: int,
@@ -140,9 +136,9 @@ def fit(
     report: Report | None = None,
 ) -> GivenOnly | None:
     """The second answers that have a weight beside a model's first, by the held-out values; None if none has."""
-    device = tokens.slot.device
+    device = sides.training.slot.device
     given = GivenProperties.of(codec).to(device)
-    if not len(held_out) or not given.numbers:
+    if not given.numbers:
         return None
     experts = {
         (slot, level): WeightedExpert.unweighted(GivenOnlyAnswer(slot))
@@ -151,9 +147,8 @@ def fit(
     }
     features = GivenOnlyFeatures(model, given, torch.tensor(given.numbers, device=device))
     generator = Generator(device).manual_seed(seed)
-    group = ExpertGroup(features, usual_amounts(tokens), experts)
-    reserved = None if whole is None else (tokens, whole)
-    kept = stack(group, model, held_out, config.rounds, generator, seconds, reserved)
+    group = ExpertGroup(features, usual_amounts(sides.training), experts)
+    kept = stack(group, model, sides, config.rounds, generator, seconds)
     if report is not None:
         report(1, 1)
     return None if kept is None else GivenOnly(given, kept.usual_amount, kept.experts)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from kbdisk.experts.base import (
     Inputs,
     LabelMasses,
     Prediction,
+    Report,
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
@@ -42,7 +43,7 @@ from kbdisk.experts.base import (
 from kbdisk.experts.config import KNNConfig
 from kbdisk.experts.features import HashedFeatures, known_labels, most_frequent_slots
 from kbdisk.experts.linear_decay import linear_decay
-from kbdisk.experts.queries import chunks, draw_entities, questions, usual_amounts
+from kbdisk.experts.queries import Sides, chunks, draw_entities, questions, usual_amounts
 from kbdisk.experts.stacking import stack
 from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
 from kbdisk.hiding import Hidden
@@ -68,8 +69,6 @@ BATCH_QUERIES, BATCH_KEYS = 256, 2048
 MAX_SQUARED_ERROR = 9.0  # in squared deviations: larger errors count as this
 INITIAL_DISTANCE = 8.0  # between entities, about
 UNSEEN_LABEL_PROBABILITY = 1e-3  # of a label that no other entity has
-
-Report = Callable[[int, int], None]  # how many properties are done, of how many
 
 
 # ---------------------------------------------------------------- the metric
@@ -350,9 +349,7 @@ def _masked(batch: Batch, hidden: Hidden, levels: Tensor) -> Iterator[tuple[Slot
 def fit(
     model: Model,
     codec: Codec,
-    tokens: Tokens,
-    held_out: Tokens,
-    whole: Tokens | None = None,
+    sides: Sides,
     *,
     config: KNNConfig,
     seed: int,
@@ -363,9 +360,10 @@ def fit(
 
     Once they have a weight, held-out entities are neighbours, too.
     """
+    tokens = sides.training
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     chosen = draw_entities(tokens, config.values, generator)
-    if not len(held_out) or not len(chosen):
+    if not len(chosen):
         return None
     # In random order: of entities at the same distance none is preferred.
     chosen = chosen[torch.randperm(len(chosen), generator=generator, device=chosen.device)]
@@ -387,14 +385,11 @@ def fit(
         if report is not None:
             report(done + 1, len(order))
     left = None if seconds is None else _left(seconds, begun)
-    reserved = None if whole is None else (tokens, whole)
-    group = stack(
-        ExpertGroup(features, usual_amount, experts), model, held_out, config.rounds, generator, left, reserved
-    )
+    group = stack(ExpertGroup(features, usual_amount, experts), model, sides, config.rounds, generator, left)
     if group is None:
         return None
-    others = draw_entities(held_out, config.values, generator).sort().values
-    return _with_held_out(group, known, codec, features, held_out, others)
+    others = draw_entities(sides.held_out, config.values, generator).sort().values
+    return _with_held_out(group, known, codec, features, sides.held_out, others)
 
 
 def _order(codec: Codec, queries: Mapping[SlotLevel, Queries], values: Mapping[int, Values]) -> list[SlotLevel]:

@@ -11,23 +11,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
-from kbdisk.experts.base import USUAL, ExpertGroup, Inputs, LabelMasses, Prediction, SlotLevel, WeightedExpert
+from kbdisk.experts.base import USUAL, ExpertGroup, Inputs, LabelMasses, Prediction, Report, SlotLevel, WeightedExpert
 from kbdisk.experts.config import LabelRegressionConfig
-from kbdisk.experts.examples import Examples, commonest_labels, examples_of, folds_of
+from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns
-from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.queries import draw_entities, usual_amounts
-from kbdisk.experts.stacking import stack
+from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
+from kbdisk.experts.queries import Sides
 from kbdisk.network.lbfgs import LBFGS
 
 MIN_VALUES = 20  # known values of a slot, below which it has no regression
@@ -37,8 +35,6 @@ MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
 STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few tell which penalty is best
 FAR = 3.0  # standard deviations, beyond which a number is no further off
 JUDGING_SHARE = 0.3  # of the time: for the weights
-
-Report = Callable[[int, int], None]  # how much is done, of how much
 
 
 @dataclass(frozen=True)
@@ -98,63 +94,37 @@ class LabelRegression:
 def fit(
     model: Model,
     codec: Codec,
-    tokens: Tokens,
-    held_out: Tokens,
-    whole: Tokens | None = None,
+    sides: Sides,
     *,
     config: LabelRegressionConfig,
     seed: int,
     seconds: float | None = None,
     report: Report | None = None,
 ) -> ExpertGroup | None:
-    """Fits regressions, and keeps those that have a weight beside a model; None if none have.
-
-    `whole` has the values that were reserved from `tokens`, and these give the weights; without it held-out entities do.
-    """
-    if not len(held_out):
-        return None
-    begun = time.monotonic()
-    generator = Generator(tokens.slot.device).manual_seed(seed)
-    chosen = draw_entities(tokens, config.values, generator)
-    columns = OneHotFeatures.fit(tokens.batch(chosen), config.columns)
-    any_amount = torch.zeros_like(usual_amounts(tokens))  # regressions predict where little is visible, too
-    examples = labels_alone(codec, examples_of(tokens, chosen, any_amount, columns, generator))
+    """Fits regressions, and keeps those that have a weight beside a model; None if none have."""
+    begun, device = time.monotonic(), sides.training.slot.device
+    examples = OneHotExamples(sides, config.values, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
     tasks = {}
     end = None if seconds is None else begun + (1 - JUDGING_SHARE) * seconds
-    by_size = sorted(examples.items(), key=lambda item: len(item[1]))
-    for done, (slot, own) in enumerate(by_size):
+    by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
+    for done, (slot, values) in enumerate(by_size):
         if end is not None and time.monotonic() > end:
             break
-        task = Task.build(slot, own, columns, config)
+        task = Task.build(slot, values, examples.features, config)
         task = None if task is None else task.with_best_penalty(seed)
         if task is not None:
             tasks[slot] = task
         if report is not None:
             report(done + 1, 2 * len(by_size))
     experts = {
-        (slot, USUAL): WeightedExpert.unweighted(task.regression().to(tokens.slot.device))
-        for slot, task in sorted(tasks.items())
+        (slot, USUAL): WeightedExpert.unweighted(task.regression().to(device)) for slot, task in sorted(tasks.items())
     }
-    unweighted = ExpertGroup(columns, any_amount, experts)
-    limit = None if seconds is None else JUDGING_SHARE * seconds
-    reserved = None if whole is None else (tokens, whole)
-    group = stack(unweighted, model, held_out, 0, generator, limit, reserved)
+    group = examples.stack(experts, model, None if seconds is None else JUDGING_SHARE * seconds)
     if group is not None:
-        sides = [held_out] if whole is None else [whole, held_out]
-        further = [
-            examples_of(side, draw_entities(side, config.values, generator), any_amount, columns, generator)
-            for side in sides
-        ]
-        every = further if whole is not None else [examples, *further]
-        group = replace(group, experts=_refitted(group.experts, tasks, every, tokens.slot.device))
+        group = replace(group, experts=_refitted(group.experts, tasks, examples.all(), device))
     if report is not None and by_size:
         report(2 * len(by_size), 2 * len(by_size))
     return group
-
-
-def labels_alone(codec: Codec, examples: Mapping[int, Examples]) -> dict[int, Examples]:
-    """Those of properties that have labels."""
-    return {slot: own for slot, own in examples.items() if codec.slots[slot].kind != "number"}
 
 
 def _refitted(

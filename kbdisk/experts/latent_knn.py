@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
 from kbdisk.experts import kriging
-from kbdisk.experts.base import SlotLevel, by_slot_and_level, visibility_levels
+from kbdisk.experts.base import Report, SlotLevel, by_slot_and_level, visibility_levels
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.queries import MAX_HELD_OUT_VALUES, Question, chunks, draw_entities, questions_about, usual_amounts
 from kbdisk.experts.weights import each_mixture, each_squares, relative_likelihoods
@@ -65,8 +65,6 @@ FIT_PER_KRIGING, FIT_PER_PROPERTY = (
     0.1,
 )  # seconds of fitting weights: in parts of kriging's for a value; of a property
 TIMED_ROWS = 64  # of kriging
-
-Report = Callable[[int, int], None]  # how many entities are done, of how many
 
 
 # ---------------------------------------------------------------- the index of one property

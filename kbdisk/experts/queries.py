@@ -9,7 +9,7 @@ T tokens   B entities of a batch   N entities   C classes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Generator, Tensor
@@ -23,6 +23,18 @@ MAX_HELD_OUT_VALUES = 1 << 14  # that weights are fitted to
 BELOW_USUAL = 0.1  # of the entities of a class have less visible than is usual
 
 Question: TypeAlias = tuple[Batch, Hidden, Tensor]  # entities, what is masked, and (B,) the level of each entity
+
+
+class Sides(NamedTuple):
+    """What experts are fitted to, and what gives their weights."""
+
+    training: Tokens
+    held_out: Tokens  # other entities
+    complete: Tokens | None = None  # training with the values that were reserved from it; None: none were
+
+    def to(self, device: torch.device) -> Sides:
+        """The same on a device."""
+        return Sides(*(None if side is None else side.to(device) for side in self))  # type: ignore[arg-type]
 
 
 def usual_amounts(tokens: Tokens) -> Tensor:

@@ -281,6 +281,22 @@ def _read_gaussian_process(
     return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
+# ---------------------------------------------------------------- experts with one-hot features
+
+ONE_HOT = {**USUAL_AMOUNT, "slot": Spec(INT, ("features",)), "label": Spec(INT, ("features",))}
+
+
+def _write_one_hot(group: ExpertGroup) -> Tensors:
+    assert isinstance(group.featurizer, OneHotFeatures)
+    return {"slot": group.featurizer.slot, "label": group.featurizer.label, "usual_amount": group.usual_amount}
+
+
+def _one_hot_group(shared: Tensors, experts: Mapping[SlotLevel, WeightedExpert]) -> ExpertGroup:
+    if bool((shared["slot"].diff() < 0).any()):
+        raise ValueError("slot: expected ascending numbers, got others")
+    return ExpertGroup(OneHotFeatures(shared["slot"], shared["label"]), shared["usual_amount"], experts)
+
+
 # ---------------------------------------------------------------- gradient-boosted trees
 
 BOOSTED_TREES = {
@@ -297,8 +313,6 @@ BOOSTED_TREES = {
 
 
 def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
-    assert isinstance(group.featurizer, OneHotFeatures)
-    shared = {"slot": group.featurizer.slot, "label": group.featurizer.label, "usual_amount": group.usual_amount}
     properties = {}
     for key, weighted in group.experts.items():
         assert isinstance(weighted.expert, BoostedTrees)
@@ -312,15 +326,12 @@ def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel
             "scale": torch.tensor(numbers, dtype=DOUBLE),
             **_named(weighted, WEIGHT),
         }
-    return shared, properties
+    return _write_one_hot(group), properties
 
 
 def _read_boosted_trees(
     codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
 ) -> ExpertGroup:
-    columns = OneHotFeatures(shared["slot"], shared["label"])
-    if bool((columns.slot.diff() < 0).any()):
-        raise ValueError("slot: expected ascending numbers, got others")
     weighted = {}
     for key, of_key in properties.items():
         trees = Trees(of_key["column"], of_key["border"], of_key["leaves"], of_key["start"])
@@ -331,7 +342,7 @@ def _read_boosted_trees(
         _require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
         grown = BoostedTrees(trees, of_key["columns"], labels, of_key["label_share"], scale)
         weighted[key] = WeightedExpert(grown, of_key["weight"], of_key["around"])
-    return ExpertGroup(columns, shared["usual_amount"], weighted)
+    return _one_hot_group(shared, weighted)
 
 
 # ---------------------------------------------------------------- multinomial logistic regression
@@ -350,30 +361,25 @@ LABEL_REGRESSION = {
 
 
 def _write_label_regression(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
-    assert isinstance(group.featurizer, OneHotFeatures)
-    shared = {"slot": group.featurizer.slot, "label": group.featurizer.label, "usual_amount": group.usual_amount}
     properties = {}
-    for key, one in group.experts.items():
-        assert isinstance(one.expert, LabelRegression)
-        parts = (one.expert, one.expert.design, one)
-        properties[key] = {name: own for part in parts for name, own in _named(part, LABEL_REGRESSION).items()}
-    return shared, properties
+    for key, weighted in group.experts.items():
+        assert isinstance(weighted.expert, LabelRegression)
+        parts = (weighted.expert, weighted.expert.design, weighted)
+        properties[key] = {name: tensor for part in parts for name, tensor in _named(part, LABEL_REGRESSION).items()}
+    return _write_one_hot(group), properties
 
 
 def _read_label_regression(
     codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
 ) -> ExpertGroup:
-    columns = OneHotFeatures(shared["slot"], shared["label"])
-    if bool((columns.slot.diff() < 0).any()):
-        raise ValueError("slot: expected ascending numbers, got others")
     weighted = {}
-    for key, own in properties.items():
-        design = Design(*(own.pop(name) for name in ("columns", "mean", "deviation", "numbers")))
-        weight, around = own.pop("weight"), own.pop("around")
+    for key, of_key in properties.items():
+        design = Design(*(of_key.pop(name) for name in ("columns", "mean", "deviation", "numbers")))
+        weight, around = of_key.pop("weight"), of_key.pop("around")
         inputs = len(design.columns) + len(design.numbers)
-        _require(own["coefficients"].shape[1] == inputs, key, "a number of coefficients")
-        weighted[key] = WeightedExpert(LabelRegression(design, **own), weight, around)
-    return ExpertGroup(columns, shared["usual_amount"], weighted)
+        _require(of_key["coefficients"].shape[1] == inputs, key, "a number of coefficients")
+        weighted[key] = WeightedExpert(LabelRegression(design, **of_key), weight, around)
+    return _one_hot_group(shared, weighted)
 
 
 # ---------------------------------------------------------------- the second answer from given properties alone
@@ -425,13 +431,13 @@ FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFI
         _read_gaussian_process,
     ),
     "label_regression": Format(
-        {**USUAL_AMOUNT, "slot": Spec(INT, ("features",)), "label": Spec(INT, ("features",))},
+        ONE_HOT,
         LABEL_REGRESSION,
         _write_label_regression,
         _read_label_regression,
     ),
     "boosted_trees": Format(
-        {**USUAL_AMOUNT, "slot": Spec(INT, ("features",)), "label": Spec(INT, ("features",))},
+        ONE_HOT,
         BOOSTED_TREES,
         _write_boosted_trees,
         _read_boosted_trees,

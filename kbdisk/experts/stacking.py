@@ -34,6 +34,7 @@ from kbdisk.experts.base import (
 from kbdisk.experts.queries import (
     MAX_HELD_OUT_VALUES,
     Question,
+    Sides,
     chunks,
     draw_entities,
     questions,
@@ -140,26 +141,23 @@ def fit_weights(
 def stack(
     group: ExpertGroup,
     model: Model,
-    held_out: Tokens,
+    sides: Sides,
     rounds: int,
     generator: Generator,
     seconds: float | None = None,
-    reserved: tuple[Tokens, Tokens] | None = None,
 ) -> ExpertGroup | None:
     """The experts that have a weight beside a model; None if none has.
 
-    Weights are fitted to held-out entities, or to values that were `reserved` within training entities, which come without
-    and with these values; then held-out entities are asked only with little visible. Once the time is used, what was asked by
-    then gives the weights.
+    The values that were reserved from the training entities give the weights, and held-out entities those for little visible;
+    where none were reserved, held-out entities give all weights. Once the time is used, the answers by then give them.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    if reserved is None:
-        asked = _questions(held_out, group.usual_amount, rounds, generator)
-        return stack_by(group, model, _until(end, asked))
-    asked = reserved_questions(*reserved, group.usual_amount, generator)
+    of_held_out = _questions(sides.held_out, group.usual_amount, rounds, generator)
+    if sides.complete is None:
+        return stack_by(group, model, _until(end, of_held_out))
+    asked = reserved_questions(sides.training, sides.complete, group.usual_amount, generator)
     if rounds:
-        with_little = questions_with_little(_questions(held_out, group.usual_amount, rounds, generator))
-        asked = chain(asked, with_little)
+        asked = chain(asked, questions_with_little(of_held_out))
     return stack_by(group, model, _until(end, asked), required_errors=0.0)
 
 

@@ -18,6 +18,7 @@ from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
 from kbdisk.experts.base import ExpertGroup
 from kbdisk.experts.given_only import GivenOnly
+from kbdisk.experts.queries import Sides
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
@@ -70,7 +71,7 @@ def train(
     record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(data.codec.schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others))
     for name in STACKED:
-        if getattr(run, name).share:
+        if getattr(run, name).share and len(data.validation):  # which the weights of experts are fitted to
             changes: dict[str, Any] = {name: _fit_expert(trained, data, device, watch, name)}
             trained = replace(trained, **changes)
     return trained
@@ -87,15 +88,10 @@ def _fit_expert(
         spent, after = facts["seconds"] + time.monotonic() - begun, After(doing, done, total)
         watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=after))
 
-    sides = [
-        data.training,
-        data.validation,
-        *([] if data.whole is None else [data.whole]),
-    ]
     experts: ExpertGroup | GivenOnly | None = fit_expert(
         trained.believer,
         data.codec,
-        *(side.to(device) for side in sides),
+        Sides(data.training, data.validation, data.whole).to(device),
         config=config,
         seed=run.seed,
         seconds=_time_for(name, run, facts["seconds"]),
