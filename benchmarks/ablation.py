@@ -200,8 +200,8 @@ def _generator(trained: Trained) -> Generator:
 def _with_weights(final: ExpertGroup, weighted: ExpertGroup) -> ExpertGroup:
     """The experts that have a weight, as they are once they have learnt from held-out values, too."""
     experts = {
-        key: replace(final.experts[key], weight=one.weight, around=one.around)
-        for key, one in weighted.experts.items()
+        key: replace(final.experts[key], weight=expert.weight, around=expert.around)
+        for key, expert in weighted.experts.items()
         if key in final.experts
     }
     return replace(final, experts=experts)
@@ -270,33 +270,33 @@ class Exam:
         errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
         nats: dict[str, list[float]] = defaultdict(list)
         any_amount = torch.zeros(len(codec.classes), dtype=torch.long, device=device)
-        number = {who: row for row, who in enumerate(self.whole.who.tolist())}
+        row_of = {entity: row for row, entity in enumerate(self.whole.who.tolist())}
         with torch.no_grad():
             for batch, hidden, _ in reserved_questions(self.visible, self.whole, any_amount):
                 beliefs = model(batch, hidden.visible, hidden.asked)
                 predicted = estimated(beliefs)
-                for kind, one in beliefs.kinds.items():
+                for kind, of_kind in beliefs.kinds.items():
                     if kind == "text":
                         continue
-                    slots = batch.slot[one.tokens]
-                    truth = batch.values[kind][one.tokens - batch.spans[kind][0]]
-                    logs = one.belief.log_prob(truth).tolist()
+                    slots = batch.slot[of_kind.tokens]
+                    truth = batch.values[kind][of_kind.tokens - batch.spans[kind][0]]
+                    logs = of_kind.belief.log_prob(truth).tolist()
                     values = decoded(codec, slots, truth), decoded(codec, slots, predicted[kind])
-                    owners = [number[who] for who in batch.who[batch.entity[one.tokens]].tolist()]
-                    for owner, slot, log, true, said in zip(owners, slots.tolist(), logs, *values, strict=True):
+                    rows = [row_of[entity] for entity in batch.who[batch.entity[of_kind.tokens]].tolist()]
+                    for row, slot, log, true, predicted_value in zip(rows, slots.tolist(), logs, *values, strict=True):
                         name = self.names.get(slot)
-                        if (owner, slot) in self.asked and name in self.constants:
+                        if (row, slot) in self.asked and name in self.constants:
                             errors[name].append(
-                                (self._cost(name, true, said), self._cost(name, true, self.constants[name]))
+                                (self._cost(name, true, predicted_value), self._cost(name, true, self.constants[name]))
                             )
                             nats[name].append(-log)
         return errors, nats
 
-    def _cost(self, name: str, truth: Any, said: Any) -> float:
+    def _cost(self, name: str, truth: Any, predicted: Any) -> float:
         if name not in self.scales:
-            return float(truth != said)
+            return float(truth != predicted)
         scale = self.scales[name]
-        return abs(scale.to(float(truth)) - scale.to(float(said)))
+        return abs(scale.to(float(truth)) - scale.to(float(predicted)))
 
 
 def _some(entities: Sequence[int], most: int) -> set[int]:
@@ -347,40 +347,40 @@ def load(source: str) -> KB:
     return kbdisk.load(table_file(source, WORK) if source in TABLES else source_file(source))
 
 
-def measure(told: argparse.Namespace) -> None:
+def measure(arguments: argparse.Namespace) -> None:
     """Each subset of the experts of one source, mask and variant; of another variant than the default everything alone."""
-    if told.variant not in VARIANTS:
-        raise ConfigError("--variant", f"expected one of {', '.join(VARIANTS)}, got {told.variant!r}.")
-    kb, teller = load(told.source), teller_of(told.quiet, verbose=False)
-    options = KBOptions(masks=(told.mask,), validation=not told.test, budget=told.budget)
+    if arguments.variant not in VARIANTS:
+        raise ConfigError("--variant", f"expected one of {', '.join(VARIANTS)}, got {arguments.variant!r}.")
+    kb, teller = load(arguments.source), teller_of(arguments.quiet, verbose=False)
+    options = KBOptions(masks=(arguments.mask,), validation=not arguments.test, budget=arguments.budget)
     kept = Kept(
-        told.out,
+        arguments.out,
         NAME,
-        (told.source, told.budget, told.mask, options.part, told.variant, told.values),
+        (arguments.source, arguments.budget, arguments.mask, options.part, arguments.variant, arguments.values),
         identity(kb, options),
     )
     entities = list(kb)
-    masked = masked_entities(kb, entities, options, told.mask)
+    masked = masked_entities(kb, entities, options, arguments.mask)
     reading = Reading.of(masked.entities)
-    run = VARIANTS[told.variant](run_of(told.preset, told.budget, None, told.mask))
+    run = VARIANTS[arguments.variant](run_of(arguments.preset, arguments.budget, None, arguments.mask))
     schema = replace(told_apart(schema_of(None, reading), ()), rules=None)
     fitted = fit_once(schema, reading.entities, run, kept.model, teller)
-    exam = Exam.of(fitted.trained, entities, masked, told.values)
+    exam = Exam.of(fitted.trained, entities, masked, arguments.values)
     known = {result.setting for result in kept.results}
-    wanted = list(subsets(fitted.names)) if told.variant == "default" else [(told.variant, fitted.names)]
+    wanted = list(subsets(fitted.names)) if arguments.variant == "default" else [(arguments.variant, fitted.names)]
     for label, names in wanted:
-        if f"{told.source}: {label}" not in known:
-            teller.say(f"{told.source}: {label}")
+        if f"{arguments.source}: {label}" not in known:
+            teller.say(f"{arguments.source}: {label}")
             begun = time.monotonic()
-            errors, nats = exam.score(weighed(fitted, names, told.weighing))
+            errors, nats = exam.score(weighed(fitted, names, arguments.weighing))
             took = time.monotonic() - begun
-            kept.add(_result(told, options.part, label, errors, nats, fitted, took))
+            kept.add(_result(arguments, options.part, label, errors, nats, fitted, took))
     checkpoint.remove(kept.model)
     kept.end()
 
 
 def _result(
-    told: argparse.Namespace,
+    arguments: argparse.Namespace,
     part: str,
     label: str,
     errors: Mapping[str, Sequence[tuple[float, float]]],
@@ -400,8 +400,8 @@ def _result(
         "weighed and scored": round(took, 1),
     }
     return Result(
-        NAME, OURS, rows, seed=told.mask, part=part, setting=f"{told.source}: {label}", preset=told.preset,
-        told=f" + {told.budget}", steps=facts["steps"], seconds=facts["seconds"], details=details,
+        NAME, OURS, rows, seed=arguments.mask, part=part, setting=f"{arguments.source}: {label}", preset=arguments.preset,
+        told=f" + {arguments.budget}", steps=facts["steps"], seconds=facts["seconds"], details=details,
     )  # fmt: skip
 
 
@@ -474,10 +474,10 @@ def main() -> None:
     parser.add_argument("--test", action="store_true", help="score what test hides, not validation")
     parser.add_argument("--quiet", action="store_true")
     out_option(parser)
-    told = parser.parse_args()
-    if told.source is not None:
-        measure(told)
-    print_tables(tables(read(told.out / f"{NAME}.jsonl")))
+    arguments = parser.parse_args()
+    if arguments.source is not None:
+        measure(arguments)
+    print_tables(tables(read(arguments.out / f"{NAME}.jsonl")))
 
 
 if __name__ == "__main__":

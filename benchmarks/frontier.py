@@ -156,20 +156,20 @@ def main() -> None:
     parser.add_argument("--not-ours", action="store_true", help="measure the others alone")
     parser.add_argument("--quiet", action="store_true")
     out_option(parser)
-    told = parser.parse_args()
-    if told.source is not None:
+    arguments = parser.parse_args()
+    if arguments.source is not None:
         measure(
-            told.source,
-            told.budget,
-            told.mask,
-            told.out,
-            validation=told.validation,
-            ours=not told.not_ours,
-            quiet=told.quiet,
+            arguments.source,
+            arguments.budget,
+            arguments.mask,
+            arguments.out,
+            validation=arguments.validation,
+            ours=not arguments.not_ours,
+            quiet=arguments.quiet,
         )
-    results = read(told.out / f"{NAME}.jsonl")
+    results = read(arguments.out / f"{NAME}.jsonl")
     print_tables(table(results))
-    picture(results, told.out / f"{NAME}.png")
+    picture(results, arguments.out / f"{NAME}.png")
 
 
 if __name__ == "__main__":

@@ -106,15 +106,15 @@ def main() -> None:
     parser.add_argument("--entities", type=int, default=600)
     parser.add_argument("--properties", type=int, default=20)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     ratios = []
     print(f"{'seed':>4} {'property':12} {'hidden':>6} {'mixed':>7} {'one':>7} {'ratio':>6} {'off':>6} {'units':>6}")
-    for seed in told.seeds:
-        generated = generate(GeneratorOptions(told.entities, told.properties, 8, 0, 4, seed=seed))
-        with tempfile.TemporaryDirectory() as mixed, tempfile.TemporaryDirectory() as one:
-            filled = complete(list(json_lines(generated.entities)), Path(mixed), told.budget)
+    for seed in arguments.seeds:
+        generated = generate(GeneratorOptions(arguments.entities, arguments.properties, 8, 0, 4, seed=seed))
+        with tempfile.TemporaryDirectory() as mixed, tempfile.TemporaryDirectory() as single:
+            filled = complete(list(json_lines(generated.entities)), Path(mixed), arguments.budget)
             found = errors(generated, filled, True)
-            same = errors(generated, complete(in_one_unit(generated), Path(one), told.budget), False)
+            same = errors(generated, complete(in_one_unit(generated), Path(single), arguments.budget), False)
         for name in sorted(found.keys() & same.keys()):
             ours, theirs = (statistics.fmean(abs(log) for _, log in rows[name].values()) for rows in (found, same))
             ratios.append(ours / theirs)

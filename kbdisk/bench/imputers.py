@@ -270,15 +270,15 @@ def iterative(
     chained = [_Chained(task, masked, features, seed) for task in sorted(usable, key=_by_size)]
     total = ROUNDS * len(chained)
     for round_ in range(ROUNDS):
-        for place, one in enumerate(chained):
+        for place, imputer in enumerate(chained):
             report(round_ * len(chained) + place, total)
             left = budget.share(1)
             if round_ == 0 and left > 0:
-                one.fit(budget.share(len(chained) - place), chained)
-            elif one.estimates and one.seconds <= left:
-                one.refit(left, chained)
+                imputer.fit(budget.share(len(chained) - place), chained)
+            elif imputer.estimates and imputer.seconds <= left:
+                imputer.refit(left, chained)
     report(total, total)
-    return {cell: value for one in chained for cell, value in one.estimates.items()}
+    return {cell: value for imputer in chained for cell, value in imputer.estimates.items()}
 
 
 def refuse_without_sklearn() -> None:
@@ -401,7 +401,7 @@ class _Chained:
         if not len(table.columns):
             return None
         self.categories = [table[name].dtype == object for name in table.columns]
-        estimated = {one.column: one.by_entity for one in others if one is not self and one.by_entity}
+        estimated = {other.column: other.by_entity for other in others if other is not self and other.by_entity}
         columns = []
         for name in table.columns:
             column = table[name].to_numpy()

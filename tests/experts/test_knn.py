@@ -9,10 +9,9 @@ import guided
 import pytest
 import safetensors.torch
 import torch
-from guided import held_out
+from guided import held_out, slot_of
 from models import tiny_run
 
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.experts import serialize
@@ -59,13 +58,8 @@ def asked(model: Trained, name: str):
     return held_out(model, things()[1], name)
 
 
-def slot_of(model: Trained, name: str) -> int:
-    return model.codec.slot(model.codec.classes[0], (name,))
-
-
 def nats(model: Trained, believer, name: str) -> float:
-    batch, hidden = asked(model, name)
-    return float(-beliefs(believer, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+    return guided.nats(believer, *asked(model, name))
 
 
 def off(model: Trained, believer) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import guided
 import pytest
 import safetensors.torch
 import torch
@@ -12,7 +13,6 @@ from guided import held_out
 from models import tiny_run
 from torch.nn import functional as F
 
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.experts import serialize
 from kbdisk.experts.base import Inputs, Stacked
@@ -60,9 +60,7 @@ def model() -> Trained:
 
 def nats(model: Trained, believer, name: str) -> float:
     """Of the held-out values of a property, each hidden with all else visible."""
-    batch, hidden = held_out(model, people()[1], name)
-    hidden = hidden & batch.known
-    return float(-beliefs(believer, batch, hidden, batch.known & ~hidden).log_prob(batch)[hidden].mean())
+    return guided.nats(believer, *held_out(model, people()[1], name))
 
 
 def test_it_tells_labels_that_networks_have_not_learnt(model):
