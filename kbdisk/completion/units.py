@@ -27,7 +27,7 @@ def settle_units(
     said: Mapping[str, Tensor],
     fillings: Iterable[Filling],
 ) -> tuple[dict[str, Tensor], dict[int, float]]:
-    """The codes (q, ...) that are said, with those of units that amounts tell; and how sure these are, by token."""
+    """Chooses the likeliest unit of each amount without one: the codes (q, ...) with these units, and the probability of each, by token."""
     codes, sure = {kind: values.clone() for kind, values in said.items()}, dict[int, float]()
     rows = {
         (token, kind): torch.tensor([row], device=batch.slot.device)

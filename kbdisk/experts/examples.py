@@ -19,7 +19,7 @@ from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.queries import Sides, draw_entities, questions_about, usual_amounts
 from kbdisk.experts.stacking import stack
 
-MIN_LABEL_VALUES = 2  # values of a label, below which it is not told from others
+MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 
 
 @dataclass

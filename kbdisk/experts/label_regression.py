@@ -191,7 +191,7 @@ class Task:
         )
 
     def with_best_penalty(self, seed: int) -> Task | None:
-        """The same task with the penalty that suits a fold of its entities best; None where no fold can be told."""
+        """The same task with the penalty that suits a fold of its entities best; None where a fold is empty or has one label."""
         training = folds_of(self.entities, VALIDATION_FOLDS, seed) > 0
         if bool(training.all()) or len(self.target[training].unique()) < 2:
             return None
@@ -205,13 +205,13 @@ class Task:
         return best if best.start is not None else None
 
     def regression(self) -> LabelRegression:
-        """That of the examples which the coefficients were fitted to last."""
+        """The expert with the coefficients that were fitted last."""
         assert self.start is not None
         share = torch.tensor(self.label_share, dtype=torch.float64)
         return LabelRegression(self.design, *self.start, self.labels, share)
 
     def fitted(self) -> Task:
-        """The same with the coefficients of all its examples."""
+        """The task with coefficients fitted to all its examples."""
         return replace(self, start=fitted(self.inputs, self.target, len(self.labels), self.penalty, self.start))
 
 

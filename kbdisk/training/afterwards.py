@@ -18,7 +18,7 @@ from kbdisk.training.recording import MOST
 from kbdisk.training.recording import seconds as recording
 
 REMEMBERED, RECORDED = 0.2, 0.1  # of a budget, at most: for what is remembered, and for what is recorded
-FEWEST = 500  # values, fewer than which are of no use
+FEWEST = 500  # values of an index; a smaller one is of no use
 HALF = 0.5  # of a budget, at most, for all of it
 
 

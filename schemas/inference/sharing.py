@@ -1,8 +1,8 @@
 """Properties that several classes share: one definition at each path, wide enough for all of them.
 
 A class with enough values keeps its own bounds, decimals and target of links; one with few takes those of the definition,
-for its own would be chance. So is it that no entity of such a class has several links where entities of others do: the
-property is a set of links there, too, where the source writes a set of one as it writes a link.
+for its own would be chance. Such a class may have single links where others have sets of links: by chance, too, so the
+property becomes a set in it, provided that the source writes a set of one as it writes a link.
 """
 
 from __future__ import annotations
