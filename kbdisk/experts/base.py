@@ -1,9 +1,9 @@
 """Experts and what they share: predictors of one property each, stacked on a model.
 
 A model has a belief about each asked value. An expert predicts one property: a number, or masses of labels. `Stacked` moves
-the answer of a belief in a number towards the expert's prediction by the expert's weight, and gives some of the mass to the
-surroundings of that answer; a belief in labels or in a set is mixed with the expert's masses by the same weight. The
-weights are fitted to held-out values (kbdisk.experts.stacking).
+the answer of a belief in a number towards each expert's prediction by the expert's weight, and gives some of the mass to the
+surroundings of the last answer; a belief in labels or in a set is mixed with each expert's masses by the same weight. The
+weights of all experts are fitted together, to held-out values (kbdisk.experts.stacking).
 
 A property has one expert, or one weight, for entities with as much visible as is usual and another for those with less:
 experts are found by slot and level.
@@ -30,9 +30,15 @@ from kbdisk.leaves.setbelief import BlendedSets
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
+LEAST_LEFT = 1e-6  # of the mass: less is what rounding leaves
+MAX_RAISE = 100.0  # by which a belief's mass for labels that an expert does not know is multiplied, at most
 USUAL, LITTLE = 0, 1  # levels: how much of an entity is visible
 SlotLevel: TypeAlias = tuple[int, int]
 Report: TypeAlias = Callable[[int, int], None]  # how much of a fit is done, of how much
+
+
+def ignored(done: int, total: int) -> None:
+    """A report to nobody."""
 
 
 # ---------------------------------------------------------------- how much of an entity is visible
@@ -111,6 +117,9 @@ class WeightedExpert:
         return cls(expert, torch.ones((), dtype=torch.float64), torch.zeros(len(WIDTHS), dtype=torch.float64))
 
 
+Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, by which expert, what
+
+
 @dataclass(frozen=True)
 class ExpertGroup:
     """Experts with the same features."""
@@ -127,33 +136,31 @@ class ExpertGroup:
         """The slots that have an expert."""
         return {slot for slot, _ in self.experts}
 
-    def combine(self, beliefs: Beliefs, batch: Batch, visible: Tensor) -> Beliefs:
-        """Beliefs of a model, given what is visible (T,), combined with the experts' predictions."""
-        levels = visibility_levels(batch, visible, self.usual_amount)
-        table = self.featurizer.table(batch, visible)
-        kinds = {kind: self._combine(kind, asked, batch, levels, table) for kind, asked in beliefs.kinds.items()}
-        return replace(beliefs, kinds=kinds)
-
-    def _combine(self, kind: str, asked: Asked, batch: Batch, levels: Tensor, table: Tensor) -> Asked:
-        entity, belief = batch.entity[asked.tokens], asked.belief
-        predictions: Predictions = []
+    def predictions(
+        self, asked: Asked, batch: Batch, levels: Tensor, table: Tensor
+    ) -> Iterator[tuple[SlotLevel, Tensor, Prediction]]:
+        """Slot and level, rows (m,) of the asked tokens, and what the expert predicts of them."""
+        entity = batch.entity[asked.tokens]
         for key, rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
             if key in self.experts:
-                of_rows, weighted = entity[rows], self.experts[key]
-                prediction = weighted.expert.predict(Inputs(table[of_rows], batch.who[of_rows]))
+                of_rows = entity[rows]
+                prediction = self.experts[key].expert.predict(Inputs(table[of_rows], batch.who[of_rows]))
                 prediction, predicted_rows = without_nan(prediction, rows)
-                predictions.append((predicted_rows, weighted, prediction))
-        if predictions and isinstance(belief, NumberBelief):
-            return replace(asked, belief=_moved(belief, predictions))
-        if predictions and kind == SET:
-            weighted_masses = [(rows, weighted.weight, masses) for rows, weighted, masses in predictions]
-            return replace(asked, belief=blended(belief, weighted_masses))
-        if predictions and isinstance(belief, Recalling):
-            return replace(asked, belief=_mixed_with_labels(belief, predictions, len(entity)))
-        return asked
+                yield key, predicted_rows, prediction
 
 
-Predictions: TypeAlias = list[tuple[Tensor, WeightedExpert, Prediction]]  # rows, by which expert, what
+class Refit(Protocol):
+    """Fits experts to all sides, once they have weights."""
+
+    def __call__(self, group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        """The same experts with the same weights."""
+
+
+class Candidates(NamedTuple):
+    """Experts of one kind that learnt from training alone, without weights."""
+
+    group: ExpertGroup
+    refitted: Refit
 
 
 def without_nan(prediction: Prediction, rows: Tensor) -> tuple[Prediction, Tensor]:
@@ -164,8 +171,8 @@ def without_nan(prediction: Prediction, rows: Tensor) -> tuple[Prediction, Tenso
     return prediction[is_number], rows[is_number]
 
 
-def _moved(belief: NumberBelief, predictions: Predictions) -> NumberBelief:
-    """A belief whose answers are moved towards the predictions, with mass around them."""
+def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelief:
+    """A belief whose answers are moved towards each of the predictions, with mass around where they come to lie."""
     answer = belief.expected().clone()
     around = answer.new_zeros(len(answer), len(WIDTHS))
     for rows, weighted, numbers in predictions:
@@ -175,25 +182,43 @@ def _moved(belief: NumberBelief, predictions: Predictions) -> NumberBelief:
     return centred(belief.answering(answer), around)
 
 
-def _mixed_with_labels(belief: Recalling, predictions: Predictions, count: int) -> Belief:
-    labels = [
-        (rows, weighted.weight, masses) for rows, weighted, masses in predictions if isinstance(masses, LabelMasses)
-    ]
+def with_labels(kind: str, belief: Any, masses: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:
+    """A belief in labels or in sets, mixed with what experts say: each of some rows (m,), with a weight ()."""
+    return blended(belief, masses) if kind == SET else _mixed_with_labels(belief, masses)
+
+
+def _mixed_with_labels(belief: Any, labels: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Belief:
     most = max(masses.codes.shape[1] for _, _, masses in labels)
-    codes = torch.zeros(count, most, dtype=torch.long, device=labels[0][0].device)
-    weights = torch.zeros(count, 1, most, dtype=torch.float64, device=codes.device)
+    codes = torch.zeros(len(belief), most, dtype=torch.long, device=labels[0][0].device)
+    weights = torch.zeros(len(belief), 1, most, dtype=torch.float64, device=codes.device)
     for rows, weight, masses in labels:
-        codes[rows, : masses.codes.shape[1]] = masses.codes
-        weights[rows, 0, : masses.codes.shape[1]] = weight * masses.mass
-    return belief.recalled(codes, weights)
+        width = masses.codes.shape[1]
+        codes[rows, :width] = masses.codes
+        weights[rows, 0, :width] = weight * (masses.mass - unclaimed_mass(belief.pick(rows), masses))
+    mixed_belief: Belief = belief.recalled(codes, weights)
+    return mixed_belief
 
 
-def blended(belief: Any, predictions: Sequence[tuple[Tensor, Tensor, Prediction]]) -> Any:
+def unclaimed_mass(belief: Any, masses: LabelMasses) -> Tensor:
+    """(m, K) what a belief's mass for an expert's labels has to be lowered by, so that its other labels share what the expert
+    leaves of 1 in proportion to the belief.
+
+    A mixture that gives the rest of 1 to the belief as it is counts the expert's labels twice.
+    """
+    left = (1 - masses.mass.sum(1, keepdim=True)).clamp(min=0)
+    if not bool((left > LEAST_LEFT).any()):
+        return torch.zeros_like(masses.mass)
+    own = belief.probs.double().gather(1, masses.codes)
+    others = 1 - own.sum(1, keepdim=True)
+    lowered: Tensor = own * (left / torch.maximum(others, left / MAX_RAISE))
+    return lowered
+
+
+def blended(belief: Any, predictions: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:
     """Mixes beliefs about sets with those of experts, each given by its rows (m,), its weight () and its label masses."""
     is_left = torch.ones(len(belief), dtype=torch.bool, device=predictions[0][0].device)
     parts: list[tuple[Tensor, Any]] = []
     for rows, weight, masses in predictions:
-        assert isinstance(masses, LabelMasses)
         part = belief.pick(rows)
         parts.append((rows, BlendedSets(part, part.weighted(masses.codes, masses.mass), weight.expand(len(rows)))))
         is_left[rows] = False
@@ -202,11 +227,38 @@ def blended(belief: Any, predictions: Sequence[tuple[Tensor, Tensor, Prediction]
 
 
 class Stacked:
-    """A model with experts stacked on it: a model."""
+    """A model with experts stacked on it, one kind upon the other: a model."""
 
-    def __init__(self, model: Model, group: ExpertGroup) -> None:
-        self.model, self.group = model, group
+    def __init__(self, model: Model, groups: Sequence[ExpertGroup]) -> None:
+        self.model, self.groups = model, groups
 
     def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
-        return self.group.combine(self.model(batch, visible, asked, memo), batch, visible)
+        beliefs = self.model(batch, visible, asked, memo)
+        seen = [
+            (group, visibility_levels(batch, visible, group.usual_amount), group.featurizer.table(batch, visible))
+            for group in self.groups
+        ]
+        kinds = {}
+        for kind, of_kind in beliefs.kinds.items():
+            predictions = [
+                [
+                    (rows, group.experts[key], prediction)
+                    for key, rows, prediction in group.predictions(of_kind, batch, levels, table)
+                ]
+                for group, levels, table in seen
+            ]
+            kinds[kind] = replace(of_kind, belief=combined(kind, of_kind.belief, predictions))
+        return replace(beliefs, kinds=kinds)
+
+
+def combined(kind: str, belief: Any, predictions: Sequence[Sequence[Weighted]]) -> Any:
+    """A belief, combined with the predictions of each kind of experts, one after the other."""
+    if isinstance(belief, NumberBelief):
+        every = [one for of_group in predictions for one in of_group]
+        return _moved(belief, every) if every else belief
+    for of_group in predictions:
+        masses = [(rows, weighted.weight, said) for rows, weighted, said in of_group if isinstance(said, LabelMasses)]
+        if masses and (kind == SET or isinstance(belief, Recalling)):
+            belief = with_labels(kind, belief, masses)
+    return belief

@@ -24,10 +24,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
     USUAL,
+    Candidates,
     ExpertGroup,
     Inputs,
     LabelMasses,
@@ -35,6 +35,7 @@ from kbdisk.experts.base import (
     Report,
     SlotLevel,
     WeightedExpert,
+    ignored,
 )
 from kbdisk.experts.catboost_settings import MANY_LABELS, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
 MIN_VALUES = 20  # known values of a slot, below which it has no trees
-FIRST_SHARE = 0.4  # of the time: for the first booster of every property
-JUDGING_SHARE = 0.3  # of the time: for the weights
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MIN_TIMED_CELLS = 50_000  # values times labels, from which on a few trees are timed before all are fitted
@@ -166,37 +165,29 @@ class BoostedTrees:
 
 @torch.no_grad()
 def fit(
-    model: Model,
     codec: Codec,
     sides: Sides,
     *,
     config: BoostedTreesConfig,
     seed: int,
     seconds: float | None = None,
-    report: Report | None = None,
-) -> ExpertGroup | None:
-    """Fits boosted trees, and keeps those that have a weight beside a model; None if none have.
-
-    `whole` has the values that were reserved from `tokens`, and these give the weights; without it held-out entities do.
-    """
+    report: Report = ignored,
+) -> Candidates:
+    """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
     examples = OneHotExamples(sides, config.values, config.columns, seed)
     tasks = (
         Task.build(codec, slot, values, examples.features, config) for slot, values in sorted(examples.training.items())
     )
     by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
-    fitting = Fitting({task.slot: task for task in by_cost}, seed, report or _ignore, device)
-    first = fitting.fit_first(None if seconds is None else FIRST_SHARE * seconds - (time.monotonic() - begun))
-    group = examples.stack(first, model, None if seconds is None else JUDGING_SHARE * seconds)
-    if group is None:
-        fitting.finish()
-        return None
-    end = None if seconds is None else begun + seconds
-    return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end))
+    fitting = Fitting({task.slot: task for task in by_cost}, seed, device)
+    first = fitting.fit_first(None if seconds is None else seconds - (time.monotonic() - begun), report)
 
+    def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        end = None if seconds is None else time.monotonic() + seconds
+        return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end, report))
 
-def _ignore(done: int, total: int) -> None:
-    pass
+    return Candidates(examples.group(first), refitted)
 
 
 @dataclass(frozen=True)
@@ -327,12 +318,11 @@ class Fitting:
 
     tasks: Mapping[int, Task]  # by slot, the cheapest first
     seed: int
-    report: Report
     device: torch.device  # where experts are asked
     boosters: dict[int, list[Trees]] = field(default_factory=dict)
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
 
-    def fit_first(self, seconds: float | None) -> dict[SlotLevel, WeightedExpert]:
+    def fit_first(self, seconds: float | None, report: Report) -> dict[SlotLevel, WeightedExpert]:
         """The first booster of each slot, without a weight yet."""
         end = None if seconds is None else time.monotonic() + seconds
         experts: dict[SlotLevel, WeightedExpert] = {}
@@ -346,7 +336,7 @@ class Fitting:
             self.boosters[slot] = [task.fit(training, self.seed, limit)]
             self.fit_seconds[slot] = time.monotonic() - begun
             experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
-            self.report(done + 1, 2 * len(self.tasks))
+            report(done + 1, len(self.tasks))
         return experts
 
     def fit_folds(
@@ -355,6 +345,7 @@ class Fitting:
         sides: Sequence[Mapping[int, Examples]],
         count: int,
         end: float | None,
+        report: Report,
     ) -> dict[SlotLevel, WeightedExpert]:
         """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left.
 
@@ -366,24 +357,17 @@ class Fitting:
         order = [*product(range(count), few), *product(range(count), many)]
         tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
         folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
-        total = len(self.tasks)
         for done, (fold, slot) in enumerate(order, 1):
             left = math.inf if end is None else end - time.monotonic()
             training = folds[slot] != fold
             if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
                 booster = tasks[slot].fit(training, self.seed + fold, None if end is None else left)
                 self.boosters[slot].append(booster)
-                self.report(total + done * total // len(order), 2 * total)
-        self.finish()
+            report(done, len(order))
         return {
             key: replace(weighted, expert=self.tasks[key[0]].expert(self.boosters[key[0]], self.device))
             for key, weighted in first.items()
         }
-
-    def finish(self) -> None:
-        """Report the end."""
-        if self.tasks:
-            self.report(2 * len(self.tasks), 2 * len(self.tasks))
 
 
 def _iterations_until(end: float, settings: Mapping[str, Any], training: Pool, validation: Pool) -> int:

@@ -53,7 +53,6 @@ class GaussianProcessConfig:
     share: float = 0.0
     max_entities: int = 2000  # for training; with more, networks and neighbours are as accurate
     values: int = 1 << 17  # of the entities that are used, at most
-    rounds: int = 3  # of masking many values of a held-out entity at once
     points: int = 1024  # of one process, at most
     labels: int = 16  # of a property that has a process, at most
     properties: int = 64  # of a class that have features, at most: the most frequent
@@ -61,7 +60,6 @@ class GaussianProcessConfig:
     def __post_init__(self) -> None:
         _require_share(self.share)
         _require_at_least(1, self, "max_entities", "values", "points", "labels", "properties")
-        _require_at_least(0, self, "rounds")
         _require_at_most(MAX_POINTS, self, "points")
 
 

@@ -13,11 +13,9 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.dataset import Tokens
-from kbdisk.diffusion import Model
 from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert, by_slot_and_level
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.queries import Sides, draw_entities, questions_about, usual_amounts
-from kbdisk.experts.stacking import stack
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 
@@ -35,7 +33,7 @@ class Examples:
 
 
 class OneHotExamples:
-    """Examples with one-hot features: of the training entities, and once the weights are fitted of all."""
+    """Examples with one-hot features: of the training entities, and once weights are fitted of all."""
 
     def __init__(
         self, sides: Sides, max_values: int, max_columns: int, seed: int, kinds: Collection[str] = ONE_HOT_KINDS
@@ -48,12 +46,9 @@ class OneHotExamples:
         self.usual_amount = torch.zeros_like(usual_amounts(sides.training))
         self.training = self._of(sides.training, drawn)
 
-    def stack(
-        self, experts: Mapping[SlotLevel, WeightedExpert], model: Model, seconds: float | None
-    ) -> ExpertGroup | None:
-        """The experts that have a weight beside a model; None if none has."""
-        group = ExpertGroup(self.features, self.usual_amount, experts)
-        return stack(group, model, self.sides, 0, self.generator, seconds)
+    def group(self, experts: Mapping[SlotLevel, WeightedExpert]) -> ExpertGroup:
+        """Experts with these features."""
+        return ExpertGroup(self.features, self.usual_amount, experts)
 
     def all(self) -> list[Mapping[int, Examples]]:
         """Those of training entities, with the reserved values, and of held-out ones."""

@@ -28,11 +28,11 @@ from torch.nn import functional as F
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
-from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
     LITTLE,
     USUAL,
+    Candidates,
     ExpertGroup,
     Inputs,
     LabelMasses,
@@ -41,12 +41,12 @@ from kbdisk.experts.base import (
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
+    ignored,
 )
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures, known_labels, most_frequent_slots
 from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.experts.queries import Sides, draw_entities, questions_about, usual_amounts
-from kbdisk.experts.stacking import stack
 from kbdisk.experts.weights import limited
 from kbdisk.network.adamw import AdamW
 
@@ -60,7 +60,6 @@ KINDS = {NUMBER, "category"}
 MIN_VALUES = 20  # known values of a property, below which it has no process
 MAX_REPEATS = 2  # of an entity among the masked values: alone, and with the rest of a composite
 MASKING_SHARE = 0.2  # of the time, at most: for masking known values
-WEIGHING_SHARE = 0.3  # of the time: for the weights beside the model
 INVERSE_TEMPERATURES = torch.logspace(-1, 1.5, 26, dtype=torch.float64)
 MIN_PROBABILITY = 1e-9  # whose logarithm is taken
 MAX_COVARIANCES = 1 << 22  # computed at once
@@ -338,19 +337,15 @@ class ExampleMaker:
 
 @torch.no_grad()
 def fit(
-    model: Model,
     codec: Codec,
     sides: Sides,
     *,
     config: GaussianProcessConfig,
     seed: int,
     seconds: float | None = None,
-    report: Report | None = None,
-) -> ExpertGroup | None:
-    """The processes that have a weight beside a model, by the held-out values; None if none has.
-
-    Processes with a weight are conditioned on the held-out values, too.
-    """
+    report: Report = ignored,
+) -> Candidates:
+    """The processes of all properties, as far as there is time; with a weight, held-out values are points, too."""
     tokens = sides.training
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     maker = ExampleMaker(codec, tokens, config, generator)
@@ -363,18 +358,18 @@ def fit(
     experts: dict[SlotLevel, WeightedExpert] = {}
     examples: dict[int, Examples] = {}
     for done, (slot, values) in enumerate(sorted(known.items())):
-        left = None if seconds is None else ((1 - WEIGHING_SHARE) * seconds - _since(begun)) / (len(known) - done)
+        left = None if seconds is None else (seconds - _since(begun)) / (len(known) - done)
         labels = maker.labels(slot, values)
         examples[slot] = maker.examples(slot, values, labels)
         process = _fit_process(maker, slot, examples[slot], labels, left)
         if process is not None:
             experts |= {(slot, level): WeightedExpert.unweighted(process) for level in (USUAL, LITTLE)}
-        if report is not None:
-            report(done + 1, len(known))
-    left = None if seconds is None else max(seconds - _since(begun), 0.0)
-    unweighted = ExpertGroup(maker.featurizer, maker.usual_amount, experts)
-    group = stack(unweighted, model, sides, config.rounds, generator, left)
-    return None if group is None else _with_shared_points(_with_held_out(group, maker, examples, sides.held_out))
+        report(done + 1, len(known))
+
+    def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        return _with_shared_points(_with_held_out(group, maker, examples, sides.held_out))
+
+    return Candidates(ExpertGroup(maker.featurizer, maker.usual_amount, experts), refitted)
 
 
 def _since(begun: float) -> float:

@@ -29,6 +29,7 @@ from kbdisk.experts.base import (
     SlotLevel,
     Stacked,
     WeightedExpert,
+    ignored,
 )
 from kbdisk.experts.config import GivenOnlyConfig
 from kbdisk.experts.queries import Sides, usual_amounts
@@ -121,7 +122,7 @@ class GivenOnly:
         """A model that is asked twice."""
         slots = torch.tensor(sorted({slot for slot, _ in self.experts}), device=self.usual_amount.device)
         group = ExpertGroup(GivenOnlyFeatures(model, self.given, slots), self.usual_amount, self.experts)
-        return Stacked(model, group)
+        return Stacked(model, [group])
 
 
 @torch.no_grad()
@@ -133,7 +134,7 @@ def fit(
     config: GivenOnlyConfig,
     seed: int,
     seconds: float | None = None,
-    report: Report | None = None,
+    report: Report = ignored,
 ) -> GivenOnly | None:
     """The second answers that have a weight beside a model's first, by the held-out values; None if none has."""
     device = sides.training.slot.device
@@ -148,7 +149,5 @@ def fit(
     features = GivenOnlyFeatures(model, given, torch.tensor(given.numbers, device=device))
     generator = Generator(device).manual_seed(seed)
     group = ExpertGroup(features, usual_amounts(sides.training), experts)
-    kept = stack(group, model, sides, config.rounds, generator, seconds)
-    if report is not None:
-        report(1, 1)
+    kept = stack([group], model, sides, config.rounds, generator, seconds, report)[0]
     return None if kept is None else GivenOnly(given, kept.usual_amount, kept.experts)

@@ -26,11 +26,11 @@ from torch import Generator, Tensor
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
-from kbdisk.diffusion import Model
 from kbdisk.estimates import decoded
 from kbdisk.experts import kriging
 from kbdisk.experts.base import (
     USUAL,
+    Candidates,
     ExpertGroup,
     Inputs,
     LabelMasses,
@@ -39,12 +39,12 @@ from kbdisk.experts.base import (
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
+    ignored,
 )
 from kbdisk.experts.config import KNNConfig
 from kbdisk.experts.features import HashedFeatures, known_labels, most_frequent_slots
 from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.experts.queries import Sides, chunks, draw_entities, questions, usual_amounts
-from kbdisk.experts.stacking import stack
 from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
 from kbdisk.hiding import Hidden
 from kbdisk.network.adamw import AdamW
@@ -61,7 +61,6 @@ MIXTURE_QUERIES = 1024  # that the mixture is fitted to, at most
 MIXTURE_BATCH = 128
 MIXTURE_PRIOR = 1.0  # queries that each predictor has to itself
 MASKING_SHARE = 0.2  # of the time, at most: for masking known values
-WEIGHING_SHARE = 0.4  # of the time: for the weights beside the model
 METRIC_SHARE = 0.7  # of a property's time: for the metric
 
 STEPS, LEARNING_RATE = 80, 0.15  # of Adam, for the metric
@@ -347,49 +346,43 @@ def _masked(batch: Batch, hidden: Hidden, levels: Tensor) -> Iterator[tuple[Slot
 
 @torch.no_grad()
 def fit(
-    model: Model,
     codec: Codec,
     sides: Sides,
     *,
     config: KNNConfig,
     seed: int,
     seconds: float | None = None,
-    report: Report | None = None,
-) -> ExpertGroup | None:
-    """The properties whose neighbours have a weight beside a model, by the held-out values; None if none has.
-
-    Once they have a weight, held-out entities are neighbours, too.
-    """
+    report: Report = ignored,
+) -> Candidates:
+    """The neighbours of every property, as far as there is time; with a weight, held-out entities are neighbours, too."""
     tokens = sides.training
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     chosen = draw_entities(tokens, config.values, generator)
-    if not len(chosen):
-        return None
     # In random order: of entities at the same distance none is preferred.
     chosen = chosen[torch.randperm(len(chosen), generator=generator, device=chosen.device)]
     features = HashedFeatures.of(codec, most_frequent_slots(codec, config.properties)).to(tokens.slot.device)
-    known, values = _known_entities(codec, features, tokens, chosen, held_out=False)
-    usual_amount, masking_seconds = usual_amounts(tokens), None if seconds is None else MASKING_SHARE * seconds
-    queries = _queries(features, tokens, chosen, usual_amount, config, generator, masking_seconds)
-    order = _order(codec, queries, values)
-    experts: dict[SlotLevel, WeightedExpert] = {}
-    for done, (slot, level) in enumerate(order):
-        left = None if seconds is None else _left((1 - WEIGHING_SHARE) * seconds, begun) / (len(order) - done)
-        if left is None or left > 0:
-            block = features.block(codec, slot).to(known.entities.device)
-            neighbours = _fit_property(
-                known, values[slot], queries[slot, level], block, config.neighbours, generator, left
-            )
-            if neighbours is not None:
-                experts[slot, level] = WeightedExpert.unweighted(neighbours)
-        if report is not None:
+    usual_amount, experts = usual_amounts(tokens), {}
+    if len(chosen):
+        known, values = _known_entities(codec, features, tokens, chosen, held_out=False)
+        masking_seconds = None if seconds is None else MASKING_SHARE * seconds
+        queries = _queries(features, tokens, chosen, usual_amount, config, generator, masking_seconds)
+        order = _order(codec, queries, values)
+        for done, (slot, level) in enumerate(order):
+            left = None if seconds is None else _left(seconds, begun) / (len(order) - done)
+            if left is None or left > 0:
+                block = features.block(codec, slot).to(known.entities.device)
+                neighbours = _fit_property(
+                    known, values[slot], queries[slot, level], block, config.neighbours, generator, left
+                )
+                if neighbours is not None:
+                    experts[slot, level] = WeightedExpert.unweighted(neighbours)
             report(done + 1, len(order))
-    left = None if seconds is None else _left(seconds, begun)
-    group = stack(ExpertGroup(features, usual_amount, experts), model, sides, config.rounds, generator, left)
-    if group is None:
-        return None
-    others = draw_entities(sides.held_out, config.values, generator).sort().values
-    return _with_held_out(group, known, codec, features, sides.held_out, others)
+
+    def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        others = draw_entities(sides.held_out, config.values, generator).sort().values
+        return _with_held_out(group, known, codec, features, sides.held_out, others)
+
+    return Candidates(ExpertGroup(features, usual_amount, experts), refitted)
 
 
 def _order(codec: Codec, queries: Mapping[SlotLevel, Queries], values: Mapping[int, Values]) -> list[SlotLevel]:

@@ -19,8 +19,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.diffusion import Model
-from kbdisk.experts.base import USUAL, ExpertGroup, Inputs, LabelMasses, Prediction, Report, SlotLevel, WeightedExpert
+from kbdisk.experts.base import (
+    USUAL,
+    Candidates,
+    ExpertGroup,
+    Inputs,
+    LabelMasses,
+    Prediction,
+    Report,
+    SlotLevel,
+    WeightedExpert,
+    ignored,
+)
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns
@@ -34,7 +44,6 @@ VALIDATION_FOLDS = 5  # one of them tells which penalty is best
 MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
 STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few tell which penalty is best
 FAR = 3.0  # standard deviations, beyond which a number is no further off
-JUDGING_SHARE = 0.3  # of the time: for the weights
 
 
 @dataclass(frozen=True)
@@ -92,20 +101,19 @@ class LabelRegression:
 
 @torch.no_grad()
 def fit(
-    model: Model,
     codec: Codec,
     sides: Sides,
     *,
     config: LabelRegressionConfig,
     seed: int,
     seconds: float | None = None,
-    report: Report | None = None,
-) -> ExpertGroup | None:
-    """Fits regressions, and keeps those that have a weight beside a model; None if none have."""
-    begun, device = time.monotonic(), sides.training.slot.device
+    report: Report = ignored,
+) -> Candidates:
+    """Regressions of all properties of labels, as far as there is time."""
+    device = sides.training.slot.device
+    end = None if seconds is None else time.monotonic() + seconds
     examples = OneHotExamples(sides, config.values, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
     tasks = {}
-    end = None if seconds is None else begun + (1 - JUDGING_SHARE) * seconds
     by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
     for done, (slot, values) in enumerate(by_size):
         if end is not None and time.monotonic() > end:
@@ -114,17 +122,15 @@ def fit(
         task = None if task is None else task.with_best_penalty(seed)
         if task is not None:
             tasks[slot] = task
-        if report is not None:
-            report(done + 1, 2 * len(by_size))
+        report(done + 1, len(by_size))
     experts = {
         (slot, USUAL): WeightedExpert.unweighted(task.regression().to(device)) for slot, task in sorted(tasks.items())
     }
-    group = examples.stack(experts, model, None if seconds is None else JUDGING_SHARE * seconds)
-    if group is not None:
-        group = replace(group, experts=_refitted(group.experts, tasks, examples.all(), device))
-    if report is not None and by_size:
-        report(2 * len(by_size), 2 * len(by_size))
-    return group
+
+    def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        return replace(group, experts=_refitted(group.experts, tasks, examples.all(), device))
+
+    return Candidates(examples.group(experts), refitted)
 
 
 def _refitted(

@@ -78,17 +78,16 @@ def questions_about(
 def questions(
     batch: Batch, layout: Layout, usual_amount: Tensor, rounds: int, generator: Generator
 ) -> Iterator[Question]:
-    """Masks every value of some entities alone, every composite as a whole, and many values at once in each round.
+    """`questions_alone`, then `questions_in_rounds`."""
+    yield from questions_alone(batch, layout, usual_amount, generator)
+    yield from questions_in_rounds(batch, layout, usual_amount, rounds, generator)
 
-    With the length of a list its items are masked: an entity that lacks the length has no items. In the rounds only the
-    entities of which little is left visible are asked about; all values of the others were masked alone.
+
+def questions_alone(batch: Batch, layout: Layout, usual_amount: Tensor, generator: Generator) -> Iterator[Question]:
+    """Masks every value of some entities alone, and every composite as a whole.
+
+    With the length of a list its items are masked: an entity that lacks the length has no items.
     """
-
-    def remaining(masked: Tensor) -> tuple[Tensor, Tensor]:
-        """(T,) what is visible then, and (B,) the levels."""
-        visible = batch.seen(batch.known & ~masked & ~layout.places(batch, masked))
-        return visible, visibility_levels(batch, visible, usual_amount)
-
     free = batch.known & ~batch.fixed
     unit, count = batch.unit.unique(return_inverse=True)[1], batch.unit.new_zeros(len(batch))
     in_composite = count.index_add(0, unit, free.long())[unit] > 1
@@ -97,22 +96,28 @@ def questions(
         place, size = shuffled(batch, among, generator, group)
         for turn in range(int(size.max()) if len(size) else 0):
             masked = among & (place == turn)
-            visible, levels = remaining(masked)
+            visible, levels = _remaining(batch, layout, masked, usual_amount)
             yield batch, Hidden(visible, masked, masked.float()), levels
+
+
+def questions_in_rounds(
+    batch: Batch, layout: Layout, usual_amount: Tensor, rounds: int, generator: Generator
+) -> Iterator[Question]:
+    """Masks many values of some entities at once in each round, all of them in the first.
+
+    Only those entities are asked about of which little is left visible: all values of the others are masked alone.
+    """
     for turn in range(rounds):
-        hiding = Hiding(rate="count", everything=float(turn == 0))  # the first round masks all values
-        hidden = hide(batch, hiding, generator)
-        visible, levels = remaining(hidden.asked)
+        hidden = hide(batch, Hiding(rate="count", everything=float(turn == 0)), generator)
+        visible, levels = _remaining(batch, layout, hidden.asked, usual_amount)
         has_little = (levels == LITTLE)[batch.entity]
         yield batch, Hidden(visible, hidden.asked & has_little, hidden.weight * has_little), levels
 
 
-def questions_with_little(asked: Iterable[Question]) -> Iterator[Question]:
-    """The same, for the entities alone of which little is visible."""
-    for batch, hidden, levels in asked:
-        has_little = (levels == LITTLE)[batch.entity]
-        if bool((hidden.asked & has_little).any()):
-            yield batch, Hidden(hidden.visible, hidden.asked & has_little, hidden.weight * has_little), levels
+def _remaining(batch: Batch, layout: Layout, masked: Tensor, usual_amount: Tensor) -> tuple[Tensor, Tensor]:
+    """(T,) what is visible beside masked tokens (T,), and (B,) the levels."""
+    visible = batch.seen(batch.known & ~masked & ~layout.places(batch, masked))
+    return visible, visibility_levels(batch, visible, usual_amount)
 
 
 def reserved_questions(

@@ -1,20 +1,23 @@
-"""Stacking: the weights of experts beside a model, fitted to held-out values.
+"""Stacking: the weights of experts beside a model, fitted together to values that neither has learnt from.
 
-Every held-out value is masked alone once, every composite as a whole, and in some rounds many at once, as happens when a
-model is asked. The weights of a property are shrunk to those that all properties of its kind have in common (numbers or
-labels, at the same level of visibility), and are 0 unless the experts are proven on the other half of the entities.
+Such values are those that were reserved from the training entities, and all values of held-out entities. Every value of a
+held-out entity is masked alone once, every composite as a whole, and in some rounds many at once, as happens when a model is
+asked. The weights of a property are shrunk to those that all properties of its kind have in common (numbers or labels, at
+the same level of visibility), and are 0 unless the experts are proven on the other half of the entities.
 
-n held-out values of one slot and level   W widths
+Experts are applied one upon the other, so an expert's weight is its part of what the model and the experts up to it have.
+
+n values of one slot and level   E experts   W widths
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Generator, Tensor
@@ -23,12 +26,18 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Model
 from kbdisk.experts.base import (
     SET,
+    USUAL,
     ExpertGroup,
     Inputs,
     LabelMasses,
     Prediction,
+    Report,
     SlotLevel,
+    WeightedExpert,
     by_slot_and_level,
+    ignored,
+    visibility_levels,
+    with_labels,
     without_nan,
 )
 from kbdisk.experts.queries import (
@@ -37,29 +46,34 @@ from kbdisk.experts.queries import (
     Sides,
     chunks,
     draw_entities,
-    questions,
-    questions_with_little,
+    questions_alone,
+    questions_in_rounds,
     reserved_questions,
+    usual_amounts,
 )
 from kbdisk.experts.weights import REQUIRED_ERRORS, each_mixture, each_squares, relative_likelihoods
 from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 
+ROUNDS = 3  # of masking many values of a held-out entity at once
+MILLISECONDS = 1000  # of a second
 BATCH_ENTITIES = 128  # asked at once: the time is looked at after each batch
 MIN_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
 MIN_VALUES_UNPROVEN = 20  # the same where weights need not be proven
 MIN_WEIGHT = 0.02  # below which an expert is left out
-PRIOR_VALUES = 20.0  # held-out values that what all properties have in common counts as
-MIN_PROBABILITY = 1e-30  # whose logarithm is taken
+PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
+MIN_LOG_PROBABILITY = -70.0  # of a label that an expert rules out
+
+Judging: TypeAlias = tuple[Question, bool]  # a question, and whether it is one of rounds
 
 
 @dataclass
 class HeldOutPredictions:
-    """Held-out values of one slot and level, with the predictions of the model and of the expert."""
+    """Values of one slot and level, with the predictions of the model and of each expert: NaN where it has none."""
 
-    logs: list[Tensor] = field(default_factory=list)  # (n, 2) log p of the truth by both; of numbers by the model alone
-    numbers: list[Tensor] = field(default_factory=list)  # (n, 2) by both
+    logs: list[Tensor] = field(default_factory=list)  # (n, 1 + E) log p of labels; (n, 1) of numbers, by the model
+    numbers: list[Tensor] = field(default_factory=list)  # (n, 1 + E)
     codes: list[Tensor] = field(default_factory=list)  # (n, ...) the truth
     entities: list[Tensor] = field(default_factory=list)  # (n,)
     belief: NumberBelief | None = None  # about the first of them
@@ -67,41 +81,54 @@ class HeldOutPredictions:
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
-    def append(self, kind: str, codes: Tensor, entities: Tensor, belief: Belief, prediction: Prediction) -> None:
-        """Add values; none of a belief that no expert can be combined with."""
-        logs = belief.log_prob(codes).double()[:, None]
-        if isinstance(belief, NumberBelief):
-            assert not isinstance(prediction, LabelMasses)
-            self.numbers.append(torch.stack([belief.expected(), prediction], 1))
-            self.belief = self.belief or belief
-        elif kind == SET and isinstance(prediction, LabelMasses):
-            sets: Any = belief
-            by_expert = sets.weighted(prediction.codes, prediction.mass).log_prob(codes).double()
-            logs = torch.cat([logs, by_expert[:, None]], 1)
-        elif isinstance(belief, Recalling) and isinstance(prediction, LabelMasses):
-            probability = (prediction.mass * (codes[:, None] == prediction.codes)).sum(1, keepdim=True)
-            logs = torch.cat([logs, probability.clamp(min=MIN_PROBABILITY).log()], 1)
-        else:
+    def append(
+        self,
+        kind: str,
+        codes: Tensor,
+        entities: Tensor,
+        belief: Belief,
+        predictions: Sequence[tuple[Prediction, Tensor] | None],
+    ) -> None:
+        """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with."""
+        if not isinstance(belief, NumberBelief) and kind != SET and not isinstance(belief, Recalling):
             return
-        self.logs.append(logs)
+        logs = belief.log_prob(codes).double()[:, None]
+        by_experts = logs.new_full((len(codes), len(predictions)), torch.nan)
+        for number, prediction in enumerate(predictions):
+            if prediction is not None:
+                predicted, rows = prediction
+                if isinstance(predicted, LabelMasses):
+                    predicted = _log_masses(kind, belief.pick(rows), predicted, codes[rows])
+                by_experts[rows, number] = predicted
+        if isinstance(belief, NumberBelief):
+            self.numbers.append(torch.cat([belief.expected()[:, None], by_experts], 1))
+            self.belief = self.belief or belief
+            self.logs.append(logs)
+        else:
+            self.logs.append(torch.cat([logs, by_experts], 1))
         self.codes.append(codes)
         self.entities.append(entities)
 
     @property
     def errors(self) -> Tensor:
-        """(n, 2) of numbers, on the scale of their property."""
+        """(n, 1 + E) of numbers, on the scale of their property."""
         belief = self._belief
         truth = belief.numbers(torch.cat(self.codes)[:, None])
         return self._scaled - belief.tables.scaled(belief.slot, truth)
 
     @property
+    def log_likelihoods(self) -> Tensor:
+        """(n, 1 + E) of labels."""
+        return _by_first(torch.cat(self.logs))
+
+    @property
     def _scaled(self) -> Tensor:
-        return self._belief.tables.scaled(self._belief.slot, torch.cat(self.numbers))
+        return self._belief.tables.scaled(self._belief.slot, _by_first(torch.cat(self.numbers)))
 
     def likelihoods_around(self, weights: Tensor) -> Tensor:
-        """(n, 1 + W) the likelihoods of numbers by the model, and around the answers with these weights (2,)."""
+        """(n, 1 + W) the likelihoods of numbers by the model, and around the answers with these weights (1 + E,)."""
         belief = self._belief
-        answer = belief.tables.unscaled(belief.slot, (self._scaled @ weights)[:, None])[:, 0]
+        answer = belief.tables.unscaled(belief.slot, (self._scaled.nan_to_num() @ weights)[:, None])[:, 0]
         near = log_masses(belief.answering(answer), torch.cat(self.codes)).double()
         return relative_likelihoods(torch.cat([torch.cat(self.logs), near], 1))
 
@@ -112,10 +139,24 @@ class HeldOutPredictions:
         return self.belief.pick(torch.zeros(len(self), dtype=torch.long, device=self.codes[0].device))
 
 
+def _by_first(predictions: Tensor) -> Tensor:
+    """(n, 1 + E) with the model's prediction where an expert has none for a row; NaN where it has none for any."""
+    lacking = predictions.isnan()
+    return predictions.where(~lacking | lacking.all(0), predictions[:, :1])
+
+
+def _log_masses(kind: str, belief: Any, masses: LabelMasses, codes: Tensor) -> Tensor:
+    """(m,) log p of the truth by an expert of labels; what the expert leaves of 1 is the belief's."""
+    alone = torch.ones((), dtype=torch.float64, device=codes.device)
+    every = torch.arange(len(codes), device=codes.device)
+    logs: Tensor = with_labels(kind, belief, [(every, alone, masses)]).log_prob(codes).double()
+    return logs.clamp(min=MIN_LOG_PROBABILITY)
+
+
 def fit_weights(
     held_out: Mapping[SlotLevel, HeldOutPredictions], required_errors: float = REQUIRED_ERRORS
 ) -> dict[SlotLevel, tuple[Tensor, Tensor]]:
-    """For properties of one kind: the weight () of each expert, and the masses (W,) around answers."""
+    """For properties of one kind: the weights (1 + E,) of the model and each expert, and the masses (W,) around answers."""
     if sum(map(len, held_out.values())) < (MIN_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
@@ -128,92 +169,132 @@ def fit_weights(
         entities,
         required_errors,
     )
+    fitted = {key: (of_key, around[key][1:]) for key, of_key in weights.items()}
     labels = {
-        key: relative_likelihoods(torch.cat(of_key.logs)) for key, of_key in held_out.items() if of_key.belief is None
+        key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if values.belief is None
     }
-    fitted = {key: (fitted_weights[1], around[key][1:]) for key, fitted_weights in weights.items()}
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
-    return fitted | {
-        key: (fitted_weights[1], fitted_weights.new_zeros(len(WIDTHS))) for key, fitted_weights in mixtures.items()
-    }
+    return fitted | {key: (of_key, of_key.new_zeros(len(WIDTHS))) for key, of_key in mixtures.items()}
+
+
+def parts(weights: Tensor) -> Tensor:
+    """(1 + E,) weights that sum to 1 -> (E,) the part of each expert of what the model and the experts up to it have."""
+    total: Tensor = weights.cumsum(0)
+    return weights[1:] / total[1:].clamp(min=MIN_WEIGHT)
 
 
 def stack(
-    group: ExpertGroup,
+    groups: Sequence[ExpertGroup],
     model: Model,
     sides: Sides,
     rounds: int,
     generator: Generator,
     seconds: float | None = None,
-) -> ExpertGroup | None:
-    """The experts that have a weight beside a model; None if none has.
+    report: Report = ignored,
+) -> list[ExpertGroup | None]:
+    """Of each group the experts that have a weight beside a model and the other groups; None if none has.
 
-    The values that were reserved from the training entities give the weights, and held-out entities those for little visible;
-    where none were reserved, held-out entities give all weights. Once the time is used, the answers by then give them.
+    Reserved values come first, then held-out entities. Once the time is used, the answers by then give the weights.
     """
-    end = None if seconds is None else time.monotonic() + seconds
-    of_held_out = _questions(sides.held_out, group.usual_amount, rounds, generator)
+    usual_amount = usual_amounts(sides.training)
+    of_held_out = _questions(sides.held_out, usual_amount, rounds, generator)
     if sides.complete is None:
-        return stack_by(group, model, _until(end, of_held_out))
-    asked = reserved_questions(sides.training, sides.complete, group.usual_amount, generator)
-    if rounds:
-        asked = chain(asked, questions_with_little(of_held_out))
-    return stack_by(group, model, _until(end, asked), required_errors=0.0)
+        return stack_by(groups, model, _within(seconds, of_held_out, report))
+    reserved = reserved_questions(sides.training, sides.complete, usual_amount, generator)
+    asked = chain(((question, False) for question in reserved), of_held_out)
+    return stack_by(groups, model, _within(seconds, asked, report), required_errors=0.0)
 
 
-def _until(end: float | None, asked: Iterable[Question]) -> Iterator[Question]:
-    """Questions until some time; one at least."""
+def _within(seconds: float | None, asked: Iterable[Judging], report: Report) -> Iterator[Judging]:
+    """Questions until the time is used; one at least."""
+    begun = time.monotonic()
     for question in asked:
         yield question
-        if end is not None and time.monotonic() > end:
-            return
+        if seconds is not None:
+            spent = time.monotonic() - begun
+            report(int(MILLISECONDS * min(spent, seconds)), int(MILLISECONDS * seconds))
+            if spent > seconds:
+                return
 
 
 @torch.no_grad()
 def stack_by(
-    group: ExpertGroup, model: Model, asked: Iterable[Question], required_errors: float = REQUIRED_ERRORS
-) -> ExpertGroup | None:
-    """The experts that have a weight beside a model, by the answers to some questions; None if none has.
+    groups: Sequence[ExpertGroup],
+    model: Model,
+    asked: Iterable[Judging],
+    required_errors: float = REQUIRED_ERRORS,
+) -> list[ExpertGroup | None]:
+    """Of each group the experts that have a weight, by the answers to some questions; None if none has.
 
-    An expert has a weight only where it gains more than `required_errors` standard errors on the other half of the entities.
+    Experts have a weight only where they gain more than `required_errors` standard errors on the other half of the entities.
     """
-    if not group.experts:
-        return None
+    if not any(group.experts for group in groups):
+        return [None for _ in groups]
     held_out: dict[SlotLevel, HeldOutPredictions] = defaultdict(HeldOutPredictions)
-    for question in asked:
-        _ask(group, model, question, held_out)
-    kept = {}
+    for question, in_rounds in asked:
+        _ask(groups, model, question, in_rounds, held_out)
     alike: dict[tuple[int, bool], dict[SlotLevel, HeldOutPredictions]] = defaultdict(dict)
     for key, values in held_out.items():
         if len(values):
             alike[key[1], values.belief is None][key] = values
+    kept: list[dict[SlotLevel, WeightedExpert]] = [{} for _ in groups]
     for of_kind in alike.values():
-        for key, (weight, around) in fit_weights(of_kind, required_errors).items():
-            if weight > MIN_WEIGHT:
-                kept[key] = replace(group.experts[key], weight=weight, around=around)
-    return replace(group, experts=dict(sorted(kept.items()))) if kept else None
+        for key, (weights, around) in fit_weights(of_kind, required_errors).items():
+            for group, of_group, part in zip(groups, kept, parts(weights), strict=True):
+                if part > MIN_WEIGHT:
+                    of_group[key] = replace(group.experts[key], weight=part, around=around)
+    return [
+        replace(group, experts=dict(sorted(of_group.items()))) if of_group else None
+        for group, of_group in zip(groups, kept, strict=True)
+    ]
 
 
-def _ask(group: ExpertGroup, model: Model, question: Question, held_out: dict[SlotLevel, HeldOutPredictions]) -> None:
-    """Collect the answers of the model and of the experts to one question."""
+def _ask(
+    groups: Sequence[ExpertGroup],
+    model: Model,
+    question: Question,
+    in_rounds: bool,
+    held_out: dict[SlotLevel, HeldOutPredictions],
+) -> None:
+    """Collect the answers of the model and of the experts to one question.
+
+    Where little is visible of an entity and some group has experts for that, these alone are judged by it. Where none has,
+    all are; but not in rounds, in which far less is visible than where a model is asked.
+    """
     batch, hidden, levels = question
-    table = group.featurizer.table(batch, hidden.visible)
+    seen = [
+        (
+            group,
+            visibility_levels(batch, hidden.visible, group.usual_amount),
+            group.featurizer.table(batch, hidden.visible),
+        )
+        for group in groups
+    ]
     for kind, asked in model(batch, hidden.visible, hidden.asked).kinds.items():
         entity = batch.entity[asked.tokens]
-        for key, rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
-            if key not in group.experts:
+        for (slot, level), rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
+            judged = slot, (level if any((slot, level) in group.experts for group in groups) else USUAL)
+            if not any(judged in group.experts for group in groups) or (in_rounds and judged[1] == USUAL):
                 continue
             of_rows = entity[rows]
-            inputs = Inputs(table[of_rows], batch.who[of_rows])
-            prediction, predicted = without_nan(group.experts[key].expert.predict(inputs), rows)
-            if len(predicted):
-                codes, entities = batch.values[kind][asked.rows[predicted]], batch.who[entity[predicted]]
-                held_out[key].append(kind, codes, entities, asked.belief.pick(predicted), prediction)
+            every = torch.arange(len(rows), device=rows.device)
+            predictions = [
+                without_nan(group.experts[judged].expert.predict(Inputs(table[of_rows], batch.who[of_rows])), every)
+                if judged in group.experts and int(of_group[of_rows[0]]) == judged[1]
+                else None
+                for group, of_group, table in seen
+            ]
+            codes, entities = batch.values[kind][asked.rows[rows]], batch.who[of_rows]
+            held_out[judged].append(kind, codes, entities, asked.belief.pick(rows), predictions)
 
 
-def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Question]:
+def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Judging]:
     """Questions about held-out entities, some at a time and in random order, as there may not be time for all."""
     drawn = draw_entities(held_out, MAX_HELD_OUT_VALUES, generator)
     batches = [few for chunk in chunks(held_out, drawn) for few in chunk.split(BATCH_ENTITIES)]
     for number in torch.randperm(len(batches), generator=generator, device=generator.device).tolist():
-        yield from questions(held_out.batch(batches[number]), held_out.layout, usual_amount, rounds, generator)
+        batch = held_out.batch(batches[number])
+        for question in questions_alone(batch, held_out.layout, usual_amount, generator):
+            yield question, False
+        for question in questions_in_rounds(batch, held_out.layout, usual_amount, rounds, generator):
+            yield question, True

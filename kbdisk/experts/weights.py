@@ -4,6 +4,8 @@ Likelihoods are combined by the weights of a mixture (EM), numbers by least squa
 sum to 1. Properties of one kind share strength: what is best for all of them counts as some values of each. Predictors
 beyond the first have a weight only where they are proven on entities that the weights were not fitted to.
 
+A predictor may lack a property: its predictions of it are NaN, and its weight is 0. The first predictor lacks none.
+
 n values   E predictors
 """
 
@@ -29,18 +31,27 @@ TINY = 1e-30
 
 def relative_likelihoods(logs: Tensor) -> Tensor:
     """(n, E) log-likelihoods of each value -> (n, E) likelihoods, relative to the best predictor's."""
-    return (logs - logs.amax(1, keepdim=True)).clamp(min=MIN_LOG_LIKELIHOOD).nan_to_num().exp()
+    lacking = logs.isnan()
+    best = logs.masked_fill(lacking, -torch.inf).amax(1, keepdim=True)
+    relative = (logs - best).clamp(min=MIN_LOG_LIKELIHOOD).nan_to_num().exp()
+    return relative.masked_fill(lacking, torch.nan)
 
 
 def mixture_weights(likelihoods: Tensor, prior: Tensor) -> Tensor:
     """(n, E) likelihoods of each value -> (E,) the weights of the mixture with the greatest likelihood, by EM.
 
-    The prior (E,) counts as values that predictors have to themselves.
+    The prior (E,) counts as values that predictors have to themselves. A value that a predictor lacks (NaN) tells nothing about
+    its weight: what it is responsible for is compared with its share among those that have the value.
     """
+    has = (~likelihoods.isnan()).to(prior.dtype)
+    likelihoods = likelihoods.nan_to_num()
     weights = torch.full_like(prior, 1 / len(prior))
     for _ in range(EM_STEPS):
-        joint = likelihoods * weights
-        weights = (joint / joint.sum(1, keepdim=True).clamp(min=TINY)).sum(0) + prior
+        shares = weights * has
+        shares = shares / shares.sum(1, keepdim=True).clamp(min=TINY)
+        joint = likelihoods * shares
+        responsible = (joint / joint.sum(1, keepdim=True).clamp(min=TINY)).sum(0) + prior
+        weights = weights * responsible / (shares.sum(0) + weights * prior.sum()).clamp(min=TINY)
         weights = weights / weights.sum()
     return weights
 
@@ -83,16 +94,19 @@ def each_mixture(
     Where they are not `proven` by so many standard errors, the first predictor has all of the weight.
     """
 
+    present = {key: _present(own) for key, own in likelihoods.items()}
+
     def fit(some: Each[Key]) -> Each[Key]:
         every = torch.cat(list(some.values()))
         common = mixture_weights(every, every.new_ones(every.shape[1]))
-        return {key: mixture_weights(own, prior * common) for key, own in some.items()}
+        priors = {key: prior * _normalized(common * present[key]) for key in some}
+        return {key: _normalized(mixture_weights(own, priors[key]) * present[key]) for key, own in some.items()}
 
     def first_alone(some: Each[Key]) -> Each[Key]:
         return {key: torch.eye(own.shape[1], dtype=own.dtype, device=own.device)[0] for key, own in some.items()}
 
     def cost(own: Tensor, weights: Tensor) -> Tensor:
-        return -(own @ weights).clamp(min=TINY).log()
+        return -(own.nan_to_num() @ weights).clamp(min=TINY).log()
 
     return proven(likelihoods, entities, prior, fit, first_alone, cost, required_errors)
 
@@ -102,20 +116,58 @@ def each_squares(
 ) -> Each[Key]:
     """`least_squares_weights` of several properties, with (n, E) errors each, likewise; `first` predictors are the first."""
 
-    def fit(some: Each[Key]) -> Each[Key]:
-        forms = {key: squares(own) for key, own in some.items()}
-        common = torch.stack(list(forms.values())).mean(0)
-        return {key: least_squares_weights(len(some[key]) * form + prior * common) for key, form in forms.items()}
+    present = {key: _present(own) for key, own in errors.items()}
+
+    def fit(some: Each[Key], predictors: slice = slice(None)) -> Each[Key]:
+        of_some = {key: torch.zeros_like(present[key]) for key in some}
+        for key, there in of_some.items():
+            there[predictors] = present[key][predictors]
+        forms = {key: squares(own[:, of_some[key]]) for key, own in some.items()}
+        common = _common_form(forms, of_some, {key: len(own) for key, own in some.items()})
+        return {
+            key: _spread(least_squares_weights(len(some[key]) * form + prior * common[there][:, there]), there)
+            for (key, form), there in zip(forms.items(), of_some.values(), strict=True)
+        }
 
     def first_alone(some: Each[Key]) -> Each[Key]:
-        fitted = fit({key: own[:, :first] for key, own in some.items()})
-        others = {key: own.shape[1] - first for key, own in some.items()}
-        return {key: torch.cat([weights, weights.new_zeros(others[key])]) for key, weights in fitted.items()}
+        return fit(some, slice(first))
 
     def cost(own: Tensor, weights: Tensor) -> Tensor:
-        return (limited(own) @ weights).square()
+        there = _present(own)
+        return (limited(own[:, there]) @ weights[there]).square()
 
     return proven(errors, entities, prior, fit, first_alone, cost, required_errors)
+
+
+def _present(predictions: Tensor) -> Tensor:
+    """(n, E) -> (E,) which predictors do not lack a property."""
+    return ~predictions.isnan().any(0)
+
+
+def _normalized(weights: Tensor) -> Tensor:
+    return weights / weights.sum().clamp(min=TINY)
+
+
+def _spread(weights: Tensor, there: Tensor) -> Tensor:
+    """The weights of some predictors as weights (E,) of all."""
+    return weights.new_zeros(len(there)).masked_scatter(there, weights)
+
+
+def _common_form(forms: Each[Key], present: Each[Key], values: Mapping[Key, int]) -> Tensor:
+    """(E, E) the mean of forms, each of the predictors that a property has, over the properties that have values.
+
+    Two predictors that no property has both are taken for the same, and one that none has for as wrong as errors may be.
+    """
+    every = next(iter(present.values()))
+    total = torch.zeros(len(every), len(every), dtype=torch.float64, device=every.device)
+    count = torch.zeros_like(total)
+    for key, form in forms.items():
+        both = present[key][:, None] & present[key]
+        if values[key]:
+            total[both] += form.flatten()
+            count += both
+    size = torch.where(count.diagonal() > 0, (total.diagonal() / count.diagonal().clamp(min=1)).sqrt(), MAX_ERROR)
+    return torch.where(count > 0, total / count.clamp(min=1), size[:, None] * size)
 
 
 def proven(

@@ -115,6 +115,9 @@ class CategoryBelief(Whole):
         if self.logits.dtype in (torch.bfloat16, torch.float16):
             object.__setattr__(self, "logits", self.logits.float())
 
+    def __len__(self) -> int:
+        return len(self.logits)
+
     @property
     def probs(self) -> Tensor:
         """(n, V); they add up to what labels never met leave."""

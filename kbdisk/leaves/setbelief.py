@@ -226,13 +226,12 @@ def _either(second: Tensor, own: Tensor, other: Tensor) -> Tensor:
 
 
 def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
-    """(n, V) the masses (n, K) of labels; the rest of 1 is spread evenly over the other labels of each row."""
-    real = logits > -torch.inf
-    left = (1 - mass.sum(1, keepdim=True)).clamp(min=LEAST_SHARE) / (real.sum(1, keepdim=True) - codes.shape[1]).clamp(
-        min=1
-    )
-    whole = left.to(logits.dtype).expand_as(logits).scatter(1, codes, mass.clamp(min=LEAST_SHARE).to(logits.dtype))
-    return whole.masked_fill(~real, 0)
+    """(n, V) the masses (n, K) of labels; the other labels of each row share the rest of 1 in proportion to their odds."""
+    left = (1 - mass.sum(1, keepdim=True)).clamp(min=LEAST_SHARE).to(logits.dtype)
+    odds = logits.scatter(1, codes, -torch.inf)
+    others = odds.softmax(1).nan_to_num()  # a row may have no other label
+    whole = (left * others).scatter(1, codes, mass.clamp(min=LEAST_SHARE).to(logits.dtype))
+    return whole.masked_fill(logits == -torch.inf, 0)
 
 
 def codes_of(chosen: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
@@ -16,9 +17,9 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
-from kbdisk.experts.base import ExpertGroup
-from kbdisk.experts.given_only import GivenOnly
+from kbdisk.experts.base import Candidates, Report
 from kbdisk.experts.queries import Sides
+from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
@@ -27,20 +28,21 @@ from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
 from kbdisk.training.room import within_memory
-from kbdisk.training.run import STACKED, Run
+from kbdisk.training.run import Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
 from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
 
-EXPERTS: Mapping[str, tuple[str, Callable[..., Any]]] = {  # by name: what the progress bar says, and what fits it
+EXPERTS: Mapping[str, tuple[str, Callable[..., Candidates]]] = {  # what the progress bar says, and what fits each
     "knn": ("comparing", knn.fit),
     "gaussian_process": ("fitting functions", gaussian_process.fit),
     "label_regression": ("fitting labels", label_regression.fit),
     "boosted_trees": ("growing trees", boosted_trees.fit),
-    "given_only": ("asking again", given_only.fit),
 }
+WEIGHING = 0.25  # of the experts' time: for their weights
+REFITTING = {"boosted_trees": 0.4}  # of an expert's time: for what is fitted once there are weights
 
 
 def train(
@@ -70,43 +72,74 @@ def train(
     first, *others = members
     record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(data.codec.schema, entities)
     trained = Trained(data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others))
-    for name in STACKED:
-        if getattr(run, name).share and len(data.validation):  # which the weights of experts are fitted to
-            changes: dict[str, Any] = {name: _fit_expert(trained, data, device, watch, name)}
-            trained = replace(trained, **changes)
+    if run.experts_share and len(data.validation):  # which the weights of experts are fitted to
+        trained = _with_experts(trained, Sides(data.training, data.validation, data.whole).to(device), watch)
     return trained
 
 
-def _fit_expert(
-    trained: Trained, data: Data, device: torch.device, watch: Watch, name: str
-) -> ExpertGroup | GivenOnly | None:
-    """The experts of one kind that have a weight beside the model so far."""
-    run, facts, begun = trained.run, trained.record.facts, time.monotonic()
-    config, (doing, fit_expert) = getattr(run, name), EXPERTS[name]
+def _with_experts(trained: Trained, sides: Sides, watch: Watch) -> Trained:
+    """The same with the experts that have a weight: each learns from training, is weighed, then learns from the rest, too."""
+    run, clock = trained.run, Clock(trained, watch)
+    used = [name for name in EXPERTS if getattr(run, name).share]
+    candidates: dict[str, Candidates] = {}
+    for name in used:
+        doing, fit = EXPERTS[name]
+        with clock.stage(name, doing) as (seconds, report):
+            candidates[name] = fit(
+                trained.codec, sides, config=getattr(run, name), seed=run.seed, seconds=seconds, report=report
+            )
+    with clock.stage(WEIGHTS, "weighing") as (seconds, report):
+        generator = torch.Generator(sides.training.slot.device).manual_seed(run.seed)
+        groups = [candidates[name].group for name in used]
+        weighted = dict(
+            zip(used, stack(groups, trained.believer, sides, ROUNDS, generator, seconds, report), strict=True)
+        )
+    for name, group in weighted.items():
+        if group is not None:
+            with clock.stage(f"{name} again", f"{EXPERTS[name][0]} again") as (seconds, report):
+                changes: dict[str, Any] = {name: candidates[name].refitted(group, seconds, report)}
+                trained = replace(trained, **changes)
+    if run.given_only.share:
+        with clock.stage(GIVEN_ONLY, "asking again") as (seconds, report):
+            config, seed = run.given_only, run.seed
+            answers = given_only.fit(
+                trained.believer, trained.codec, sides, config=config, seed=seed, seconds=seconds, report=report
+            )
+            trained = replace(trained, given_only=answers)
+    return trained
 
-    def report(done: int, total: int) -> None:
-        spent, after = facts["seconds"] + time.monotonic() - begun, After(doing, done, total)
-        watch(Progress(facts["steps"], facts["steps"], spent, math.nan, ended=True, after=after))
 
-    experts: ExpertGroup | GivenOnly | None = fit_expert(
-        trained.believer,
-        data.codec,
-        Sides(data.training, data.validation, data.whole).to(device),
-        config=config,
-        seed=run.seed,
-        seconds=_time_for(name, run, facts["seconds"]),
-        report=report,
-    )
-    facts["seconds"] = round(facts["seconds"] + time.monotonic() - begun, 1)
-    return experts
+WEIGHTS, GIVEN_ONLY = "weights", "given_only"  # stages beside the experts' own
 
 
-def _time_for(name: str, run: Run, spent: float) -> float | None:
-    """The seconds for an expert, once `spent` seconds of the budget are used."""
-    if run.train.seconds is None:
-        return None
-    later = sum(getattr(run, other).share for other in STACKED[STACKED.index(name) + 1 :])
-    return still_for(getattr(run, name).share, run.train.seconds, spent, later)
+class Clock:
+    """The time of each stage of fitting experts: its share of the budget, and of what the stages before left."""
+
+    def __init__(self, trained: Trained, watch: Watch) -> None:
+        run, self.facts, self.watch = trained.run, trained.record.facts, watch
+        self.budget = run.train.seconds
+        own = {name: (1 - WEIGHING) * getattr(run, name).share for name in EXPERTS}
+        again = {name: share * own[name] for name, share in REFITTING.items()}
+        self.shares = {name: share - again.get(name, 0.0) for name, share in own.items()}
+        self.shares[WEIGHTS] = WEIGHING * sum(getattr(run, name).share for name in EXPERTS)
+        self.shares |= {f"{name} again": again.get(name, 0.0) for name in EXPERTS}
+        self.shares[GIVEN_ONLY] = run.given_only.share
+
+    @contextmanager
+    def stage(self, name: str, doing: str) -> Iterator[tuple[float | None, Report]]:
+        """The seconds that a stage has, if they are limited, and what it reports to."""
+        begun, stages = time.monotonic(), list(self.shares)
+        later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
+        spent = self.facts["seconds"]
+        seconds = None if self.budget is None else still_for(self.shares[name], self.budget, spent, later)
+
+        def report(done: int, total: int) -> None:
+            after = After(doing, done, total)
+            steps, so_far = self.facts["steps"], spent + time.monotonic() - begun
+            self.watch(Progress(steps, steps, so_far, math.nan, ended=True, after=after))
+
+        yield seconds, report
+        self.facts["seconds"] = round(spent + time.monotonic() - begun, 1)
 
 
 def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]) -> Iterator[tuple[Run, int]]:

@@ -62,7 +62,7 @@ class Trained:
     shapes: Shapes | None = None  # how the values that it was trained on are written
     latent_knn: LatentKNN | None = None  # nearest neighbours in the network's latent space
     others: tuple[Member, ...] = ()  # further networks of the ensemble
-    knn: ExpertGroup | None = None  # each expert is stacked on the networks and the experts above it
+    knn: ExpertGroup | None = None  # each is stacked on the networks and the experts above it
     gaussian_process: ExpertGroup | None = None
     label_regression: ExpertGroup | None = None
     boosted_trees: ExpertGroup | None = None
@@ -86,8 +86,9 @@ class Trained:
     def believer(self) -> Model:
         """What is asked for beliefs about entities that there are: all networks, what they remember, and all guides."""
         believer = _together([one.model for one in self.members])
-        for group in (self.knn, self.gaussian_process, self.label_regression, self.boosted_trees):
-            believer = believer if group is None else Stacked(believer, group)
+        groups = (self.knn, self.gaussian_process, self.label_regression, self.boosted_trees)
+        if there := [group for group in groups if group is not None]:
+            believer = Stacked(believer, there)
         return believer if self.given_only is None else self.given_only.beside(believer)
 
     @property

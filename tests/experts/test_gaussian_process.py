@@ -309,7 +309,6 @@ def test_a_time_budget_is_shared_and_kept():
         {"points": 10**5},
         {"labels": 0},
         {"properties": 0},
-        {"rounds": -1},
     ],
 )
 def test_settings_out_of_range_are_refused(wrong):

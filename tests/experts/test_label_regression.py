@@ -71,9 +71,9 @@ def test_it_tells_labels_that_networks_have_not_learnt(model):
 
 
 def test_experts_of_sets_are_stacked_on_each_other(model):
-    once = Stacked(model.network, model.label_regression)
+    once = Stacked(model.network, [model.label_regression])
     assert nats(model, once, "tongues") < nats(model, model.network, "tongues")
-    assert nats(model, Stacked(once, model.label_regression), "tongues") < nats(model, model.network, "tongues")
+    assert nats(model, Stacked(once, [model.label_regression] * 2), "tongues") < nats(model, model.network, "tongues")
 
 
 def test_what_is_kept_says_the_same_again(model, tmp_path):
