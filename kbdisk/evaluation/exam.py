@@ -90,7 +90,7 @@ class Exam:
     @torch.no_grad()
     def cases(self, given: float | None = None, told: Told | None = None) -> Iterator[Case]:
         """What is said of every value, given all others or a share of them."""
-        codec, model, marginals = self.trained.codec, self.trained.believer, Marginals(self.trained.codec)
+        codec, model, marginals = self.trained.codec, self.trained.fair, Marginals(self.trained.codec)
         done = 0
         for one, visible in self.turns(given):
             found = cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible))

@@ -26,7 +26,6 @@ from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.number.around import WIDTHS, centred
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.leaves.setbelief import BlendedSets
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
@@ -184,7 +183,17 @@ def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelie
 
 def with_labels(kind: str, belief: Any, masses: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:
     """A belief in labels or in sets, mixed with what experts say: each of some rows (m,), with a weight ()."""
-    return blended(belief, masses) if kind == SET else _mixed_with_labels(belief, masses)
+    return _blended_sets(belief, masses) if kind == SET else _mixed_with_labels(belief, masses)
+
+
+def _blended_sets(belief: Any, labels: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:
+    is_left = torch.ones(len(belief), dtype=torch.bool, device=labels[0][0].device)
+    parts: list[tuple[Tensor, Any]] = []
+    for rows, weight, masses in labels:
+        parts.append((rows, belief.pick(rows).blended(masses.codes, masses.mass, weight.expand(len(rows)))))
+        is_left[rows] = False
+    left = is_left.nonzero()[:, 0]
+    return mixed([*parts, *([(left, belief.pick(left))] if len(left) else [])])
 
 
 def _mixed_with_labels(belief: Any, labels: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Belief:
@@ -212,18 +221,6 @@ def unclaimed_mass(belief: Any, masses: LabelMasses) -> Tensor:
     others = 1 - own.sum(1, keepdim=True)
     lowered: Tensor = own * (left / torch.maximum(others, left / MAX_RAISE))
     return lowered
-
-
-def blended(belief: Any, predictions: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:
-    """Mixes beliefs about sets with those of experts, each given by its rows (m,), its weight () and its label masses."""
-    is_left = torch.ones(len(belief), dtype=torch.bool, device=predictions[0][0].device)
-    parts: list[tuple[Tensor, Any]] = []
-    for rows, weight, masses in predictions:
-        part = belief.pick(rows)
-        parts.append((rows, BlendedSets(part, part.weighted(masses.codes, masses.mass), weight.expand(len(rows)))))
-        is_left[rows] = False
-    left = is_left.nonzero()[:, 0]
-    return mixed([*parts, *([(left, belief.pick(left))] if len(left) else [])])
 
 
 class Stacked:

@@ -51,7 +51,7 @@ class GivenProperties:
     @classmethod
     def of(cls, codec: Codec) -> GivenProperties:
         """By the schema's roles and the fill of the training entities."""
-        required = [slot.role == "given" and slot.fill > REQUIRED_FILL for slot in codec.slots]
+        required = [slot.role == "given" and slot.kind != "text" and slot.fill > REQUIRED_FILL for slot in codec.slots]
         slots_of_classes = [codec.index.tables[name].slot.values() for name in codec.classes]
         counts = [sum(required[number] for number in slots) for slots in slots_of_classes]
         answered = {number for slots, count in zip(slots_of_classes, counts, strict=True) if count for number in slots}

@@ -65,6 +65,7 @@ MIN_WEIGHT = 0.02  # below which an expert is left out
 PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
 MIN_LOG_PROBABILITY = -70.0  # of a label that an expert rules out
 
+Predicted: TypeAlias = tuple[Prediction, Tensor] | None  # what an expert predicts, and of which rows
 Judging: TypeAlias = tuple[Question, bool]  # a question, and whether it is one of rounds
 
 
@@ -87,25 +88,46 @@ class HeldOutPredictions:
         codes: Tensor,
         entities: Tensor,
         belief: Belief,
-        predictions: Sequence[tuple[Prediction, Tensor] | None],
+        predictions: Sequence[Predicted],
     ) -> None:
         """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with."""
-        if not isinstance(belief, NumberBelief) and kind != SET and not isinstance(belief, Recalling):
-            return
-        logs = belief.log_prob(codes).double()[:, None]
-        by_experts = logs.new_full((len(codes), len(predictions)), torch.nan)
+        if isinstance(belief, NumberBelief):
+            self._append_numbers(codes, entities, belief, predictions)
+        elif kind == SET or isinstance(belief, Recalling):
+            self._append_labels(kind, codes, entities, belief, predictions)
+
+    def _append_numbers(
+        self, codes: Tensor, entities: Tensor, belief: NumberBelief, predictions: Sequence[Predicted]
+    ) -> None:
+        by_experts = torch.full((len(codes), len(predictions)), torch.nan, dtype=torch.float64, device=codes.device)
         for number, prediction in enumerate(predictions):
             if prediction is not None:
                 predicted, rows = prediction
-                if isinstance(predicted, LabelMasses):
-                    predicted = _log_masses(kind, belief.pick(rows), predicted, codes[rows])
+                assert not isinstance(predicted, LabelMasses)
                 by_experts[rows, number] = predicted
-        if isinstance(belief, NumberBelief):
-            self.numbers.append(torch.cat([belief.expected()[:, None], by_experts], 1))
-            self.belief = self.belief or belief
-            self.logs.append(logs)
-        else:
-            self.logs.append(torch.cat([logs, by_experts], 1))
+        self.logs.append(belief.log_prob(codes).double()[:, None])
+        self.numbers.append(torch.cat([belief.expected()[:, None], by_experts], 1))
+        self.belief = self.belief or belief
+        self.codes.append(codes)
+        self.entities.append(entities)
+
+    def _append_labels(
+        self, kind: str, codes: Tensor, entities: Tensor, belief: Any, predictions: Sequence[Predicted]
+    ) -> None:
+        """Of a set each member counts as a value."""
+        own = _label_logs(kind, belief, codes)  # (n,) or (n, M)
+        logs = own.new_full((*own.shape, 1 + len(predictions)), torch.nan, dtype=torch.float64)
+        logs[..., 0] = own
+        for number, prediction in enumerate(predictions):
+            if prediction is not None:
+                masses, rows = prediction
+                logs[rows, ..., 1 + number] = _label_logs(
+                    kind, _of_expert(kind, belief.pick(rows), masses), codes[rows]
+                )
+        if kind == SET:
+            row, member = (codes >= 0).nonzero().unbind(1)
+            logs, codes, entities = logs[row, member], codes[row, member], entities[row]
+        self.logs.append(logs.clamp(min=MIN_LOG_PROBABILITY))
         self.codes.append(codes)
         self.entities.append(entities)
 
@@ -145,12 +167,18 @@ def _by_first(predictions: Tensor) -> Tensor:
     return predictions.where(~lacking | lacking.all(0), predictions[:, :1])
 
 
-def _log_masses(kind: str, belief: Any, masses: LabelMasses, codes: Tensor) -> Tensor:
-    """(m,) log p of the truth by an expert of labels; what the expert leaves of 1 is the belief's."""
-    alone = torch.ones((), dtype=torch.float64, device=codes.device)
-    every = torch.arange(len(codes), device=codes.device)
-    logs: Tensor = with_labels(kind, belief, [(every, alone, masses)]).log_prob(codes).double()
-    return logs.clamp(min=MIN_LOG_PROBABILITY)
+def _of_expert(kind: str, belief: Any, masses: Prediction) -> Any:
+    """What an expert of labels says by itself; what it leaves of 1 is the belief's."""
+    assert isinstance(masses, LabelMasses)
+    rows = torch.arange(len(masses.codes), device=masses.codes.device)
+    alone = torch.ones((), dtype=torch.float64, device=rows.device)
+    return with_labels(kind, belief, [(rows, alone, masses)])
+
+
+def _label_logs(kind: str, belief: Any, codes: Tensor) -> Tensor:
+    """(n,) log p of labels; of sets (n, M) that of each member."""
+    logs: Tensor = belief.member_logs(codes) if kind == SET else belief.log_prob(codes)
+    return logs.double()
 
 
 def fit_weights(

@@ -57,10 +57,15 @@ class Mixed(Whole):
         """(n,) the place of each code among all of its slot, 1 the best"""
         return self.each(lambda belief, place: belief.ranks(codes[place]))
 
-    def weighted(self, codes: Tensor, mass: Tensor) -> Mixed:
-        """Set beliefs with their labels weighted by masses (n, K)."""
+    def member_logs(self, codes: Tensor) -> Tensor:
+        """(n, M) how likely each member of sets is, if there is one alone; NaN for what is no label."""
+        return self.each(lambda belief, place: belief.member_logs(codes[place]), torch.nan)
+
+    def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> Mixed:
+        """Set beliefs mixed with masses (n, K) of labels."""
         each = zip(self.places, self.parts, strict=True)
-        return replace(self, parts=[belief.weighted(codes[place], mass[place]) for place, belief in each])
+        parts = [belief.blended(codes[place], mass[place], weight[place]) for place, belief in each]
+        return replace(self, parts=parts)
 
     def pick(self, rows: Tensor) -> Belief:
         """Those of some rows; one belief alone where one alone is about them."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from kbdisk.leaves.subsets import Subsets, draw, expected, included, subsets, to
 
 PADDING, UNMET = -1, -2
 LEAST_SHARE = 1e-6  # of the mass, that what is told of least has
+MOST_CERTAIN = 0.999  # that a label with all of an expert's mass is a member
 LONGER = 8  # members beyond the largest number with a probability of its own that are ever drawn
 
 
@@ -105,9 +105,14 @@ class CountedSets:
         """(n, V) how likely each label is in the set"""
         return included(self.logits, self._sums, self.numbers(self.longest).log_softmax(1))
 
-    def weighted(self, codes: Tensor, mass: Tensor) -> CountedSets:
-        """The same distribution of the number of members, with the labels weighted by masses (n, K)."""
-        return replace(self, logits=_shared(self.logits, codes, mass).log())
+    def member_logs(self, codes: Tensor) -> Tensor:
+        """(n, M) how likely each member is, if there is one alone; NaN for what is no label."""
+        return _member_logs(self.logits.log_softmax(1), codes)
+
+    def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> CountedSets:
+        """The same numbers of members, with the odds of labels mixed with masses (n, K) of so much weight (n,)."""
+        own, other = self.logits.softmax(1), _shared(self.logits, codes, mass)
+        return replace(self, logits=torch.lerp(own, other, weight[:, None].to(own.dtype)).log())
 
     def pick(self, rows: Tensor) -> CountedSets:
         """Those of some rows."""
@@ -158,71 +163,20 @@ class FreeSets:
         """(n, V)"""
         return self.logits.sigmoid()
 
-    def weighted(self, codes: Tensor, mass: Tensor) -> FreeSets:
-        """Independent labels whose probabilities are masses (n, K)."""
-        return replace(self, logits=_shared(self.logits, codes, mass).logit())
+    def member_logs(self, codes: Tensor) -> Tensor:
+        """(n, M) how likely each member is, if there is one alone; NaN for what is no label."""
+        return _member_logs(F.logsigmoid(self.logits).log_softmax(1), codes)
+
+    def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> FreeSets:
+        """As many members on average, with labels' probabilities mixed with masses (n, K) of so much weight (n,)."""
+        own = self.probs
+        other = _shared(F.logsigmoid(self.logits), codes, mass) * own.sum(1, keepdim=True)
+        both = torch.lerp(own, other.clamp(max=MOST_CERTAIN), weight[:, None].to(own.dtype))
+        return replace(self, logits=both.logit())
 
     def pick(self, rows: Tensor) -> FreeSets:
         """Those of some rows."""
         return FreeSets(self.logits[rows], self.most[rows], self.unmet[rows])
-
-
-@dataclass(frozen=True)
-class BlendedSets:
-    """A mixture of two distributions over the same sets; `share` is the weight of the second."""
-
-    own: Any
-    other: Any
-    share: Tensor  # (n,) between 0 and 1
-
-    def __len__(self) -> int:
-        return len(self.share)
-
-    def log_prob(self, codes: Tensor) -> Tensor:
-        """(n,)"""
-        shares = torch.stack([1 - self.share, self.share]).clamp(min=LEAST_SHARE).log()
-        return (shares + torch.stack([self.own.log_prob(codes), self.other.log_prob(codes)])).logsumexp(0)
-
-    def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
-        """(n, M)"""
-        draw = torch.rand(self.share.shape, dtype=self.share.dtype, device=self.share.device, generator=generator)
-        own, other = (one.sample(temperature, generator) for one in (self.own, self.other))
-        return _either(draw < self.share, own, other)
-
-    def mode(self) -> Tensor:
-        """(n, M): the likelier of what is likeliest by either."""
-        own, other = self.own.mode(), self.other.mode()
-        return _either(self.log_prob(other) > self.log_prob(own), own, other)
-
-    def entropy(self) -> Tensor:
-        """(n,) at most"""
-        own: Tensor = self.own.entropy()
-        within = (1 - self.share) * own + self.share * self.other.entropy()
-        entropy: Tensor = (within + _unsure(self.share)).to(own.dtype)
-        return entropy
-
-    @property
-    def probs(self) -> Tensor:
-        """(n, V) how likely each label is in the set"""
-        own: Tensor = self.own.probs
-        share = self.share[:, None]
-        probs: Tensor = ((1 - share) * own + share * self.other.probs).to(own.dtype)
-        return probs
-
-    def weighted(self, codes: Tensor, mass: Tensor) -> Any:
-        """The first with the labels weighted by masses (n, K)."""
-        return self.own.weighted(codes, mass)
-
-    def pick(self, rows: Tensor) -> BlendedSets:
-        """Those of some rows."""
-        return BlendedSets(self.own.pick(rows), self.other.pick(rows), self.share[rows])
-
-
-def _either(second: Tensor, own: Tensor, other: Tensor) -> Tensor:
-    """(n, M) the members of one set or of another (n,)."""
-    longest = max(own.shape[1], other.shape[1])
-    own, other = (F.pad(one, (0, longest - one.shape[1]), value=PADDING) for one in (own, other))
-    return torch.where(second[:, None], other, own)
 
 
 def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
@@ -232,6 +186,11 @@ def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
     others = odds.softmax(1).nan_to_num()  # a row may have no other label
     whole = (left * others).scatter(1, codes, mass.clamp(min=LEAST_SHARE).to(logits.dtype))
     return whole.masked_fill(logits == -torch.inf, 0)
+
+
+def _member_logs(logs: Tensor, codes: Tensor) -> Tensor:
+    """(n, V), (n, M) -> (n, M)"""
+    return logs.gather(1, codes.clamp(min=0)).masked_fill(codes < 0, torch.nan)
 
 
 def codes_of(chosen: Tensor) -> Tensor:

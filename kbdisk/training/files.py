@@ -11,6 +11,8 @@
     knn.safetensors, gaussian_process.safetensors, label_regression.safetensors, boosted_trees.safetensors,
     given_only.safetensors
                         the other experts, where they have a weight
+    label_regression-judged.safetensors, boosted_trees-judged.safetensors
+                        those that learn from held-out entities in the end, as they were before that
     metrics.json        the quality of each property, and the looks at the held-out part
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
@@ -44,6 +46,9 @@ EXPERTS = {  # the name of each expert and its file
     name: f"{name}.safetensors"
     for name in ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only")
 }
+JUDGED = {  # the experts that learn from held-out entities in the end, and do not leave out the one that they are asked about
+    name: f"{name}-judged.safetensors" for name in ("label_regression", "boosted_trees")
+}
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
 OPTIONAL = (  # needed where config.json has them
@@ -51,6 +56,7 @@ OPTIONAL = (  # needed where config.json has them
     HABITS,
     LATENT_KNN,
     *EXPERTS.values(),
+    *JUDGED.values(),
     *(name for names in MEMBERS[1:] for name in names),
 )
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it

@@ -34,6 +34,7 @@ from kbdisk.training.files import (
     EXPERTS,
     FORMAT,
     HABITS,
+    JUDGED,
     MEMBERS,
     METRICS,
     SCHEMA,
@@ -85,7 +86,8 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
     )
     shapes = _shapes(files, codec)
     experts = {name: _expert(files, codec, device, name, file) for name, file in EXPERTS.items()}
-    return Trained(codec, first.network, run, record, shapes, first.latent_knn, tuple(others), **experts)
+    judged = {name: _expert(files, codec, device, name, file) for name, file in JUDGED.items() if files.has(file)}
+    return Trained(codec, first.network, run, record, shapes, first.latent_knn, tuple(others), **experts, judged=judged)
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -112,6 +114,9 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     for kind, file in EXPERTS.items():
         if (experts := getattr(trained, kind)) is not None:
             files[file] = serialize.to_bytes(kind, experts)
+    for kind, file in JUDGED.items():
+        if kind in trained.judged:
+            files[file] = serialize.to_bytes(kind, trained.judged[kind])
     if trained.shapes is not None:
         files[HABITS] = _json(trained.shapes.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}

@@ -18,7 +18,7 @@ from kbdisk.randomness import mixed
 
 MIN_VALUES = 20  # of a slot, below which none is reserved
 SHARE, MAX_RESERVED = 0.1, 100  # of a slot's values
-SHARE_OF_FEW, ENOUGH_RESERVED = 0.2, 20  # the larger share that counts until so many are reserved
+SHARE_OF_FEW, ENOUGH_RESERVED = 0.2, 30  # the larger share that counts until so many are reserved
 SEED = 11  # mixed with the run's seed
 
 

@@ -20,11 +20,7 @@ from kbdisk.schemas.schema import Property, Schema
 
 FEWEST = 10  # entities of a class that some are held out of
 ENOUGH = 3  # properties that entities must have alike to be copies
-TENTH, FIFTH, HELD = (
-    0.1,
-    0.2,
-    50,
-)  # of a class: held out where nobody says how many; of few more, so that they tell enough
+TENTH, FIFTH, HELD = 0.1, 0.2, 50  # held out where nobody says how many; of few more, so that they tell enough
 SHARED = 0.02  # of all entities: how many may stand together because of their links, at most
 
 
@@ -39,7 +35,7 @@ class Split:
 def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | None, seed: int) -> Split:
     """Hold out a share of the entities of each class, group by group; none where a class has fewer than `FEWEST`.
 
-    None: what fits the size of the class.
+    None: what fits the number of all entities, as what classes share is learnt, and judged, together.
     """
     readings = [entity if isinstance(entity, Reading) else read(schema, entity) for entity in entities]
     group = _groups(schema, readings)
@@ -51,9 +47,8 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
     for reading in readings:
         if reading is not None:
             sizes[reading.of] = sizes.get(reading.of, 0) + 1
-    left = {
-        of: round((fitting(size) if share is None else share) * size) for of, size in sizes.items() if size >= FEWEST
-    }
+    whole = fitting(max(sum(sizes.values()), 1)) if share is None else share
+    left = {of: round(whole * size) for of, size in sizes.items() if size >= FEWEST}
     order = list(members.values())
     random.Random(seed).shuffle(order)
     training: list[int] = []

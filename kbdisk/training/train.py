@@ -24,6 +24,7 @@ from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
+from kbdisk.training.files import JUDGED
 from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
@@ -94,6 +95,7 @@ def _with_experts(trained: Trained, sides: Sides, watch: Watch) -> Trained:
         weighted = dict(
             zip(used, stack(groups, trained.believer, sides, ROUNDS, generator, seconds, report), strict=True)
         )
+    trained = replace(trained, judged={name: group for name, group in weighted.items() if group and name in JUDGED})
     for name, group in weighted.items():
         if group is not None:
             with clock.stage(f"{name} again", f"{EXPERTS[name][0]} again") as (seconds, report):

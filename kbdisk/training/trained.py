@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -67,6 +67,9 @@ class Trained:
     label_regression: ExpertGroup | None = None
     boosted_trees: ExpertGroup | None = None
     given_only: GivenOnly | None = None
+    judged: Mapping[str, ExpertGroup] = field(
+        default_factory=dict
+    )  # some experts, before they learnt from what is held out
 
     def __post_init__(self) -> None:
         for one in self.members:
@@ -90,6 +93,12 @@ class Trained:
         if there := [group for group in groups if group is not None]:
             believer = Stacked(believer, there)
         return believer if self.given_only is None else self.given_only.beside(believer)
+
+    @property
+    def fair(self) -> Model:
+        """What is asked about entities that were held out: the believer as it was before it learnt from them."""
+        as_judged: dict[str, Any] = dict(self.judged)
+        return replace(self, **as_judged).believer if as_judged else self.believer
 
     @property
     def maker(self) -> Model:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -13,6 +15,7 @@ from kbdisk.experts.weights import (
     each_squares,
     least_squares_weights,
     mixture_weights,
+    relative_likelihoods,
     squares,
 )
 
@@ -118,3 +121,41 @@ def test_the_first_predictors_share_all_weight_where_others_are_not_proven():
 def test_without_values_the_first_predictor_has_all_weight():
     nothing = torch.zeros(0, 3, dtype=torch.float64)
     assert each_mixture({0: nothing}, 0.0, {0: torch.zeros(0, dtype=torch.long)})[0].tolist() == [1, 0, 0]
+
+
+# ---------------------------------------------------------------- predictors that lack properties
+
+
+@pytest.mark.parametrize("fit", [each_squares, each_mixture])
+def test_a_predictor_that_lacks_a_property_has_no_weight_there_and_changes_nothing(fit):
+    errors, entities = drawn(1, 200, 0.3, experts=3)
+    own = errors if fit is each_squares else (-errors.abs()).exp()
+    lacking = torch.cat([own[:, :1], own[:, :1] * torch.nan, own[:, 1:]], 1)
+    without = fit({0: own}, 20.0, {0: entities})[0]
+    beside = fit({0: lacking}, 20.0, {0: entities})[0]
+    assert beside[1] == 0
+    assert beside[[0, 2, 3]].tolist() == pytest.approx(without.tolist(), abs=0.02)
+
+
+def test_what_properties_have_in_common_is_told_by_those_that_have_a_predictor():
+    errors, entities = drawn(2, 400, 0.5, experts=3)
+    few, others = drawn(3, 8, 0.0, experts=3)
+    errors_of_all = {0: errors, 1: torch.cat([few[:, :2], few[:, 2:] * torch.nan], 1)}
+    weights = each_squares(errors_of_all, 200.0, {0: entities, 1: others}, required_errors=0.0)
+    assert weights[0][1:].sum() > 0.8
+    assert weights[1][1] > 0.8
+    assert weights[1][2] == 0
+
+
+def test_lacking_values_leave_the_weights_of_a_mixture_to_the_others():
+    values = torch.eye(2, dtype=torch.float64)[[0, 0, 0, 1]].repeat(10, 1)
+    values = torch.cat([values, torch.full((40, 1), torch.nan, dtype=torch.float64)], 1)
+    prior = torch.tensor([1e-9, 1e-9, 0.0], dtype=torch.float64)
+    assert mixture_weights(values, prior)[:2].tolist() == pytest.approx([0.75, 0.25], abs=1e-3)
+
+
+def test_relative_likelihoods_keep_what_is_lacking():
+    logs = torch.tensor([[-5.0, torch.nan, -6.0], [-torch.inf, torch.nan, -2.0]], dtype=torch.float64)
+    relative = relative_likelihoods(logs)
+    assert relative[:, 1].isnan().all()
+    assert relative[:, [0, 2]].flatten().tolist() == pytest.approx([1, math.exp(-1), 0, 1])

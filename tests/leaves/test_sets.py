@@ -16,7 +16,7 @@ from torch import Tensor
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.labels import Labels
-from kbdisk.leaves.setbelief import BlendedSets, CountedSets, FreeSets
+from kbdisk.leaves.setbelief import CountedSets, FreeSets
 from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
 from kbdisk.leaves.subsets import NEVER, subsets, total
 from kbdisk.schemas.leaf import Category, Link, Set
@@ -252,42 +252,29 @@ def test_labels_of_sets_keep_their_types():
 
 
 @pytest.mark.parametrize("build", [counted, free])
-def test_weighted_sets_of_one_member_are_as_likely_as_their_masses(build):
+def test_sets_of_one_member_are_as_likely_as_what_is_mixed_into_them(build):
     belief = build(2)
     codes, mass = torch.tensor([[0, 2], [4, 1]]), torch.tensor([[0.5, 0.25], [0.9, 0.05]])
-    weighted = belief.weighted(codes, mass)
-    single = torch.tensor([[0], [0]]), torch.tensor([[2], [2]])
-    odds = (weighted.log_prob(single[0]) - weighted.log_prob(single[1])).exp()
-    expected = mass[0, 0] / mass[0, 1]
-    if build is free:  # each member by itself
-        expected = (0.5 / 0.5) / (0.25 / 0.75)
-    assert torch.isclose(odds[0], torch.as_tensor(expected), rtol=1e-4)
-    if build is counted:  # the numbers of members stay what they were
-        assert torch.equal(weighted.counts, belief.counts)
+    member = torch.tensor([[0, 2, -1], [4, 1, -2]])
+    own = belief.member_logs(member)
+    assert own[:, 2].isnan().all()
+    weight = torch.tensor([1.0, 0.25])
+    both = belief.blended(codes, mass, weight)
+    if build is counted:
+        told = both.member_logs(member)[:, :2].exp()
+        assert torch.allclose(told, torch.lerp(own[:, :2].exp(), mass, weight[:, None]), atol=1e-4)
+        assert torch.equal(both.counts, belief.counts)
+    else:  # a label is never certain, and there are as many members on average
+        other = (mass * belief.probs.sum(1, keepdim=True)).clamp(max=0.999)
+        expected = torch.lerp(belief.probs.gather(1, codes), other, weight[:, None])
+        assert torch.allclose(both.probs.gather(1, codes), expected, atol=1e-4)
+    unchanged = belief.blended(codes, mass, torch.zeros(2))
+    assert torch.allclose(unchanged.probs, belief.probs, atol=1e-5)
 
 
-def test_a_blend_is_a_mixture_of_both():
-    own, other = counted(3), counted(3)
-    share = torch.tensor([0.0, 0.3, 1.0])
-    blend = BlendedSets(own, other, share)
-    every = [
-        torch.tensor([codes + (-1,) * (LABELS - len(codes))] * 3)
-        for n in range(LABELS + 1)
-        for codes in combinations(range(LABELS), n)
-    ]
-    both = torch.stack(
-        [(1 - share) * own.log_prob(codes).exp() + share * other.log_prob(codes).exp() for codes in every]
-    )
-    assert torch.allclose(torch.stack([blend.log_prob(codes).exp() for codes in every]), both, atol=1e-5)
-    assert torch.allclose(both.sum(0), torch.ones(3), atol=1e-4)
-    assert torch.allclose(blend.probs, (1 - share[:, None]) * own.probs + share[:, None] * other.probs, atol=1e-5)
-    assert torch.equal(blend.pick(torch.tensor([2, 0])).log_prob(every[5][:2]), blend.log_prob(every[5])[[2, 0]])
-    likelier = torch.maximum(blend.log_prob(own.mode()), blend.log_prob(other.mode()))
-    assert torch.equal(blend.log_prob(blend.mode()), likelier)
-    drawn = BlendedSets(
-        own.pick(torch.zeros(2000, dtype=torch.long)),
-        other.pick(torch.zeros(2000, dtype=torch.long)),
-        torch.full((2000,), 0.5),
-    )
-    first = (drawn.sample(generator=torch.Generator().manual_seed(0)) == 0).any(1).double().mean()
-    assert abs(float(first) - float((own.probs[0, 0] + other.probs[0, 0]) / 2)) < 4 * 0.5 / 2000**0.5
+def test_what_an_expert_does_not_know_shares_the_rest_in_proportion():
+    belief = counted(1)
+    told = belief.blended(torch.tensor([[0]]), torch.tensor([[0.6]]), torch.ones(1))
+    others = torch.arange(1, LABELS)[None]
+    own = belief.member_logs(others).exp()
+    assert torch.allclose(told.member_logs(others).exp(), 0.4 * own / own.sum(), atol=1e-5)
