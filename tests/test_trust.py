@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.trust import of_labels, of_numbers
+from kbdisk.trust import LEANING, of_labels, of_numbers
 
 TRUTH = [float(number) for number in range(-20, 21)]
 ZERO = [0.0] * len(TRUTH)
@@ -44,4 +44,10 @@ def test_what_is_trusted_is_never_much_worse_than_the_better_of_both(cases):
     def off(level: float) -> float:
         return sum(abs(c + level * (s - c) - t) for s, c, t in cases)
 
-    assert off(trust) <= min(off(0) + off(0) / len(cases), off(1)) + 1e-6
+    assert off(trust) <= min(off(0) + LEANING * off(0) / len(cases), off(1)) + 1e-6
+
+
+def test_a_few_numbers_undo_less_trust_than_many():
+    few, many = (of_numbers([0.8] * n, [0.0] * n, [0.4] * n) for n in (4, 500))
+    assert many == 0.5
+    assert few == 1.0

@@ -5,8 +5,9 @@ Everything else that the entity has is given: the paper's property prediction.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from kbdisk.data.graph import Graph
@@ -25,14 +26,15 @@ def evaluate(
     given: float | None = None,
     against: Rivals | None = None,
     watch: Told | None = None,
+    reserved: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     """A row for each property, in the schema's order: see `scoring`.
 
     The graph is what links bring; without one, what these entities know of each other. `given` a share of its other
     properties, drawn, an entity shows no more than these. Rivals are asked the same: what each scores stands under
-    `against` in a row.
+    `against` in a row. Of entities that the model was trained on only their `reserved` slots are asked for.
     """
-    exam = Exam.of(trained, entities, graph, scope or Scope())
+    exam = Exam.of(trained, entities, graph, scope or Scope(), reserved)
     rows = exam.rows(list(exam.cases(given, watch)))
     return rows if against is None else against.joined(exam, rows, given)
 

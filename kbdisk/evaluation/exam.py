@@ -5,9 +5,10 @@ Values that have no code, such as labels that a schema does not allow, are wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -60,8 +61,18 @@ class Exam:
     scope: Scope
 
     @classmethod
-    def of(cls, trained: Trained, entities: Collection[Entity], graph: Graph | None, scope: Scope) -> Exam:
-        """Encode the entities that the schema has a class for, and choose among their values."""
+    def of(
+        cls,
+        trained: Trained,
+        entities: Collection[Entity],
+        graph: Graph | None,
+        scope: Scope,
+        reserved: Mapping[str, Collection[int]] = MappingProxyType({}),
+    ) -> Exam:
+        """Encode the entities that the schema has a class for, and choose among their values.
+
+        Of an entity, by its id, that the model was trained on, the slots whose values were `reserved` are asked for alone.
+        """
         trained.warn_of_order(": what comes after a value is not given with it.", stacklevel=4)
         codec, schema = trained.codec, trained.schema
         slots = askable(codec, scope.only, scope.classes)
@@ -74,7 +85,7 @@ class Exam:
         limits = {
             slot.kind: min(scope.texts, scope.limit) if slot.kind == "text" else scope.limit for slot in codec.slots
         }
-        choice = chosen(codec, tokens, readings, misfits, slots, limits, scope.seed)
+        choice = chosen(codec, tokens, readings, misfits, slots, limits, scope.seed, reserved)
         return cls(trained, readings, tokens, choice, scope)
 
     @cached_property

@@ -117,15 +117,19 @@ def chosen(
     slots: Collection[int],
     limits: Mapping[str, int],
     seed: int,
+    reserved: Mapping[str, Collection[int]],
 ) -> Choice:
-    """At most so many values of each property, by its kind, drawn from all that are known and from the misfits."""
+    """At most so many values of each property, by its kind, drawn from all that are known and from the misfits.
+
+    Of an entity with `reserved` slots these alone.
+    """
     own = tokens.free.cpu()
     owner = tokens.owner.cpu()
     there = set(zip(owner[own].tolist(), tokens.slot.cpu()[own].tolist(), strict=True))
     unread = {*misfits, *(_told(codec, readings) if tokens.unread else ())} - there
     by_property: dict[Property, list[Value]] = {}
     for value in sorted(there | unread):
-        if value[1] in slots:
+        if value[1] in slots and value[1] in reserved.get(readings[value[0]].id, slots):
             by_property.setdefault(property_of(codec.slots[value[1]]), []).append(value)
     kept: list[Value] = []
     for key, values in by_property.items():

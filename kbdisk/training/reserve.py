@@ -37,3 +37,12 @@ def without_reserved(tokens: Tokens, seed: int) -> Tokens:
     needs = tokens.needs + tokens.offsets[entity][:, None]  # (E, 2)
     reserved = reserved.index_fill(0, needs[reserved[needs[:, 1]], 0], True)
     return replace(tokens, known=tokens.known & ~reserved)
+
+
+def reserved_slots(training: Tokens, whole: Tokens) -> dict[str, list[int]]:
+    """By the ids of entities the slots of which the whole has values that training leaves out; evidence does not count."""
+    reserved = (whole.free & ~training.known).cpu()
+    found: dict[str, list[int]] = {}
+    for entity, slot in zip(whole.owner[reserved].tolist(), whole.slot[reserved].tolist(), strict=True):
+        found.setdefault(whole.ids[entity], []).append(slot)
+    return found

@@ -28,6 +28,7 @@ from kbdisk.training.files import JUDGED
 from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, several
+from kbdisk.training.reserve import reserved_slots
 from kbdisk.training.room import within_memory
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import still_for
@@ -72,7 +73,10 @@ def train(
         trainers, members = _networks(run, data, device, watch, keeping)
     first, *others = members
     record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(data.codec.schema, entities)
-    trained = Trained(data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others))
+    reserved = {} if data.whole is None else reserved_slots(data.training, data.whole)
+    trained = Trained(
+        data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others), reserved=reserved
+    )
     if run.experts_share and len(data.validation):  # which the weights of experts are fitted to
         trained = _with_experts(trained, Sides(data.training, data.validation, data.whole).to(device), watch)
     return trained

@@ -70,6 +70,9 @@ class Trained:
     judged: Mapping[str, ExpertGroup] = field(
         default_factory=dict
     )  # some experts, before they learnt from what is held out
+    reserved: Mapping[str, Sequence[int]] = field(
+        default_factory=dict
+    )  # by id, slots that only experts learnt in the end
 
     def __post_init__(self) -> None:
         for one in self.members:
