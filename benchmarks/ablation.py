@@ -45,14 +45,14 @@ from kbdisk.diffusion import Model
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.estimates import decoded, estimated
 from kbdisk.experts import given_only, stacking
-from kbdisk.experts.base import ExpertGroup, Stacked
+from kbdisk.experts.base import Candidates, ExpertGroup, Stacked
 from kbdisk.experts.ensemble import Ensemble
 from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.loaders import KB
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer
-from kbdisk.training.run import STACKED, Run
+from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Trained
 
 NAME = "experts"
@@ -79,7 +79,7 @@ VARIANTS: dict[str, Callable[[Run], Run]] = {
 }
 EVERYTHING, NETWORK = "everything", "network alone"
 VALUES = 1500  # that are scored: latent kNN takes some milliseconds for each
-WEIGHING = 15.0  # seconds in which an expert is weighed, at most
+WEIGHING = 15.0  # seconds in which experts are weighed, at most
 
 
 def _masks(run: Run, **choices: Any) -> Run:
@@ -90,7 +90,7 @@ def _masks(run: Run, **choices: Any) -> Run:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class Expert:
     """An expert of every property that it can predict: before it learnt from held-out values, and after."""
 
     before: ExpertGroup
@@ -102,7 +102,7 @@ class Fitted:
     """The networks, the experts and the tokens of one training."""
 
     trained: Trained
-    experts: Mapping[str, Candidates]
+    experts: Mapping[str, Expert]
     sides: Sides
     seconds: Mapping[str, float]  # that each expert took to fit, unweighed
 
@@ -119,29 +119,18 @@ class Fitted:
 
 def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, teller: Any) -> Fitted:
     """Train the networks, and fit every expert without a weight."""
-    experts: dict[str, Candidates] = {}
+    before: dict[str, ExpertGroup] = {}
     sides: list[Sides] = []
     seconds: dict[str, float] = defaultdict(float)
 
-    def unweighed(name: str, fit: Callable[..., Any]) -> Callable[..., Any]:
-        def fitted(model: Model, codec: Any, of_expert: Sides, **settings: Any) -> None:
+    def unweighed(name: str, fit: Callable[..., Candidates]) -> Callable[..., Candidates]:
+        def fitted(codec: Any, of_expert: Sides, **settings: Any) -> Candidates:
             sides[:] = [of_expert]
-            if name == GIVEN:  # given only: there is nothing to fit
-                return
-            kept: list[ExpertGroup] = []
-
-            def keep(group: ExpertGroup, *_: Any, **__: Any) -> ExpertGroup | None:
-                kept.append(group)
-                return group if group.experts else None
-
-            if run.train.seconds is not None:  # its whole share, even where what came before took longer
-                settings["seconds"] = settings["config"].share * run.train.seconds
             begun = time.monotonic()
-            with patch.object(stacking, "stack_by", keep):
-                final = fit(model, codec, of_expert, **settings)
+            candidates = fit(codec, of_expert, **settings)
             seconds[name] = time.monotonic() - begun
-            if final is not None:
-                experts[name] = Candidates(kept[0], final)
+            before[name] = candidates.group
+            return candidates
 
         return fitted
 
@@ -151,14 +140,22 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, te
         seconds[LATENT] += time.monotonic() - begun
         return latent_knn
 
+    def all_of_them(groups: Sequence[ExpertGroup], *_: Any) -> list[ExpertGroup | None]:
+        return [group if group.experts else None for group in groups]
+
     fit_latent_knn = Trainer.fit_latent_knn
     fits = {name: (doing, unweighed(name, fit)) for name, (doing, fit) in training.EXPERTS.items()}
     with (
         patch.object(training, "EXPERTS", fits),
+        patch.object(training, "stack", all_of_them),
+        patch.object(given_only, "fit", lambda *_, **__: None),  # it is weighed anew: there is nothing to fit
         patch.object(Trainer, "fit_latent_knn", timed),
         teller.training(f"{NAME}: training") as watch,
     ):
         trained = _trained(schema, entities, run, watch or (lambda progress: None), folder)
+    experts = {
+        name: Expert(group, final) for name, group in before.items() if (final := getattr(trained, name)) is not None
+    }
     return Fitted(trained, experts, sides[0], seconds)
 
 
@@ -175,17 +172,20 @@ def _trained(schema: Schema, entities: Sequence[Any], run: Run, watch: Any, fold
 
 
 def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
-    """The network, or both, with some of the experts, each weighed beside all before it."""
+    """The network, or both, with some of the experts, weighed together."""
     trained, sides = fitted.trained, fitted.sides
     members = trained.members if SECOND in names else trained.members[:1]
     models = [(member if LATENT in names else Member(member.network, None)).model for member in members]
     model: Model = models[0] if len(models) == 1 else Ensemble(models)
-    for name in STACKED:
-        if name in names and name in fitted.experts:
-            group, rounds = fitted.experts[name].before, getattr(getattr(trained.run, name), "rounds", 0)
-            weighted = stacking.stack(group, model, sides, rounds, _generator(trained), seconds)
-            if weighted is not None:
-                model = Stacked(model, _with_weights(fitted.experts[name].final, weighted))
+    own = [name for name in fitted.experts if name in names]
+    before = [fitted.experts[name].before for name in own]
+    weighted = stacking.stack(before, model, sides, stacking.ROUNDS, _generator(trained), seconds)
+    groups = [
+        _with_weights(fitted.experts[name].final, group)
+        for name, group in zip(own, weighted, strict=True)
+        if group is not None
+    ]
+    model = Stacked(model, groups) if groups else model
     if GIVEN in names:
         config, seed = trained.run.given_only, trained.run.seed
         answers = given_only.fit(model, trained.codec, sides, config=config, seed=seed, seconds=seconds)
@@ -468,7 +468,7 @@ def main() -> None:
     parser.add_argument("--variant", default="default", help=", ".join(VARIANTS))
     parser.add_argument("--preset", default="default")
     parser.add_argument(
-        "--weighing", type=float, default=WEIGHING, help="seconds in which an expert is weighed, at most"
+        "--weighing", type=float, default=WEIGHING, help="seconds in which experts are weighed, at most"
     )
     parser.add_argument("--values", type=int, default=VALUES, help="about so many hidden values are scored")
     parser.add_argument("--test", action="store_true", help="score what test hides, not validation")

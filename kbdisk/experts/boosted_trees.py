@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
 MIN_VALUES = 20  # known values of a slot, below which it has no trees
-MIN_LABEL_COUNT = 50  # values a label, below which many labels have no trees: each tree tells all labels apart
+MIN_LABEL_COUNT = (
+    50  # entities a label, below which many labels have no trees: regression tells them better, and sooner
+)
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MIN_TIMED_CELLS = 50_000  # values times labels, from which on a few trees are timed before all are fitted
@@ -218,7 +220,7 @@ class Task:
             scale = TargetScale.fit(_numbers(codec, slot, codes), codec.slots[slot].codec.floor_of_logs)
         else:
             labels = commonest_labels(codes, config.labels)
-            if len(labels) > MANY_LABELS and len(codes) < MIN_LABEL_COUNT * len(labels):
+            if len(labels) > MANY_LABELS and len(entities.unique()) < MIN_LABEL_COUNT * len(labels):
                 return None
         if scale is None and len(labels) < 2:
             return None

@@ -17,10 +17,10 @@ from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
-from kbdisk.experts import serialize
+from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.queries import reserved_questions
+from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
@@ -96,6 +96,19 @@ def test_labels_have_trees_and_texts_have_none(model):
     kept = {model.codec.slots[slot].path for slot in model.boosted_trees.slots}
     assert ("y",) in kept
     assert ("name",) not in kept
+
+
+def test_many_labels_of_few_entities_have_no_trees():
+    def slots(entities: int, labels: int) -> set[str]:
+        known = [Entity(f"t{n}", {"x": n % labels, "kind": f"k{n % labels}"}) for n in range(entities)]
+        schema = of_one_class({("x",): Property(Number()), ("kind",): Property(Category())})
+        codec = Codec.fit(schema, known)
+        sides = Sides(codec.encode(known), codec.encode(known[:20]))
+        group = boosted_trees.fit(codec, sides, config=BoostedTreesConfig(share=0.3), seed=0, seconds=2).group
+        return {codec.slots[slot].path[0] for slot in group.slots}
+
+    assert slots(200, 12) == {"x"}
+    assert slots(200, 4) == slots(700, 12) == {"x", "kind"}
 
 
 def test_trees_have_a_weight_however_little_is_visible(model):
