@@ -345,7 +345,10 @@ def fit(
     seconds: float | None = None,
     report: Report = ignored,
 ) -> Candidates:
-    """The processes of all properties, as far as there is time; with a weight, held-out values are points, too."""
+    """The processes of all properties, as far as there is time.
+
+    With a weight they have the values that were reserved, too, and those of held-out entities.
+    """
     tokens = sides.training
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     maker = ExampleMaker(codec, tokens, config, generator)
@@ -367,7 +370,13 @@ def fit(
         report(done + 1, len(known))
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
-        return _with_shared_points(_with_held_out(group, maker, examples, sides.held_out))
+        every = examples
+        if sides.complete is not None:
+            complete, labels = maker.known_values(sides.complete), _labels_of(group)
+            every = {
+                slot: maker.examples(slot, complete[slot], labels[slot]).first(config.points) for slot in labels
+            }
+        return _with_shared_points(_with_held_out(group, maker, every, sides.held_out))
 
     return Candidates(ExpertGroup(maker.featurizer, maker.usual_amount, experts), refitted)
 
@@ -428,6 +437,15 @@ def _best_inverse_temperature(outputs: Tensor, truth: Tensor) -> Tensor:
     probabilities = (candidates[:, None, None] * outputs).softmax(2)  # (candidates, n, t)
     likelihood = ((probabilities * truth).sum(2) + MIN_PROBABILITY).log().sum(1)
     return candidates[likelihood.argmax()]
+
+
+def _labels_of(group: ExpertGroup) -> dict[int, Tensor]:
+    """By slot the labels (t,) of its process."""
+    found = {}
+    for (slot, _), weighted in group.experts.items():
+        assert isinstance(weighted.expert, GaussianProcess)
+        found[slot] = weighted.expert.labels
+    return found
 
 
 def _with_held_out(

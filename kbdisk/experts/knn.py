@@ -354,7 +354,10 @@ def fit(
     seconds: float | None = None,
     report: Report = ignored,
 ) -> Candidates:
-    """The neighbours of every property, as far as there is time; with a weight, held-out entities are neighbours, too."""
+    """The neighbours of every property, as far as there is time.
+
+    With a weight they have the values that were reserved, too, and held-out entities.
+    """
     tokens = sides.training
     begun, generator = time.monotonic(), Generator(tokens.slot.device).manual_seed(seed)
     chosen = draw_entities(tokens, config.values, generator)
@@ -379,8 +382,12 @@ def fit(
             report(done + 1, len(order))
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        every = known
+        if sides.complete is not None:
+            every, complete = _known_entities(codec, features, sides.complete, chosen, held_out=False)
+            group = _with_values(group, every, complete)
         others = draw_entities(sides.held_out, config.values, generator).sort().values
-        return _with_held_out(group, known, codec, features, sides.held_out, others)
+        return _with_held_out(group, every, codec, features, sides.held_out, others)
 
     return Candidates(ExpertGroup(features, usual_amount, experts), refitted)
 
@@ -447,6 +454,16 @@ def _fit_mixture(neighbours: NearestNeighbours, inputs: Inputs, truth: Tensor, s
     return mixture_weights(
         every_result, torch.full((len(STEEPNESSES),), MIXTURE_PRIOR, dtype=torch.float64, device=every_result.device)
     )
+
+
+def _with_values(group: ExpertGroup, known: KnownEntities, values: Mapping[int, Values]) -> ExpertGroup:
+    """The same neighbours with other values."""
+    experts = {}
+    for key, weighted in group.experts.items():
+        neighbours, own = weighted.expert, values[key[0]]
+        assert isinstance(neighbours, NearestNeighbours)
+        experts[key] = replace(weighted, expert=replace(neighbours, known=known, rows=own.rows, values=own.values))
+    return replace(group, experts=experts)
 
 
 def _with_held_out(

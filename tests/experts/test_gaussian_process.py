@@ -12,6 +12,7 @@ import torch
 from guided import held_out, slot_of
 from models import tiny_run
 
+from kbdisk.data import Codec
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
@@ -19,10 +20,12 @@ from kbdisk.experts import gaussian_process, serialize
 from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
+from kbdisk.experts.queries import Sides
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
+from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.state import Progress
 from kbdisk.training.train import train
@@ -296,6 +299,27 @@ def test_a_time_budget_is_shared_and_kept():
     told = [one.after for one in seen if one.after is not None and one.after.doing == "fitting functions"]
     assert [one.done for one in told] == list(range(1, len(told) + 1))
     assert told[-1].done == told[-1].total
+
+
+def test_with_a_weight_they_have_reserved_and_held_out_values_too():
+    schema, known = things()
+    codec = Codec.fit(schema, known[:150])
+    complete, held_out_part = codec.encode(known[:150]), codec.encode(known[150:])
+    training = without_reserved(complete, 0)
+    candidates = gaussian_process.fit(
+        codec, Sides(training, held_out_part, complete), config=GaussianProcessConfig(share=0.5), seed=0
+    )
+    y = codec.slot("", ("y",))
+
+    def values(group) -> int:
+        one = group.experts[y, USUAL]
+        return len(one.expert.rows)
+
+    def there(*sides) -> int:
+        return sum(int((side.known & (side.slot == y)).sum()) for side in sides)
+
+    assert values(candidates.group) <= there(training) < there(complete)
+    assert values(candidates.refitted(candidates.group)) > there(complete)
 
 
 @pytest.mark.parametrize(

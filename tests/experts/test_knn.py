@@ -12,15 +12,18 @@ import torch
 from guided import held_out, slot_of
 from models import tiny_run
 
+from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
-from kbdisk.experts import serialize
+from kbdisk.experts import knn, serialize
 from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
+from kbdisk.experts.queries import Sides
 from kbdisk.schemas.leaf import Category, Number, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
+from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.state import Progress
 from kbdisk.training.train import train
@@ -219,6 +222,25 @@ def test_a_time_budget_is_shared_and_kept():
 def test_shares_of_a_budget_leave_some_of_it():
     with pytest.raises(ConfigError, match=r"expected less than 1 in all, got 1\.1\."):
         Run(knn=KNNConfig(share=0.6), boosted_trees=BoostedTreesConfig(share=0.5))
+
+
+def test_with_a_weight_they_have_reserved_and_held_out_values_too():
+    schema, known = things()
+    codec = Codec.fit(schema, known[:150])
+    complete, held_out_part = codec.encode(known[:150]), codec.encode(known[150:])
+    training = without_reserved(complete, 0)
+    candidates = knn.fit(codec, Sides(training, held_out_part, complete), config=KNNConfig(share=0.5), seed=0)
+    y = codec.slot("", ("y",))
+
+    def values(group) -> int:
+        one = group.experts[y, USUAL]
+        return len(one.expert.values)
+
+    def there(*sides) -> int:
+        return sum(int((side.known & (side.slot == y)).sum()) for side in sides)
+
+    assert values(candidates.group) <= there(training) < there(complete)
+    assert values(candidates.refitted(candidates.group)) > there(complete)
 
 
 @pytest.mark.parametrize(
