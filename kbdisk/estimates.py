@@ -1,6 +1,6 @@
 """What is said for a belief: one value, how sure, and between which bounds. Which value is best depends on what an error costs.
 
-    mean     least squared error       median   least absolute error
+    mean     least squared error       median   least absolute error: the median, or nearly (`NumberBelief.typical`)
     mode     most often right          sample   as varied as the truth
 
 Categories, links, sets and texts are said by their likeliest value, or a sample.
@@ -43,7 +43,7 @@ class Answer:
 Estimate = Callable[[NumberBelief, Generator | None], Tensor]
 
 ESTIMATES: dict[str, Estimate] = {
-    "median": lambda belief, generator: belief.codes(belief.median()),
+    "median": lambda belief, generator: belief.codes(belief.typical()),
     "mean": lambda belief, generator: belief.codes(belief.mean()),
     "mode": lambda belief, generator: belief.mode(),
     "sample": lambda belief, generator: belief.sample(generator=generator),

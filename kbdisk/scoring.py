@@ -77,7 +77,7 @@ def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: A
     means: Sequence[Any] = [None] * len(slots)
     intervals: Sequence[Any] = means
     if isinstance(belief, NumberBelief):
-        said = decoded(codec, slots, belief.codes(belief.median()))
+        said = decoded(codec, slots, belief.codes(belief.typical()))
         means = belief.expected().tolist()
         intervals = list(zip(*(end.tolist() for end in belief.interval(LEVEL)), strict=True))
     else:

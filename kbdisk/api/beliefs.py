@@ -135,8 +135,8 @@ class NumberBelief(Belief):
 
     @property
     def value(self) -> Any:
-        """The median."""
-        return self.median
+        """What has the least absolute error: the median, or nearly."""
+        return self._decoded(self.row.codes(self.row.typical()))[0]
 
     @property
     def confidence(self) -> float:

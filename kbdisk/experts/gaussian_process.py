@@ -373,9 +373,7 @@ def fit(
         every = examples
         if sides.complete is not None:
             complete, labels = maker.known_values(sides.complete), _labels_of(group)
-            every = {
-                slot: maker.examples(slot, complete[slot], labels[slot]).first(config.points) for slot in labels
-            }
+            every = {slot: maker.examples(slot, complete[slot], labels[slot]).first(config.points) for slot in labels}
         return _with_shared_points(_with_held_out(group, maker, every, sides.held_out))
 
     return Candidates(ExpertGroup(maker.featurizer, maker.usual_amount, experts), refitted)

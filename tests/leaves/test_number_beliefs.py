@@ -221,6 +221,18 @@ def test_quantiles_are_the_least_numbers_that_reach_the_level(data, code, kind):
 
 
 @for_each(("data", "code", "kind"), KINDS)
+def test_the_typical_number_is_between_the_median_and_the_answer_in_the_middle_of_the_mass(data, code, kind):
+    _, belief = made(data, code, kind)
+    median = belief.median()
+    assert torch.equal(belief.typical(), median)
+    low, high = belief.quantile(0.4), belief.quantile(0.6)
+    for answer in (belief.quantile(0.5), belief.quantile(0.55), belief.quantile(1 - 1e-6)):
+        typical = belief.answering(answer).typical()
+        assert bool(((typical >= torch.minimum(median, answer)) & (typical <= torch.maximum(median, answer))).all())
+        assert bool(((typical >= low) & (typical <= high)).all())
+
+
+@for_each(("data", "code", "kind"), KINDS)
 def test_an_interval_holds_its_share(data, code, kind):
     _, belief = made(data, code, kind)
     low, high = belief.interval(0.8)
