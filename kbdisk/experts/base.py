@@ -212,9 +212,11 @@ def unclaimed_mass(belief: Any, masses: LabelMasses) -> Tensor:
     """(m, K) what a belief's mass for an expert's labels has to be lowered by, so that its other labels share what the expert
     leaves of 1 in proportion to the belief.
 
-    A mixture that gives the rest of 1 to the belief as it is counts the expert's labels twice.
+    A mixture that gives the rest of 1 to the belief as it is counts the expert's labels twice. An expert without any mass, as
+    where no neighbour is found, leaves the belief as it is.
     """
-    left = (1 - masses.mass.sum(1, keepdim=True)).clamp(min=0)
+    total = masses.mass.sum(1, keepdim=True)
+    left = (1 - total).clamp(min=0).where(total > 0, 0)
     if not bool((left > LEAST_LEFT).any()):
         return torch.zeros_like(masses.mass)
     own = belief.probs.double().gather(1, masses.codes)

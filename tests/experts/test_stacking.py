@@ -36,6 +36,10 @@ def test_an_expert_that_leaves_nothing_is_a_plain_part_of_the_mixture():
     assert unclaimed_mass(belief, said).tolist() == [[0.0, 0.0]]
 
 
+def test_an_expert_that_says_nothing_changes_nothing():
+    assert mixed([0.5, 0.3, 0.2], [1, 1], [0.0, 0.0], 0.9) == pytest.approx([0.5, 0.3, 0.2], abs=1e-6)
+
+
 def test_a_belief_that_has_nothing_for_other_labels_stays_a_distribution():
     told = mixed([1.0, 1e-12, 0.0], [0, 1], [0.5, 0.3], 0.7)
     assert sum(told) == pytest.approx(1, abs=1e-5)
