@@ -42,6 +42,7 @@ from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, OneHotFeatures
+from kbdisk.experts.line import Line
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.target_scale import TargetScale
 
@@ -154,10 +155,14 @@ class BoostedTrees:
     labels: Tensor  # (K,) the codes of the classes; none of a number
     label_share: Tensor  # () float64, of all values: those that are one of these labels
     scale: TargetScale | None  # of a number
+    line: Line | None = None  # of a number, said in the place of the trees where the other number is visible
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
         scores = self.trees(inputs.features[:, self.columns])
+        if self.line is not None:
+            points = self.line(inputs.features)
+            scores = torch.where(points.isnan(), scores[:, 0], points)[:, None]
         if self.scale is not None:
             return torch.from_numpy(self.scale.unscaled(scores[:, 0].cpu().numpy())).to(scores)
         return LabelMasses(self.labels.expand(len(scores), -1), self.label_share * scores.softmax(1))
@@ -206,6 +211,7 @@ class Task:
     features: Tensor  # (n, f)
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
+    line: Line | None = None  # of a number, where another one tells it
 
     @classmethod
     def build(
@@ -226,21 +232,30 @@ class Task:
             return None
         used = columns.without(slot).cpu()
         features = torch.cat([rows[:, used] for rows in examples.features])
-        return cls(codec, slot, used, labels, scale, 1.0, features, codes, entities)._screened(config.screened)
+        task = cls(codec, slot, used, labels, scale, 1.0, features, codes, entities)
+        return task._screened(config.screened, columns)
 
-    def _screened(self, max_columns: int) -> Task | None:
+    def _screened(self, max_columns: int, all_columns: OneHotFeatures) -> Task | None:
         """With encoded targets, and the columns alone that explain some of them."""
         target, encoded = self.encode(self.target)
         features, entities = self.features[encoded], self.entities[encoded]
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()) or len(target.unique()) < 2:
             return None
-        columns, features = self.columns[varies], features[:, varies]
+        columns, features, line = self.columns[varies], features[:, varies], None
+        if self.scale is not None:
+            line = Line.best(self.codec, all_columns, columns, features, target, self.scale)
         matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
         best = best_columns(features, matrix, max_columns)
         share = float(encoded.double().mean())
         return replace(
-            self, columns=columns[best], features=features[:, best], target=target, entities=entities, label_share=share
+            self,
+            columns=columns[best],
+            features=features[:, best],
+            target=target,
+            entities=entities,
+            label_share=share,
+            line=line,
         )
 
     def encode(self, codes: Tensor) -> tuple[Tensor, Tensor]:
@@ -267,7 +282,12 @@ class Task:
         """The average of some boosters."""
         share = torch.tensor(self.label_share, dtype=torch.float64, device=device)
         return BoostedTrees(
-            Trees.averaged(boosters).to(device), self.columns.to(device), self.labels.to(device), share, self.scale
+            Trees.averaged(boosters).to(device),
+            self.columns.to(device),
+            self.labels.to(device),
+            share,
+            self.scale,
+            None if self.line is None else self.line.to(device),
         )
 
     def can_learn(self, training: Tensor) -> bool:

@@ -30,6 +30,7 @@ from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, Ne
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
+from kbdisk.experts.line import Line
 from kbdisk.experts.target_scale import TargetScale
 from kbdisk.leaves.number.around import WIDTHS
 
@@ -308,8 +309,12 @@ BOOSTED_TREES = {
     "leaves": Spec(FLOAT, ("trees", "leaves", "outputs")),
     "start": Spec(DOUBLE, ("outputs",)),
     "scale": Spec(DOUBLE, ("scale",)),
+    "line": Spec(DOUBLE, ("line",)),
+    "line_column": Spec(INT, ("lines",), index_of="features"),
+    "line_knots": Spec(DOUBLE, ("ends", "knots")),
     **WEIGHT,
 }
+LINE_NUMBERS = 5
 
 
 def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
@@ -324,9 +329,26 @@ def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel
             "label_share": weighted.expert.label_share,
             **vars(weighted.expert.trees),
             "scale": torch.tensor(numbers, dtype=DOUBLE),
+            **_line(weighted.expert.line),
             **_named(weighted, WEIGHT),
         }
     return _write_one_hot(group), properties
+
+
+def _line(line: Line | None) -> dict[str, Tensor]:
+    if line is None:
+        numbers, knots = torch.zeros(0, dtype=DOUBLE), torch.zeros(2, 0, dtype=DOUBLE)
+        return {"line": numbers, "line_column": torch.zeros(0, dtype=INT), "line_knots": knots}
+    return {"line": line.numbers, "line_column": line.column[None], "line_knots": line.knots}
+
+
+def _read_line(key: SlotLevel, of_key: Mapping[str, Tensor]) -> Line | None:
+    numbers, columns, knots = of_key["line"], of_key["line_column"], of_key["line_knots"]
+    if not len(columns):
+        return None
+    _require(len(columns) == 1 and len(numbers) == LINE_NUMBERS, key, "a line")
+    _require(len(knots) == 2 and knots.shape[1] >= 2 and bool((knots.diff(dim=1) > 0).all()), key, "a line")
+    return Line(columns[0], knots, numbers)
 
 
 def _read_boosted_trees(
@@ -340,7 +362,9 @@ def _read_boosted_trees(
         _require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
         scale = TargetScale(*numbers) if numbers else None
         _require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
-        grown = BoostedTrees(trees, of_key["columns"], labels, of_key["label_share"], scale)
+        line = _read_line(key, of_key)
+        _require(line is None or scale is not None, key, "a line")
+        grown = BoostedTrees(trees, of_key["columns"], labels, of_key["label_share"], scale, line)
         weighted[key] = WeightedExpert(grown, of_key["weight"], of_key["around"])
     return _one_hot_group(shared, weighted)
 
