@@ -208,7 +208,7 @@ class NumberBelief(Belief):
     def _shown(self) -> str:
         low, high = self.interval()
         unit = f" {self.unit}" if self.unit else ""
-        return f"{_short(self.median)}{unit}, {LEVEL:.0%} within {_short(low)} … {_short(high)}"
+        return f"{_short(self.value)}{unit}, {LEVEL:.0%} within {_short(low)} … {_short(high)}"
 
 
 class LabelBelief(Belief):
