@@ -112,11 +112,9 @@ def train(
         made.codec = replace(made.codec, schema=replace(made.schema, rules=rules))
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out_ids = set(made.record.validation)
-        sample = [
-            entity
-            for ids in (held_out_ids, made.reserved.keys())
-            for entity in evaluation_sample([one for one in reading.entities if known.id_of(one) in ids], chosen)
-        ]
+        held_out = [entity for entity in reading.entities if known.id_of(entity) in held_out_ids]
+        reserving = [entity for entity in reading.entities if known.id_of(entity) in made.reserved]
+        sample = evaluation_sample(held_out, chosen) + evaluation_sample(reserving, chosen)
         graph, scope = reading.graph(made.schema), scope_of(chosen)
         made.record.quality = evaluate(made, sample, graph, scope, reserved=made.reserved) if sample else []
         if out is not None and keep is not None:
@@ -134,11 +132,11 @@ def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule
     return tuple(offered.rule for offered in find_rules(schema, entities, budget))
 
 
-def evaluation_sample(held_out: Sequence[Entity], run: Run) -> list[Entity]:
+def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     """A random sample of entities whose size grows with the time budget; without a budget all of them."""
     seconds = run.train.seconds
-    size = len(held_out) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
-    return [held_out[index] for index in by_chance(len(held_out), size, run.seed).tolist()]
+    size = len(entities) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
+    return [entities[index] for index in by_chance(len(entities), size, run.seed).tolist()]
 
 
 def scope_of(run: Run) -> Scope:

@@ -135,6 +135,10 @@ class ExpertGroup:
         """The slots that have an expert."""
         return {slot for slot, _ in self.experts}
 
+    def seen(self, batch: Batch, visible: Tensor) -> tuple[Tensor, Tensor]:
+        """(B,) the levels of entities, and (B, F) their features, of what is visible (T,)."""
+        return visibility_levels(batch, visible, self.usual_amount), self.featurizer.table(batch, visible)
+
     def predictions(
         self, asked: Asked, batch: Batch, levels: Tensor, table: Tensor
     ) -> Iterator[tuple[SlotLevel, Tensor, Prediction]]:
@@ -234,10 +238,7 @@ class Stacked:
     def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
         beliefs = self.model(batch, visible, asked, memo)
-        seen = [
-            (group, visibility_levels(batch, visible, group.usual_amount), group.featurizer.table(batch, visible))
-            for group in self.groups
-        ]
+        seen = [group.seen(batch, visible) for group in self.groups]
         kinds = {}
         for kind, of_kind in beliefs.kinds.items():
             predictions = [
@@ -245,7 +246,7 @@ class Stacked:
                     (rows, group.experts[key], prediction)
                     for key, rows, prediction in group.predictions(of_kind, batch, levels, table)
                 ]
-                for group, levels, table in seen
+                for group, (levels, table) in zip(self.groups, seen, strict=True)
             ]
             kinds[kind] = replace(of_kind, belief=combined(kind, of_kind.belief, predictions))
         return replace(beliefs, kinds=kinds)
@@ -254,8 +255,8 @@ class Stacked:
 def combined(kind: str, belief: Any, predictions: Sequence[Sequence[Weighted]]) -> Any:
     """A belief, combined with the predictions of each kind of experts, one after the other."""
     if isinstance(belief, NumberBelief):
-        every = [one for of_group in predictions for one in of_group]
-        return _moved(belief, every) if every else belief
+        numbers = [weighted for of_group in predictions for weighted in of_group]
+        return _moved(belief, numbers) if numbers else belief
     for of_group in predictions:
         masses = [(rows, weighted.weight, said) for rows, weighted, said in of_group if isinstance(said, LabelMasses)]
         if masses and (kind == SET or isinstance(belief, Recalling)):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -148,6 +148,13 @@ def _negative_log_likelihood(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
     half = torch.linalg.solve_triangular(factor, y, upper=False)
     loss: Tensor = half.square().sum() / 2 + y.shape[1] * factor.diagonal().log().sum()
     return loss
+
+
+def rising_knots(start: Sequence[float], end: Sequence[float]) -> Tensor:
+    """(2, P) float64, without knots at which either side does not rise."""
+    knots = torch.tensor([list(start), list(end)], dtype=torch.float64)
+    rising = (knots.diff(dim=1) > 0).all(0)
+    return torch.cat([knots[:, :1], knots[:, 1:][:, rising]], 1)
 
 
 def interpolate(knots: Tensor, values: Tensor) -> Tensor:
@@ -315,9 +322,7 @@ class ExampleMaker:
     def knots(self, slot: int) -> list[Tensor]:
         """(2, P) numbers and their codes; none where the codes are linear in the numbers."""
         x, z, _ = self.codec.slots[slot].codec.map.knots
-        knots = torch.tensor([list(x), list(z)], dtype=torch.float64)
-        rising = (knots.diff(dim=1) > 0).all(0)
-        knots = torch.cat([knots[:, :1], knots[:, 1:][:, rising]], 1)
+        knots = rising_knots(x, z)
         return [knots.to(self.usual_amount.device)] if knots.shape[1] > 2 else []
 
     def block(self, slot: int, examples: Examples) -> Tensor:

@@ -12,7 +12,6 @@ n values   F features   P knots
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.gaussian_process import interpolate
+from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.experts.target_scale import TargetScale
 
 MIN_VALUES = 20  # that both numbers are known of
@@ -38,9 +37,7 @@ class Line:
 
     column: Tensor  # () of all features
     knots: Tensor  # (2, P) float64 codes of the other number, and the numbers
-    numbers: (
-        Tensor  # (5,) float64: slope, intercept, the bounds of the target, the least number whose logarithm is taken
-    )
+    numbers: Tensor  # (5,) float64: slope, intercept, bounds of the target, the least number of which a log is taken
 
     def __call__(self, features: Tensor) -> Tensor:
         """(n, F) features -> (n,) float64; NaN where the other number is not visible"""
@@ -82,14 +79,15 @@ class Line:
 def _fitted(
     codec: Any, column: Tensor, codes: Tensor, target: Tensor, known: Tensor, scale: TargetScale
 ) -> Line | None:
-    knots = _knots(codec.map.knots)
+    number_knots, code_knots, _ = codec.map.knots
+    knots = rising_knots(code_knots, number_knots)
     if knots.shape[1] < 2:
         return None
-    numbers, y = interpolate(knots, codes.double()), target[known]
-    least = float(numbers.min()) if scale.least else 0.0
+    visible_numbers, y = interpolate(knots, codes.double()), target[known]
+    least = float(visible_numbers.min()) if scale.least else 0.0
     if scale.least and least <= 0:
         return None
-    x = numbers.log() if scale.least else numbers
+    x = visible_numbers.log() if scale.least else visible_numbers
     kept = torch.ones(len(x), dtype=torch.bool)
     slope, intercept = 0.0, 0.0
     for _ in range(2):
@@ -103,13 +101,5 @@ def _fitted(
         kept = errors <= errors.quantile(KEPT)
     low, high = float(target.min()), float(target.max())
     margin = BEYOND * (high - low)
-    told = [slope, intercept, low - margin, high + margin, least]
-    return Line(column, knots, torch.tensor(told, dtype=torch.float64))
-
-
-def _knots(ends: Sequence[Any]) -> Tensor:
-    """(2, P) codes and numbers, rising."""
-    x, z, _ = ends
-    knots = torch.tensor([list(z), list(x)], dtype=torch.float64)
-    rising = (knots.diff(dim=1) > 0).all(0)
-    return torch.cat([knots[:, :1], knots[:, 1:][:, rising]], 1)
+    numbers = torch.tensor([slope, intercept, low - margin, high + margin, least], dtype=torch.float64)
+    return Line(column, knots, numbers)

@@ -36,7 +36,6 @@ from kbdisk.experts.base import (
     WeightedExpert,
     by_slot_and_level,
     ignored,
-    visibility_levels,
     with_labels,
     without_nan,
 )
@@ -290,14 +289,7 @@ def _ask(
     all are; but not in rounds, in which far less is visible than where a model is asked.
     """
     batch, hidden, levels = question
-    seen = [
-        (
-            group,
-            visibility_levels(batch, hidden.visible, group.usual_amount),
-            group.featurizer.table(batch, hidden.visible),
-        )
-        for group in groups
-    ]
+    seen = [(group, *group.seen(batch, hidden.visible)) for group in groups]
     for kind, asked in model(batch, hidden.visible, hidden.asked).kinds.items():
         entity = batch.entity[asked.tokens]
         for (slot, level), rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):

@@ -40,20 +40,20 @@ def test_numbers_on_a_line_are_told_exactly_and_what_is_not_visible_is_not():
     rng = random.Random(0)
     pairs = [(x, x - 70) for x in (rng.choice([rng.uniform(400, 1500), rng.uniform(1800, 2000)]) for _ in range(200))]
     line, codes, scale = fitted(pairs)
-    told = torch.from_numpy(scale.unscaled(line.of(codes).numpy()))
+    predicted = torch.from_numpy(scale.unscaled(line.of(codes).numpy()))
     visible = ~codes.isnan()
-    assert told[visible].tolist() == pytest.approx(
+    assert predicted[visible].tolist() == pytest.approx(
         [y for (_, y), there in zip(pairs, visible, strict=True) if there], abs=0.5
     )
-    assert bool(told[~visible].isnan().all())
+    assert bool(predicted[~visible].isnan().all())
 
 
 def test_a_few_that_lie_far_off_do_not_bend_it():
     rng = random.Random(1)
     pairs = [(x, x - 70 if n % 20 else 9000.0) for n, x in enumerate(rng.uniform(1000, 2000) for _ in range(200))]
     line, codes, scale = fitted(pairs)
-    told = scale.unscaled(line.of(codes).numpy())
-    off = [abs(told[n] - x + 70) for n, (x, _) in enumerate(pairs) if n % 5 and n % 20]
+    predicted = scale.unscaled(line.of(codes).numpy())
+    off = [abs(predicted[n] - x + 70) for n, (x, _) in enumerate(pairs) if n % 5 and n % 20]
     assert max(off) < 40
 
 
@@ -62,8 +62,8 @@ def test_numbers_over_decades_lie_on_a_line_of_logarithms():
     pairs = [(x, 3 * x**0.5) for x in (10 ** rng.uniform(0, 8) for _ in range(200))]
     line, codes, scale = fitted(pairs)
     assert scale.least > 0
-    told = scale.unscaled(line.of(codes).numpy())
-    assert max(abs(told[n] / y - 1) for n, (_, y) in enumerate(pairs) if n % 5) < 0.1
+    predicted = scale.unscaled(line.of(codes).numpy())
+    assert max(abs(predicted[n] / y - 1) for n, (_, y) in enumerate(pairs) if n % 5) < 0.1
 
 
 def test_where_little_is_told_there_is_none():
