@@ -1,8 +1,8 @@
 """Experts and what they share: predictors of one property each, stacked on a model.
 
 A model has a belief about each asked value. An expert predicts one property: a number, or masses of labels. `Stacked` moves
-the answer of a belief in a number towards each expert's prediction by the expert's weight, and gives some of the mass to the
-surroundings of the last answer; a belief in labels or in a set is mixed with each expert's masses by the same weight. The
+the answer of a belief in a number towards each expert's prediction by the expert's weight, takes some of the belief's curve
+along, and gives some of the mass to the surroundings of the last answer; a belief in labels or in a set is mixed with each expert's masses by the same weight. The
 weights of all experts are fitted together, to held-out values (kbdisk.experts.stacking).
 
 A property has one expert, or one weight, for entities with as much visible as is usual and another for those with less:
@@ -109,11 +109,13 @@ class WeightedExpert:
     expert: Expert
     weight: Tensor  # () float64, of its number in the answer, or of its masses
     around: Tensor  # (W,) float64, the masses of a belief in a number for the surroundings of the answer
+    moved: Tensor  # () float64, of its curve, how much moves along with what is said
 
     @classmethod
     def unweighted(cls, expert: Expert) -> WeightedExpert:
         """An expert whose weight is not fitted yet."""
-        return cls(expert, torch.ones((), dtype=torch.float64), torch.zeros(len(WIDTHS), dtype=torch.float64))
+        one = torch.ones((), dtype=torch.float64)
+        return cls(expert, one, one.new_zeros(len(WIDTHS)), one.new_zeros(()))
 
 
 Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, by which expert, what
@@ -175,14 +177,15 @@ def without_nan(prediction: Prediction, rows: Tensor) -> tuple[Prediction, Tenso
 
 
 def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelief:
-    """A belief whose answers are moved towards each of the predictions, with mass around where they come to lie."""
-    answer = belief.expected().clone()
-    around = answer.new_zeros(len(answer), len(WIDTHS))
+    """A belief whose answers and estimates are moved towards each of the predictions, with mass around where they come to lie."""
+    answer, estimate = belief.expected().clone(), belief.typical().clone()
+    around, moved = answer.new_zeros(len(answer), len(WIDTHS)), answer.new_zeros(len(answer))
     for rows, weighted, numbers in predictions:
         assert not isinstance(numbers, LabelMasses)
         answer[rows] = belief.between(rows, answer[rows], numbers, weighted.weight)
-        around[rows] = weighted.around
-    return centred(belief.answering(answer), around)
+        estimate[rows] = belief.between(rows, estimate[rows], numbers, weighted.weight)
+        around[rows], moved[rows] = weighted.around, weighted.moved
+    return centred(belief.estimating(estimate, moved).answering(answer), around)
 
 
 def with_labels(kind: str, belief: Any, masses: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:

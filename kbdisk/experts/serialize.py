@@ -80,6 +80,7 @@ USUAL_AMOUNT = {"usual_amount": Spec(INT, ("classes",))}
 WEIGHT = {
     "weight": Spec(DOUBLE, (), 0, 1),
     "around": Spec(DOUBLE, (len(WIDTHS),), 0, max_sum=1.0),
+    "moved": Spec(DOUBLE, (), 0, 1),
 }
 
 
@@ -93,6 +94,11 @@ class Format:
         [Any], tuple[Tensors, Mapping[SlotLevel, Tensors]]
     ]  # the shared tensors, and those of each property
     read: Callable[[Codec, Tensors, Mapping[SlotLevel, dict[str, Tensor]]], Any]  # from tensors that fit the tables
+
+
+def _weight(of_property: dict[str, Tensor]) -> list[Tensor]:
+    """Taken from the tensors of a property: what its expert weighs, in the order of `WeightedExpert`."""
+    return [of_property.pop(name) for name in WEIGHT]
 
 
 def to_bytes(kind: str, experts: Any) -> bytes:
@@ -224,7 +230,7 @@ def _read_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict
         neighbours = NearestNeighbours(
             known, of_key["rows"], of_key["values"], of_key["weights"], of_key["mixture"], int(shared["neighbours"])
         )
-        weighted[key] = WeightedExpert(neighbours, of_key["weight"], of_key["around"])
+        weighted[key] = WeightedExpert(neighbours, *_weight(of_key))
     return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
@@ -277,8 +283,8 @@ def _read_gaussian_process(
             known = bool(((labels >= 0) & (labels < _label_count(codec, key[0]))).all())
             _require(len(labels) == outputs and known, key, "a label")
         kernel = Kernel(*(of_key.pop(name) for name in Kernel._fields))
-        weight, around = of_key.pop("weight"), of_key.pop("around")
-        weighted[key] = WeightedExpert(GaussianProcess(points, kernel=kernel, **of_key), weight, around)
+        weight = _weight(of_key)
+        weighted[key] = WeightedExpert(GaussianProcess(points, kernel=kernel, **of_key), *weight)
     return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
@@ -365,7 +371,7 @@ def _read_boosted_trees(
         line = _read_line(key, of_key)
         _require(line is None or scale is not None, key, "a line")
         grown = BoostedTrees(trees, of_key["columns"], labels, of_key["label_share"], scale, line)
-        weighted[key] = WeightedExpert(grown, of_key["weight"], of_key["around"])
+        weighted[key] = WeightedExpert(grown, *_weight(of_key))
     return _one_hot_group(shared, weighted)
 
 
@@ -399,10 +405,10 @@ def _read_label_regression(
     weighted = {}
     for key, of_key in properties.items():
         design = Design(*(of_key.pop(name) for name in ("columns", "mean", "deviation", "numbers")))
-        weight, around = of_key.pop("weight"), of_key.pop("around")
+        weight = _weight(of_key)
         inputs = len(design.columns) + len(design.numbers)
         _require(of_key["coefficients"].shape[1] == inputs, key, "a number of coefficients")
-        weighted[key] = WeightedExpert(LabelRegression(design, **of_key), weight, around)
+        weighted[key] = WeightedExpert(LabelRegression(design, **of_key), *weight)
     return _one_hot_group(shared, weighted)
 
 

@@ -76,7 +76,7 @@ class HeldOutPredictions:
     numbers: list[Tensor] = field(default_factory=list)  # (n, 1 + E)
     codes: list[Tensor] = field(default_factory=list)  # (n, ...) the truth
     entities: list[Tensor] = field(default_factory=list)  # (n,)
-    belief: NumberBelief | None = None  # about the first of them
+    beliefs: list[NumberBelief] = field(default_factory=list)  # in numbers, by the model
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
@@ -106,7 +106,7 @@ class HeldOutPredictions:
                 by_experts[rows, number] = predicted
         self.logs.append(belief.log_prob(codes).double()[:, None])
         self.numbers.append(torch.cat([belief.expected()[:, None], by_experts], 1))
-        self.belief = self.belief or belief
+        self.beliefs.append(belief)
         self.codes.append(codes)
         self.entities.append(entities)
 
@@ -131,11 +131,15 @@ class HeldOutPredictions:
         self.entities.append(entities)
 
     @property
+    def of_numbers(self) -> bool:
+        """Whether these are numbers."""
+        return bool(self.beliefs)
+
+    @property
     def errors(self) -> Tensor:
         """(n, 1 + E) of numbers, on the scale of their property."""
-        belief = self._belief
-        truth = belief.numbers(torch.cat(self.codes)[:, None])
-        return self._scaled - belief.tables.scaled(belief.slot, truth)
+        truth = [belief.values(codes) for belief, codes in zip(self.beliefs, self.codes, strict=True)]
+        return self._scaled - self._scale(torch.cat(truth)[:, None])
 
     @property
     def log_likelihoods(self) -> Tensor:
@@ -144,20 +148,34 @@ class HeldOutPredictions:
 
     @property
     def _scaled(self) -> Tensor:
-        return self._belief.tables.scaled(self._belief.slot, _by_first(torch.cat(self.numbers)))
+        return self._scale(_by_first(torch.cat(self.numbers)))
 
     def likelihoods_around(self, weights: Tensor) -> Tensor:
-        """(n, 1 + W) the likelihoods of numbers by the model, and around the answers with these weights (1 + E,)."""
-        belief = self._belief
-        answer = belief.tables.unscaled(belief.slot, (self._scaled.nan_to_num() @ weights)[:, None])[:, 0]
-        near = log_masses(belief.answering(answer), torch.cat(self.codes)).double()
-        return relative_likelihoods(torch.cat([torch.cat(self.logs), near], 1))
+        """(n, 2 + W) the likelihoods of numbers by the model, by its curve moved with the estimates that these weights
+        (1 + E,) give, and around the answers that they give."""
+        scaled = self._scaled.nan_to_num()
+        answers = scaled @ weights
+        typical = torch.cat([belief.typical() for belief in self.beliefs])
+        estimates = answers + weights[0] * (self._scale(typical[:, None])[:, 0] - scaled[:, 0])
+        near, moved = [], []
+        for belief, own, answer, estimate in zip(
+            self.beliefs, self.codes, self._each(answers), self._each(estimates), strict=True
+        ):
+            near.append(log_masses(belief.answering(answer), own))
+            moved.append(belief.estimating(estimate, torch.ones_like(estimate)).log_prob(own))
+        logs = [torch.cat(self.logs), torch.cat(moved)[:, None].double(), torch.cat(near).double()]
+        return relative_likelihoods(torch.cat(logs, 1))
 
-    @property
-    def _belief(self) -> NumberBelief:
-        """One belief for every value: only the tables of its slot are used."""
-        assert self.belief is not None
-        return self.belief.pick(torch.zeros(len(self), dtype=torch.long, device=self.codes[0].device))
+    def _scale(self, numbers: Tensor) -> Tensor:
+        """Numbers (n, m) on the scale of their property."""
+        belief = self.beliefs[0]
+        return belief.tables.scaled(belief.slot[:1].expand(len(numbers)), numbers)
+
+    def _each(self, scaled: Tensor) -> Sequence[Tensor]:
+        """Numbers (n,) on the scale of their property as numbers of each belief."""
+        belief = self.beliefs[0]
+        numbers = belief.tables.unscaled(belief.slot[:1].expand(len(scaled)), scaled[:, None])[:, 0]
+        return numbers.split([len(codes) for codes in self.codes])
 
 
 def _by_first(predictions: Tensor) -> Tensor:
@@ -183,11 +201,12 @@ def _label_logs(kind: str, belief: Any, codes: Tensor) -> Tensor:
 def fit_weights(
     held_out: Mapping[SlotLevel, HeldOutPredictions], required_errors: float = REQUIRED_ERRORS
 ) -> dict[SlotLevel, tuple[Tensor, Tensor]]:
-    """For properties of one kind: the weights (1 + E,) of the model and each expert, and the masses (W,) around answers."""
+    """For properties of one kind: the weights (1 + E,) of the model and each expert, and the masses (2 + W,) of what a belief in
+    a number is made of: its curve, the same moved along, and what is around the answer."""
     if sum(map(len, held_out.values())) < (MIN_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
-    numbers = {key: values for key, values in held_out.items() if values.belief is not None}
+    numbers = {key: values for key, values in held_out.items() if values.of_numbers}
     errors = {key: values.errors for key, values in numbers.items()}
     weights = each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors)
     around = each_mixture(
@@ -196,12 +215,12 @@ def fit_weights(
         entities,
         required_errors,
     )
-    fitted = {key: (of_key, around[key][1:]) for key, of_key in weights.items()}
+    fitted = {key: (of_key, around[key]) for key, of_key in weights.items()}
     labels = {
-        key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if values.belief is None
+        key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if not values.of_numbers
     }
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
-    return fitted | {key: (of_key, of_key.new_zeros(len(WIDTHS))) for key, of_key in mixtures.items()}
+    return fitted | {key: (of_key, of_key.new_zeros(2 + len(WIDTHS))) for key, of_key in mixtures.items()}
 
 
 def parts(weights: Tensor) -> Tensor:
@@ -263,13 +282,15 @@ def stack_by(
     alike: dict[tuple[int, bool], dict[SlotLevel, HeldOutPredictions]] = defaultdict(dict)
     for key, values in held_out.items():
         if len(values):
-            alike[key[1], values.belief is None][key] = values
+            alike[key[1], values.of_numbers][key] = values
     kept: list[dict[SlotLevel, WeightedExpert]] = [{} for _ in groups]
     for of_kind in alike.values():
-        for key, (weights, around) in fit_weights(of_kind, required_errors).items():
+        for key, (weights, masses) in fit_weights(of_kind, required_errors).items():
+            stays, moves, around = masses[0], masses[1], masses[2:]
+            moved = moves / (stays + moves).clamp(min=MIN_WEIGHT)
             for group, of_group, part in zip(groups, kept, parts(weights), strict=True):
                 if part > MIN_WEIGHT:
-                    of_group[key] = replace(group.experts[key], weight=part, around=around)
+                    of_group[key] = replace(group.experts[key], weight=part, around=around, moved=moved)
     return [
         replace(group, experts=dict(sorted(of_group.items()))) if of_group else None
         for group, of_group in zip(groups, kept, strict=True)

@@ -16,6 +16,7 @@ from kbdisk.leaves.number.belief import NEAR
 from kbdisk.leaves.number.binned import TAILS, Binned, Bins
 from kbdisk.leaves.number.blended import Blended
 from kbdisk.leaves.number.mixture import Mixture
+from kbdisk.leaves.number.moved import Moved
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.number.tailed import Tailed, Tails
 from kbdisk.schemas.leaf import Number
@@ -71,12 +72,19 @@ def nested(codec: NumberCodec, rows: int = 3) -> Blended:
     return Blended(near, blended(codec, rows), torch.rand(rows, dtype=torch.float64) * 0.6)
 
 
+def moved(codec: NumberCodec, rows: int = 3) -> Blended:
+    """As in a belief that others have moved: the same curve twice."""
+    curve = blended(codec, rows)
+    return Blended(Moved(curve, torch.randn(rows, dtype=torch.float64)), curve, torch.rand(rows, dtype=torch.float64))
+
+
 CURVES = {
     "mixture": lambda codec: mixture(),
     "binned": binned,
     "tailed": tailed,
     "blended": blended,
     "nested": nested,
+    "moved": moved,
 }
 
 
@@ -231,6 +239,23 @@ def test_the_typical_number_is_between_the_median_and_the_answer_in_the_middle_o
         ends = torch.minimum(median, answer) - close, torch.maximum(median, answer) + close
         assert bool(((typical >= ends[0]) & (typical <= ends[1])).all())
         assert bool(((typical >= low - close) & (typical <= high + close)).all())
+
+
+@for_each(("data", "code", "kind"), KINDS)
+def test_an_estimate_takes_the_curve_along(data, code, kind):
+    codec, belief = made(data, code, kind)
+    whole, none = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    estimate = belief.quantile(0.8)
+    moved = belief.estimating(estimate, whole)
+    low, high = moved.quantile(0.4), moved.quantile(0.6)
+    said = moved.answering(estimate + 1).pick(torch.tensor([1, 2])).typical()
+    assert torch.equal(said, torch.minimum(torch.maximum(estimate, low), high)[1:])
+    assert belief.estimating(estimate, none).curve is belief.curve
+    distance = belief.tables(belief.slot, estimate[:, None]) - belief.tables(belief.slot, belief.typical()[:, None])
+    z = torch.randn(3, 5, dtype=torch.float64)
+    assert torch.allclose(moved.curve.cdf(z + distance), belief.curve.cdf(z), atol=1e-9)
+    half = belief.estimating(estimate, whole / 2)
+    assert torch.allclose(half.curve.cdf(z), (moved.curve.cdf(z) + belief.curve.cdf(z)) / 2, atol=1e-9)
 
 
 @for_each(("data", "code", "kind"), KINDS)

@@ -21,6 +21,7 @@ from kbdisk.leaves.number.curve import Curve
 from kbdisk.leaves.number.expectation import mean
 from kbdisk.leaves.number.likeliest import likeliest
 from kbdisk.leaves.number.mixture import Mixture
+from kbdisk.leaves.number.moved import Moved
 from kbdisk.leaves.number.point import Points
 from kbdisk.leaves.number.quantile import quantiles, up_to
 from kbdisk.leaves.number.tables import Tables
@@ -43,6 +44,7 @@ class NumberBelief(Whole):
     tables: Tables
     points: Points | None = None  # what has the least squared error, where that is learnt
     answer: Tensor | None = None  # (n,) float64, the same where it was learnt how others' values count in it
+    estimate: Tensor | None = None  # (n,) float64, what has the least absolute error, where others have moved it
     kernels: ClassVar[int] = 1 + len(NEAR)
 
     def log_prob(self, codes: Tensor) -> Tensor:
@@ -116,15 +118,19 @@ class NumberBelief(Whole):
         return self.quantile(0.5)
 
     def typical(self) -> Tensor:
-        """(n,) what has the least absolute error: half-way from the median to the answer that others' predictions gave.
+        """(n,) what has the least absolute error: what others have moved it to, or half-way from the median to the answer.
 
         It stays among the middle fifth of the mass: of a belief with a heavy tail the answer, a mean, may lie far outside.
         """
-        if self.answer is None:
+        if self.estimate is None and self.answer is None:
             return self.median()
         low, median, high = self.quantile(torch.tensor(MIDDLE, dtype=torch.float64)).unbind(1)
-        rows, half = torch.arange(len(median), device=median.device), torch.full_like(median[:1], 0.5)
-        return torch.minimum(torch.maximum(self.between(rows, median, self.answer, half), low), high)
+        number = self.estimate
+        if number is None:
+            assert self.answer is not None
+            rows, half = torch.arange(len(median), device=median.device), torch.full_like(median[:1], 0.5)
+            number = self.between(rows, median, self.answer, half)
+        return torch.minimum(torch.maximum(number, low), high)
 
     def quantile(self, level: float | Tensor) -> Tensor:
         """The number (n,) up to which there is so much of the mass; (n, m) for m levels."""
@@ -208,7 +214,10 @@ class NumberBelief(Whole):
         """The beliefs about some of the rows, by index."""
         points = None if self.points is None else self.points.pick(rows)
         answer = None if self.answer is None else self.answer[rows]
-        return NumberBelief(self.curve.pick(rows), self.shares[rows], self.slot[rows], self.tables, points, answer)
+        estimate = None if self.estimate is None else self.estimate[rows]
+        return NumberBelief(
+            self.curve.pick(rows), self.shares[rows], self.slot[rows], self.tables, points, answer, estimate
+        )
 
     def answers(self) -> Tensor:
         """(n, 2) float64, what the belief's mean is and what was learnt beside it; the mean again where nothing was."""
@@ -239,7 +248,7 @@ class NumberBelief(Whole):
         if said is not None:
             answer = (torch.cat([self.answers(), self.numbers(codes)], 1) * said).sum(1, keepdim=True)
             answer = self.tables.bounded(self.slot, answer)[:, 0]  # a surface may rise beyond all neighbours
-        return replace(self.giving(others, weights.sum(1), shares), points=None, answer=answer)
+        return replace(self.giving(others, weights.sum(1), shares), points=None, answer=answer, estimate=None)
 
     def giving(self, curve: Curve, mass: Tensor, shares: Tensor) -> NumberBelief:
         """Itself with a curve that has so much of the mass (n,); of its own each part has what `shares` (n, 1 + A) say."""
@@ -252,6 +261,14 @@ class NumberBelief(Whole):
         """Itself where it is known what has the least squared error: (n,) float64."""
         return replace(self, answer=self.tables.bounded(self.slot, answer[:, None])[:, 0])
 
+    def estimating(self, estimate: Tensor, share: Tensor) -> NumberBelief:
+        """Itself where others have moved what has the least absolute error, and so much (n,) of the curve along with it."""
+        estimate = self.tables.bounded(self.slot, estimate[:, None])[:, 0]
+        if not bool(share.any()):
+            return replace(self, estimate=estimate)
+        before, after = (self.tables(self.slot, each[:, None])[:, 0] for each in (self.typical(), estimate))
+        return replace(self, curve=Blended(Moved(self.curve, after - before), self.curve, share), estimate=estimate)
+
     def averaged(self, others: Sequence[NumberBelief]) -> NumberBelief:
         """The mean of all; the answer, too, where it was learnt."""
         every = [self, *others]
@@ -261,7 +278,9 @@ class NumberBelief(Whole):
             curve, mass = Blended(one.curve, curve, own / (mass + own).clamp(min=TINY)), mass + own
         learnt = any(one.answer is not None or one.points is not None for one in every)
         answer = torch.stack([one.expected() for one in every]).mean(0) if learnt else None
-        return replace(self, curve=curve, shares=shares.mean(0).log().float(), points=None, answer=answer)
+        return replace(
+            self, curve=curve, shares=shares.mean(0).log().float(), points=None, answer=answer, estimate=None
+        )
 
     def _each(self, values: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of numbers (n, m), for (n,) too."""
