@@ -178,14 +178,15 @@ def without_nan(prediction: Prediction, rows: Tensor) -> tuple[Prediction, Tenso
 
 def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelief:
     """A belief whose answers and estimates are moved towards each of the predictions, with mass around where they come to lie."""
-    answer, estimate = belief.expected().clone(), belief.typical().clone()
+    before = belief.typical()
+    answer, estimate = belief.expected().clone(), before.clone()
     around, moved = answer.new_zeros(len(answer), len(WIDTHS)), answer.new_zeros(len(answer))
     for rows, weighted, numbers in predictions:
         assert not isinstance(numbers, LabelMasses)
         answer[rows] = belief.between(rows, answer[rows], numbers, weighted.weight)
         estimate[rows] = belief.between(rows, estimate[rows], numbers, weighted.weight)
         around[rows], moved[rows] = weighted.around, weighted.moved
-    return centred(belief.estimating(estimate, moved).answering(answer), around)
+    return centred(belief.estimating(before, estimate, moved).answering(answer), around)
 
 
 def with_labels(kind: str, belief: Any, masses: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:

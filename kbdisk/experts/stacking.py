@@ -77,6 +77,7 @@ class HeldOutPredictions:
     codes: list[Tensor] = field(default_factory=list)  # (n, ...) the truth
     entities: list[Tensor] = field(default_factory=list)  # (n,)
     beliefs: list[NumberBelief] = field(default_factory=list)  # in numbers, by the model
+    typical: list[Tensor] = field(default_factory=list)  # (n,) what they say
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
@@ -88,9 +89,15 @@ class HeldOutPredictions:
         entities: Tensor,
         belief: Belief,
         predictions: Sequence[Predicted],
+        typical: Tensor | None,
     ) -> None:
-        """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with."""
+        """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with.
+
+        Of numbers it is known what a belief says, `typical` (n,): to find that takes longer for few than for many at once.
+        """
         if isinstance(belief, NumberBelief):
+            assert typical is not None
+            self.typical.append(typical)
             self._append_numbers(codes, entities, belief, predictions)
         elif kind == SET or isinstance(belief, Recalling):
             self._append_labels(kind, codes, entities, belief, predictions)
@@ -155,14 +162,12 @@ class HeldOutPredictions:
         (1 + E,) give, and around the answers that they give."""
         scaled = self._scaled.nan_to_num()
         answers = scaled @ weights
-        typical = torch.cat([belief.typical() for belief in self.beliefs])
-        estimates = answers + weights[0] * (self._scale(typical[:, None])[:, 0] - scaled[:, 0])
+        estimates = answers + weights[0] * (self._scale(torch.cat(self.typical)[:, None])[:, 0] - scaled[:, 0])
         near, moved = [], []
-        for belief, own, answer, estimate in zip(
-            self.beliefs, self.codes, self._each(answers), self._each(estimates), strict=True
-        ):
-            near.append(log_masses(belief.answering(answer), own))
-            moved.append(belief.estimating(estimate, torch.ones_like(estimate)).log_prob(own))
+        each = zip(self.beliefs, self.codes, self.typical, self._each(answers), self._each(estimates), strict=True)
+        for belief, codes, typical, answer, estimate in each:
+            near.append(log_masses(belief.answering(answer), codes))
+            moved.append(belief.estimating(typical, estimate, torch.ones_like(estimate)).log_prob(codes))
         logs = [torch.cat(self.logs), torch.cat(moved)[:, None].double(), torch.cat(near).double()]
         return relative_likelihoods(torch.cat(logs, 1))
 
@@ -313,6 +318,7 @@ def _ask(
     seen = [(group, *group.seen(batch, hidden.visible)) for group in groups]
     for kind, asked in model(batch, hidden.visible, hidden.asked).kinds.items():
         entity = batch.entity[asked.tokens]
+        typical = asked.belief.typical() if isinstance(asked.belief, NumberBelief) else None
         for (slot, level), rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
             judged = slot, (level if any((slot, level) in group.experts for group in groups) else USUAL)
             if not any(judged in group.experts for group in groups) or (in_rounds and judged[1] == USUAL):
@@ -326,7 +332,8 @@ def _ask(
                 for group, of_group, table in seen
             ]
             codes, entities = batch.values[kind][asked.rows[rows]], batch.who[of_rows]
-            held_out[judged].append(kind, codes, entities, asked.belief.pick(rows), predictions)
+            said = None if typical is None else typical[rows]
+            held_out[judged].append(kind, codes, entities, asked.belief.pick(rows), predictions, said)
 
 
 def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Judging]:

@@ -241,20 +241,32 @@ def test_the_typical_number_is_between_the_median_and_the_answer_in_the_middle_o
         assert bool(((typical >= low - close) & (typical <= high + close)).all())
 
 
+def test_a_repeated_number_that_is_the_median_is_said():
+    codec = fitted("spiked", "quantile")
+    masses = torch.tensor([0.5, 0.5, *[0.0] * (len(codec.atoms) - 1)]).clamp(min=1e-9).expand(3, -1)
+    belief = NumberBelief(mixture(), masses.log(), torch.zeros(3, dtype=torch.long), Tables([codec]))
+    assert belief.median().tolist() == [0.0] * 3
+    answer = torch.full((3,), 1.5, dtype=torch.float64)
+    assert belief.answering(answer).typical().tolist() == [0.0] * 3
+    assert (
+        belief.estimating(belief.median(), answer, torch.ones(3, dtype=torch.float64)).typical().tolist() == [0.0] * 3
+    )
+
+
 @for_each(("data", "code", "kind"), KINDS)
 def test_an_estimate_takes_the_curve_along(data, code, kind):
-    codec, belief = made(data, code, kind)
+    _, belief = made(data, code, kind)
     whole, none = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     estimate = belief.quantile(0.8)
-    moved = belief.estimating(estimate, whole)
+    moved = belief.estimating(belief.typical(), estimate, whole)
     low, high = moved.quantile(0.4), moved.quantile(0.6)
     said = moved.answering(estimate + 1).pick(torch.tensor([1, 2])).typical()
     assert torch.allclose(said, torch.minimum(torch.maximum(estimate, low), high)[1:])
-    assert belief.estimating(estimate, none).curve is belief.curve
+    assert belief.estimating(belief.typical(), estimate, none).curve is belief.curve
     distance = belief.tables(belief.slot, estimate[:, None]) - belief.tables(belief.slot, belief.typical()[:, None])
     z = torch.randn(3, 5, dtype=torch.float64)
     assert torch.allclose(moved.curve.cdf(z + distance), belief.curve.cdf(z), atol=1e-9)
-    half = belief.estimating(estimate, whole / 2)
+    half = belief.estimating(belief.typical(), estimate, whole / 2)
     assert torch.allclose(half.curve.cdf(z), (moved.curve.cdf(z) + belief.curve.cdf(z)) / 2, atol=1e-9)
 
 

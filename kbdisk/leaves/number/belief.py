@@ -120,7 +120,8 @@ class NumberBelief(Whole):
     def typical(self) -> Tensor:
         """(n,) what has the least absolute error: what others have moved it to, or half-way from the median to the answer.
 
-        It stays among the middle fifth of the mass: of a belief with a heavy tail the answer, a mean, may lie far outside.
+        It stays among the middle fifth of the mass: of a belief with a heavy tail the answer, a mean, may lie far outside. A
+        median that is a repeated number, with as much mass, is said as it is.
         """
         if self.estimate is None and self.answer is None:
             return self.median()
@@ -130,7 +131,9 @@ class NumberBelief(Whole):
             assert self.answer is not None
             rows, half = torch.arange(len(median), device=median.device), torch.full_like(median[:1], 0.5)
             number = self.between(rows, median, self.answer, half)
-        return torch.minimum(torch.maximum(number, low), high)
+        atoms, masses = self.atoms
+        is_repeated = ((atoms == median[:, None]) & (masses >= MIDDLE[2] - MIDDLE[0])).any(1)
+        return torch.minimum(torch.maximum(number, low), high).where(~is_repeated, median)
 
     def quantile(self, level: float | Tensor) -> Tensor:
         """The number (n,) up to which there is so much of the mass; (n, m) for m levels."""
@@ -261,13 +264,13 @@ class NumberBelief(Whole):
         """Itself where it is known what has the least squared error: (n,) float64."""
         return replace(self, answer=self.tables.bounded(self.slot, answer[:, None])[:, 0])
 
-    def estimating(self, estimate: Tensor, share: Tensor) -> NumberBelief:
-        """Itself where others have moved what has the least absolute error, and so much (n,) of the curve along with it."""
+    def estimating(self, before: Tensor, estimate: Tensor, share: Tensor) -> NumberBelief:
+        """Itself where others have moved what was said before to an estimate, and so much (n,) of the curve along with it."""
         estimate = self.tables.bounded(self.slot, estimate[:, None])[:, 0]
         if not bool(share.any()):
             return replace(self, estimate=estimate)
-        before, after = (self.tables(self.slot, each[:, None])[:, 0] for each in (self.typical(), estimate))
-        return replace(self, curve=Blended(Moved(self.curve, after - before), self.curve, share), estimate=estimate)
+        start, end = (self.tables(self.slot, numbers[:, None])[:, 0] for numbers in (before, estimate))
+        return replace(self, curve=Blended(Moved(self.curve, end - start), self.curve, share), estimate=estimate)
 
     def averaged(self, others: Sequence[NumberBelief]) -> NumberBelief:
         """The mean of all; the answer, too, where it was learnt."""
