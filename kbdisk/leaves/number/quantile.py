@@ -13,7 +13,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from kbdisk.leaves.number.belief import NumberBelief
 
-HALVINGS = 44  # of the bracket
+HALVINGS = 56  # of the bracket
 
 
 @torch.no_grad()
