@@ -7,7 +7,7 @@ has neither. An edge has as its key the path that the link stands at.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import networkx as nx
@@ -46,6 +46,7 @@ class Graph:
         self.schema = schema
         self.links: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
+        self._incoming: dict[str, list[Edge]] = {}  # as far as they were asked for
 
     @classmethod
     def read(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Self:
@@ -57,6 +58,7 @@ class Graph:
 
     def add(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> None:
         """Another entity. What was known of the same id already stays."""
+        self._incoming.clear()
         self.links.add_node(id, of=class_name, leaves={**self.leaves(id), **leaves})
         paths = self.linking[class_name]
         if paths:
@@ -77,11 +79,14 @@ class Graph:
         """The ids of all entities, in the order they came in."""
         return (id for id, class_name in self.links.nodes(data="of") if class_name is not None)
 
-    def incoming(self, id: str) -> Iterator[Edge]:
+    def incoming(self, id: str) -> Sequence[Edge]:
         """The links that lead to an entity, or to what is none here."""
-        if id in self.links:
-            for source, _, path in self.links.in_edges(id, keys=True):
-                yield Edge(source, self.links.nodes[source]["of"], path)
+        if id not in self.links:
+            return ()
+        if id not in self._incoming:
+            edges = self.links.in_edges(id, keys=True)
+            self._incoming[id] = [Edge(source, self.links.nodes[source]["of"], path) for source, _, path in edges]
+        return self._incoming[id]
 
     def neighbours(self, id: str) -> set[str]:
         """What an entity links to, and what links to it."""

@@ -166,10 +166,13 @@ class Aggregates:
         siblings, rest = (self._wanted(class_name, group.link, how) for how in AMONG)
         if siblings is not None and rest is not None and not siblings and not rest:
             return
-        drawn = self._drawn(id, group)
+        found: dict[Source, list[float]] = defaultdict(list)
+        for member in self._drawn(id, group):
+            for number, value in self._numbers_of(member).items():
+                found[number].append(value)
         for number in self._shared_numbers[class_name]:
             if siblings is None or number in siblings:
-                values = self._found(drawn, number)[:MOST]
+                values = found[number][:MOST]
                 if values:
                     over = Over(number.of, group.link, number.path, told="siblings")
                     yield Aggregate(over, self._fitting(number, statistics.median(values)), through, group.by)

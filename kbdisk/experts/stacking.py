@@ -180,7 +180,8 @@ class HeldOutPredictions:
         """Numbers (n,) on the scale of their property as numbers of each belief."""
         belief = self.beliefs[0]
         numbers = belief.tables.unscaled(belief.slot[:1].expand(len(scaled)), scaled[:, None])[:, 0]
-        return numbers.split([len(codes) for codes in self.codes])
+        each: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
+        return each
 
 
 def _by_first(predictions: Tensor) -> Tensor:
