@@ -1,9 +1,10 @@
 """Experts and what they share: predictors of one property each, stacked on a model.
 
 A model has a belief about each asked value. An expert predicts one property: a number, or masses of labels. `Stacked` moves
-the answer of a belief in a number towards each expert's prediction by the expert's weight, takes some of the belief's curve
-along, and gives some of the mass to the surroundings of the last answer; a belief in labels or in a set is mixed with each expert's masses by the same weight. The
-weights of all experts are fitted together, to held-out values (kbdisk.experts.stacking).
+what a belief in a number says towards each expert's prediction by the expert's weight, and its answer by another; it takes some
+of the belief's curve along, and gives some of the mass to the surroundings of what is said then. A belief in labels or in a set
+is mixed with each expert's masses by the same weight. The weights of all experts are fitted together, to held-out values
+(kbdisk.experts.stacking).
 
 A property has one expert, or one weight, for entities with as much visible as is usual and another for those with less:
 experts are found by slot and level.
@@ -107,15 +108,16 @@ class WeightedExpert:
     """An expert, and its weight beside a model."""
 
     expert: Expert
-    weight: Tensor  # () float64, of its number in the answer, or of its masses
-    around: Tensor  # (W,) float64, the masses of a belief in a number for the surroundings of the answer
+    weight: Tensor  # () float64, of its number in what is said, or of its masses
+    answer: Tensor  # () float64, of its number in the answer
+    around: Tensor  # (W,) float64, the masses of a belief in a number for the surroundings of what is said
     moved: Tensor  # () float64, of its curve, how much moves along with what is said
 
     @classmethod
     def unweighted(cls, expert: Expert) -> WeightedExpert:
         """An expert whose weight is not fitted yet."""
         one = torch.ones((), dtype=torch.float64)
-        return cls(expert, one, one.new_zeros(len(WIDTHS)), one.new_zeros(()))
+        return cls(expert, one, one, one.new_zeros(len(WIDTHS)), one.new_zeros(()))
 
 
 Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, by which expert, what
@@ -183,10 +185,10 @@ def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelie
     around, moved = answer.new_zeros(len(answer), len(WIDTHS)), answer.new_zeros(len(answer))
     for rows, weighted, numbers in predictions:
         assert not isinstance(numbers, LabelMasses)
-        answer[rows] = belief.between(rows, answer[rows], numbers, weighted.weight)
+        answer[rows] = belief.between(rows, answer[rows], numbers, weighted.answer)
         estimate[rows] = belief.between(rows, estimate[rows], numbers, weighted.weight)
         around[rows], moved[rows] = weighted.around, weighted.moved
-    return centred(belief.estimating(before, estimate, moved).answering(answer), around)
+    return centred(belief.estimating(before, estimate, moved).answering(answer), estimate, around)
 
 
 def with_labels(kind: str, belief: Any, masses: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:

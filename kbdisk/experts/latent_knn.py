@@ -260,7 +260,9 @@ class LatentKNN:
                 answer_weights[rows, : OWN_ANSWERS + count] = index.weights_of_answers(near)
                 around[rows] = index.masses_around(near)
         belief = asked.belief.recalled(codes, mass, answer_weights)
-        return replace(asked, belief=centred(belief, around) if isinstance(belief, NumberBelief) else belief)
+        if not isinstance(belief, NumberBelief):
+            return replace(asked, belief=belief)
+        return replace(asked, belief=centred(belief, belief.expected(), around))
 
 
 class WithLatentKNN:
@@ -404,9 +406,9 @@ class HeldOutPredictions:
         assert self.errors is not None
         assert self.truth is not None
         assert self.belief is not None
-        answering = self.belief.answering(self.truth + self.errors @ answer_weights)
+        near = log_masses(self.belief, self.truth + self.errors @ answer_weights, values.codes)
         mixture = (self.logs + mass.clamp(min=MIN_PROBABILITY).log()).logsumexp(1)
-        return relative_likelihoods(torch.cat([mixture[:, None], log_masses(answering, values.codes).double()], 1))
+        return relative_likelihoods(torch.cat([mixture[:, None], near.double()], 1))
 
 
 def with_weights(

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Generator, Tensor
@@ -73,11 +73,11 @@ class HeldOutPredictions:
     """Values of one slot and level, with the predictions of the model and of each expert: NaN where it has none."""
 
     logs: list[Tensor] = field(default_factory=list)  # (n, 1 + E) log p of labels; (n, 1) of numbers, by the model
-    numbers: list[Tensor] = field(default_factory=list)  # (n, 1 + E)
+    numbers: list[Tensor] = field(default_factory=list)  # (n, 1 + E) the first is what the model says
+    answers: list[Tensor] = field(default_factory=list)  # (n,) of numbers, the model's
     codes: list[Tensor] = field(default_factory=list)  # (n, ...) the truth
     entities: list[Tensor] = field(default_factory=list)  # (n,)
     beliefs: list[NumberBelief] = field(default_factory=list)  # in numbers, by the model
-    typical: list[Tensor] = field(default_factory=list)  # (n,) what they say
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
@@ -97,13 +97,17 @@ class HeldOutPredictions:
         """
         if isinstance(belief, NumberBelief):
             assert typical is not None
-            self.typical.append(typical)
-            self._append_numbers(codes, entities, belief, predictions)
+            self._append_numbers(codes, entities, belief, typical, predictions)
         elif kind == SET or isinstance(belief, Recalling):
             self._append_labels(kind, codes, entities, belief, predictions)
 
     def _append_numbers(
-        self, codes: Tensor, entities: Tensor, belief: NumberBelief, predictions: Sequence[Predicted]
+        self,
+        codes: Tensor,
+        entities: Tensor,
+        belief: NumberBelief,
+        typical: Tensor,
+        predictions: Sequence[Predicted],
     ) -> None:
         by_experts = torch.full((len(codes), len(predictions)), torch.nan, dtype=torch.float64, device=codes.device)
         for number, prediction in enumerate(predictions):
@@ -112,7 +116,8 @@ class HeldOutPredictions:
                 assert not isinstance(predicted, LabelMasses)
                 by_experts[rows, number] = predicted
         self.logs.append(belief.log_prob(codes).double()[:, None])
-        self.numbers.append(torch.cat([belief.expected()[:, None], by_experts], 1))
+        self.numbers.append(torch.cat([typical[:, None], by_experts], 1))
+        self.answers.append(belief.expected())
         self.beliefs.append(belief)
         self.codes.append(codes)
         self.entities.append(entities)
@@ -144,9 +149,14 @@ class HeldOutPredictions:
 
     @property
     def errors(self) -> Tensor:
-        """(n, 1 + E) of numbers, on the scale of their property."""
-        truth = [belief.values(codes) for belief, codes in zip(self.beliefs, self.codes, strict=True)]
-        return self._scaled - self._scale(torch.cat(truth)[:, None])
+        """(n, 1 + E) of numbers that are said, on the scale of their property."""
+        return self._scaled - self._truth
+
+    @property
+    def answer_errors(self) -> Tensor:
+        """(n, 1 + E) the same of answers."""
+        first = self._scale(torch.cat(self.answers)[:, None])
+        return torch.cat([first, self._scaled[:, 1:]], 1) - self._truth
 
     @property
     def log_likelihoods(self) -> Tensor:
@@ -157,17 +167,19 @@ class HeldOutPredictions:
     def _scaled(self) -> Tensor:
         return self._scale(_by_first(torch.cat(self.numbers)))
 
+    @property
+    def _truth(self) -> Tensor:
+        truth = [belief.values(codes) for belief, codes in zip(self.beliefs, self.codes, strict=True)]
+        return self._scale(torch.cat(truth)[:, None])
+
     def likelihoods_around(self, weights: Tensor) -> Tensor:
         """(n, 2 + W) the likelihoods of numbers by the model, by its curve moved with the estimates that these weights
-        (1 + E,) give, and around the answers that they give."""
-        scaled = self._scaled.nan_to_num()
-        answers = scaled @ weights
-        estimates = answers + weights[0] * (self._scale(torch.cat(self.typical)[:, None])[:, 0] - scaled[:, 0])
+        (1 + E,) give, and around the estimates."""
         near, moved = [], []
-        each = zip(self.beliefs, self.codes, self.typical, self._each(answers), self._each(estimates), strict=True)
-        for belief, codes, typical, answer, estimate in each:
-            near.append(log_masses(belief.answering(answer), codes))
-            moved.append(belief.estimating(typical, estimate, torch.ones_like(estimate)).log_prob(codes))
+        each = zip(self.beliefs, self.codes, self.numbers, self._each(self._scaled.nan_to_num() @ weights), strict=True)
+        for belief, codes, numbers, estimate in each:
+            near.append(log_masses(belief, estimate, codes))
+            moved.append(belief.estimating(numbers[:, 0], estimate, torch.ones_like(estimate)).log_prob(codes))
         logs = [torch.cat(self.logs), torch.cat(moved)[:, None].double(), torch.cat(near).double()]
         return relative_likelihoods(torch.cat(logs, 1))
 
@@ -204,29 +216,42 @@ def _label_logs(kind: str, belief: Any, codes: Tensor) -> Tensor:
     return logs.double()
 
 
+class Weights(NamedTuple):
+    """Of the model and each expert, for one property."""
+
+    said: Tensor  # (1 + E,) of the numbers in what is said, or of the masses of labels
+    answer: Tensor  # (1 + E,) of the numbers in the answer
+    masses: Tensor  # (2 + W,) of a belief in a number: its curve, the same moved along, and what is around what is said
+
+
 def fit_weights(
     held_out: Mapping[SlotLevel, HeldOutPredictions], required_errors: float = REQUIRED_ERRORS
-) -> dict[SlotLevel, tuple[Tensor, Tensor]]:
-    """For properties of one kind: the weights (1 + E,) of the model and each expert, and the masses (2 + W,) of what a belief in
-    a number is made of: its curve, the same moved along, and what is around the answer."""
+) -> dict[SlotLevel, Weights]:
+    """For properties of one kind."""
     if sum(map(len, held_out.values())) < (MIN_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
-    errors = {key: values.errors for key, values in numbers.items()}
-    weights = each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors)
-    around = each_mixture(
-        {key: values.likelihoods_around(weights[key]) for key, values in numbers.items()},
+    said, answer = (
+        each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors)
+        for errors in (
+            {key: values.errors for key, values in numbers.items()},
+            {key: values.answer_errors for key, values in numbers.items()},
+        )
+    )
+    masses = each_mixture(
+        {key: values.likelihoods_around(said[key]) for key, values in numbers.items()},
         PRIOR_VALUES,
         entities,
         required_errors,
     )
-    fitted = {key: (of_key, around[key]) for key, of_key in weights.items()}
     labels = {
         key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if not values.of_numbers
     }
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
-    return fitted | {key: (of_key, of_key.new_zeros(2 + len(WIDTHS))) for key, of_key in mixtures.items()}
+    return {key: Weights(said[key], answer[key], masses[key]) for key in numbers} | {
+        key: Weights(of_key, of_key, of_key.new_zeros(2 + len(WIDTHS))) for key, of_key in mixtures.items()
+    }
 
 
 def parts(weights: Tensor) -> Tensor:
@@ -291,12 +316,13 @@ def stack_by(
             alike[key[1], values.of_numbers][key] = values
     kept: list[dict[SlotLevel, WeightedExpert]] = [{} for _ in groups]
     for of_kind in alike.values():
-        for key, (weights, masses) in fit_weights(of_kind, required_errors).items():
-            stays, moves, around = masses[0], masses[1], masses[2:]
+        for key, weights in fit_weights(of_kind, required_errors).items():
+            stays, moves, around = weights.masses[0], weights.masses[1], weights.masses[2:]
             moved = moves / (stays + moves).clamp(min=MIN_WEIGHT)
-            for group, of_group, part in zip(groups, kept, parts(weights), strict=True):
-                if part > MIN_WEIGHT:
-                    of_group[key] = replace(group.experts[key], weight=part, around=around, moved=moved)
+            each = zip(groups, kept, parts(weights.said), parts(weights.answer), strict=True)
+            for group, of_group, said, answer in each:
+                if max(said, answer) > MIN_WEIGHT:
+                    of_group[key] = replace(group.experts[key], weight=said, answer=answer, around=around, moved=moved)
     return [
         replace(group, experts=dict(sorted(of_group.items()))) if of_group else None
         for group, of_group in zip(groups, kept, strict=True)

@@ -53,7 +53,7 @@ def test_kriging_predicts_a_slope_and_has_the_weight(plane):
     index, held, belief, truth = plane
     near = index.neighbours(held.vectors, held.entities, torch.ones(HELD, dtype=torch.bool), 64)
     recalled = belief.recalled(near.codes, index.belief_mass(near), index.weights_of_answers(near))
-    after = centred(recalled, index.masses_around(near))
+    after = centred(recalled, recalled.expected(), index.masses_around(near))
     neighbours = (near.weights[:, 1] * recalled.numbers(near.codes)).sum(1)
     off, mean = (after.expected() - truth).abs().mean(), (neighbours - truth).abs().mean()
     assert off < 0.6 * mean

@@ -27,14 +27,16 @@ def test_what_is_given_is_normal_around_the_answer_and_the_rest_stays(data, at):
     codec = fitted(data)
     values = list(dict.fromkeys(LEAVES[data][1][:6]))
     belief = answering(codec, float(values[0]))
-    after = centred(belief, mass(at, 0.7))
+    after = centred(belief, belief.expected(), mass(at, 0.7))
     place = float(codec.map.forward(belief.answer[:1].numpy())[0])
     for value in values:
         codes = codec.encode([value]).expand(2, -1)
         code, below, above = codes[0, :3].double()
         near = torch.distributions.Normal(place, WIDTHS[at])
         step = float(near.cdf((code + above).clamp(-1e6, 1e6)) - near.cdf((code - below).clamp(-1e6, 1e6)))
-        assert log_masses(belief, codes)[:, at].exp().tolist() == pytest.approx([step] * 2, rel=2e-2, abs=1e-6)
+        assert log_masses(belief, belief.expected(), codes)[:, at].exp().tolist() == pytest.approx(
+            [step] * 2, rel=2e-2, abs=1e-6
+        )
         chance = 0.3 * belief.log_prob(codes).exp() + 0.7 * step
         assert after.log_prob(codes).exp().tolist() == pytest.approx(chance.tolist(), rel=2e-2, abs=1e-6)
     assert after.cdf(torch.full((2,), 1e9, dtype=torch.float64)).tolist() == pytest.approx([1, 1])
@@ -44,13 +46,15 @@ def test_what_is_given_is_normal_around_the_answer_and_the_rest_stays(data, at):
 def test_with_all_mass_there_the_median_is_the_answer():
     codec = fitted("skewed")
     for at in range(len(WIDTHS)):
-        assert centred(answering(codec, 2.0), mass(at, 1.0)).median().tolist() == pytest.approx([2.0, 2.0], abs=1e-4)
+        assert centred(
+            answering(codec, 2.0), torch.full((2,), 2.0, dtype=torch.float64), mass(at, 1.0)
+        ).median().tolist() == pytest.approx([2.0, 2.0], abs=1e-4)
 
 
 def test_with_none_a_belief_stays_what_it_is():
     codec = fitted("spiked")
     before = answering(codec, 2.5)
-    after = centred(before, mass(0, 0.0))
+    after = centred(before, before.expected(), mass(0, 0.0))
     codes = codec.encode([0.0, 2.5])
     assert after.log_prob(codes).tolist() == pytest.approx(before.log_prob(codes).tolist(), rel=1e-5)
     assert after.mean().tolist() == pytest.approx(before.mean().tolist())
@@ -63,9 +67,11 @@ def test_several_widths_are_a_mixture_of_them():
     several = torch.tensor([[0.1, 0.0, 0.2, 0.0, 0.2, 0.1, 0.1, 0.0]], dtype=torch.float64).expand(2, -1)
     for value in (1.5, 2.0, 2.1):
         codes = codec.encode([value]).expand(2, -1)
-        near = (several * log_masses(belief, codes).exp()).sum(1)
+        near = (several * log_masses(belief, belief.expected(), codes).exp()).sum(1)
         chance = 0.3 * belief.log_prob(codes).exp() + near
-        assert centred(belief, several).log_prob(codes).exp().tolist() == pytest.approx(chance.tolist(), rel=1e-3)
+        assert centred(belief, belief.expected(), several).log_prob(codes).exp().tolist() == pytest.approx(
+            chance.tolist(), rel=1e-3
+        )
 
 
 def test_another_value_may_be_likelier_than_the_answer():
@@ -78,7 +84,7 @@ def test_another_value_may_be_likelier_than_the_answer():
     shares = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64).expand(2, -1)
     recalled = belief.recalled(other, mass, shares).answering(belief.answer)
     few = torch.full((2, len(WIDTHS)), 0.06, dtype=torch.float64)
-    assert likeliest(centred(recalled, few)).tolist() == [4.0, 4.0]
+    assert likeliest(centred(recalled, recalled.expected(), few)).tolist() == [4.0, 4.0]
 
 
 @for_each("wrong", [[0.1] * (len(WIDTHS) - 1), [0.2] * len(WIDTHS), [-0.1] + [0.1] * (len(WIDTHS) - 1)])

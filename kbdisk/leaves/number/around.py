@@ -1,7 +1,7 @@
-"""A belief in numbers that gives some of its mass to what is near its own answer.
+"""A belief in numbers that gives some of its mass to what is near a number.
 
-An answer may be made by others than made the belief - neighbours, surfaces, trees - and then be more exact than that
-is: how far the truth is from answers, as it was for held-out values, is told by a few normal distributions around them.
+That may be predicted by others than made the belief - neighbours, surfaces, trees - and then be more exact than that
+is: how far the truth is from such numbers, as it was for held-out values, is told by a few normal distributions around them.
 
 n rows   W widths
 """
@@ -24,24 +24,25 @@ def are_masses(mass: Tensor) -> bool:
     return mass.shape == (len(WIDTHS),) and bool((mass >= 0).all()) and float(mass.sum()) <= 1
 
 
-def log_masses(belief: NumberBelief, codes: Tensor) -> Tensor:
-    """(n, W) log p of each number's step (n, 4), were all mass around the answer with each of these widths."""
-    places = _places(belief)
+def log_masses(belief: NumberBelief, numbers: Tensor, codes: Tensor) -> Tensor:
+    """(n, W) log p of each step (n, 4), were all mass around these numbers (n,) with each of these widths."""
+    places = _places(belief, numbers)
     logit = torch.zeros_like(places)
     logs = [log_mass(logit, places, torch.full_like(places, width), codes) for width in WIDTHS]
     return torch.stack(logs, 1).clamp(max=0)
 
 
-def centred(belief: NumberBelief, mass: Tensor) -> NumberBelief:
-    """A belief with so much (n, W) float64 of its mass around its answer."""
+def centred(belief: NumberBelief, numbers: Tensor, mass: Tensor) -> NumberBelief:
+    """A belief with so much (n, W) float64 of its mass around these numbers (n,)."""
     given = mass.sum(1)
-    places = _places(belief).expand(-1, len(WIDTHS))
+    places = _places(belief, numbers).expand(-1, len(WIDTHS))
     widths = torch.tensor(WIDTHS, device=places.device).expand_as(places)
     near = Mixture(mass.clamp(min=TINY).log().float(), places, widths)
     return belief.giving(near, given, belief.shares.double().exp() * (1 - given)[:, None])
 
 
-def _places(belief: NumberBelief) -> Tensor:
-    """(n, 1) the codes of what it answers."""
-    places: Tensor = belief.tables(belief.slot, belief.expected()[:, None])
+def _places(belief: NumberBelief, numbers: Tensor) -> Tensor:
+    """(n, 1) their codes, within the bounds."""
+    bounded = belief.tables.bounded(belief.slot, numbers[:, None])
+    places: Tensor = belief.tables(belief.slot, bounded)
     return places.float()
