@@ -20,7 +20,7 @@ from kbdisk.bench.features import Features
 from kbdisk.bench.masking import Masked, Property, Scalar, Values, property_name
 from kbdisk.entity import Date, Path
 from kbdisk.errors import ConfigError
-from kbdisk.leaves.number.codec import LARGEST_LOG, deciles_of, is_skewed
+from kbdisk.leaves.number.codec import LARGEST_LOG, deciles_of, floor_of_logs
 
 if TYPE_CHECKING:
     import pandas
@@ -45,14 +45,15 @@ class Scale:
     """The scale that a property of numbers is learnt and scored on."""
 
     is_log: bool = False
-    smallest: float = 0.0  # of a logarithm: what is below counts as this
+    smallest: float = 0.0  # that a logarithm is taken of: what is below counts as this
     is_whole: bool = False  # whether all known values are integers
 
     @classmethod
     def of(cls, known: Sequence[float], is_date: bool = False) -> Self:
         """The scale that suits the known values."""
-        is_log = not is_date and is_skewed(min(known), deciles_of(sorted(known)))
-        return cls(is_log, min(known), all(value.is_integer() for value in known))
+        is_whole = all(value.is_integer() for value in known)
+        smallest = 0.0 if is_date else floor_of_logs(min(known), deciles_of(sorted(known)), is_whole)
+        return cls(smallest > 0, smallest, is_whole)
 
     def to(self, value: float) -> float:
         """A value on the scale."""

@@ -84,10 +84,10 @@ def _fitted(
     if knots.shape[1] < 2:
         return None
     visible_numbers, y = interpolate(knots, codes.double()), target[known]
-    least = float(visible_numbers.min()) if scale.least else 0.0
+    least = (codec.floor_of_logs or float(visible_numbers.min())) if scale.least else 0.0
     if scale.least and least <= 0:
         return None
-    x = visible_numbers.log() if scale.least else visible_numbers
+    x = visible_numbers.clamp(min=least).log() if scale.least else visible_numbers
     kept = torch.ones(len(x), dtype=torch.bool)
     slope, intercept = 0.0, 0.0
     for _ in range(2):

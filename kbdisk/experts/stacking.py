@@ -61,6 +61,7 @@ BATCH_ENTITIES = 128  # asked at once: the time is looked at after each batch
 MIN_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
 MIN_VALUES_UNPROVEN = 20  # the same where weights need not be proven
 MIN_WEIGHT = 0.02  # below which an expert is left out
+MAX_VALUES_AROUND = 500  # of a property, that tell how a belief is moved, about
 PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
 MIN_LOG_PROBABILITY = -70.0  # of a label that an expert rules out
 
@@ -173,14 +174,17 @@ class HeldOutPredictions:
         return self._scale(torch.cat(truth)[:, None])
 
     def likelihoods_around(self, weights: Tensor) -> Tensor:
-        """(n, 2 + W) the likelihoods of numbers by the model, by its curve moved with the estimates that these weights
-        (1 + E,) give, and around the estimates."""
-        near, moved = [], []
+        """(m, 2 + W) the likelihoods of numbers by the model, by its curve moved with the estimates that these weights
+        (1 + E,) give, and around the estimates. Of the first m values alone: to find them takes long."""
+        near, moved, count = [], [], 0
         each = zip(self.beliefs, self.codes, self.numbers, self._each(self._scaled.nan_to_num() @ weights), strict=True)
         for belief, codes, numbers, estimate in each:
             near.append(log_masses(belief, estimate, codes))
             moved.append(belief.estimating(numbers[:, 0], estimate, torch.ones_like(estimate)).log_prob(codes))
-        logs = [torch.cat(self.logs), torch.cat(moved)[:, None].double(), torch.cat(near).double()]
+            count += len(codes)
+            if count >= MAX_VALUES_AROUND:
+                break
+        logs = [torch.cat(self.logs)[:count], torch.cat(moved)[:, None].double(), torch.cat(near).double()]
         return relative_likelihoods(torch.cat(logs, 1))
 
     def _scale(self, numbers: Tensor) -> Tensor:
@@ -239,12 +243,9 @@ def fit_weights(
             {key: values.answer_errors for key, values in numbers.items()},
         )
     )
-    masses = each_mixture(
-        {key: values.likelihoods_around(said[key]) for key, values in numbers.items()},
-        PRIOR_VALUES,
-        entities,
-        required_errors,
-    )
+    around = {key: values.likelihoods_around(said[key]) for key, values in numbers.items()}
+    of_around = {key: entities[key][: len(likelihoods)] for key, likelihoods in around.items()}
+    masses = each_mixture(around, PRIOR_VALUES, of_around, required_errors)
     labels = {
         key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if not values.of_numbers
     }

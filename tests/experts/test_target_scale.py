@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbdisk.experts.target_scale import TargetScale
-from kbdisk.leaves.number.codec import deciles_of, is_skewed
+from kbdisk.leaves.number.codec import deciles_of, floor_of_logs
 
 
 @given(st.lists(st.floats(-1e25, 1e25), min_size=2))
@@ -39,9 +39,19 @@ def test_a_scale_of_logarithms_has_a_least_number(numbers):
     assert scale.scaled([0.0, -5.0]).tolist() == scale.scaled([1e-3, 1e-3]).tolist()
 
 
-def test_numbers_are_skewed_where_they_are_positive_and_their_deciles_a_decade_apart():
+def test_numbers_are_skewed_where_their_deciles_are_a_decade_apart():
     skewed = [1.0] * 2 + [3.0] * 6 + [11.0] * 2
-    assert is_skewed(skewed[0], deciles_of(skewed))
-    assert not is_skewed(0.0, deciles_of(skewed))
+    assert floor_of_logs(skewed[0], deciles_of(skewed), False) == 1.0
+    assert floor_of_logs(-0.1, deciles_of(skewed), False) == 0.0
     one_outlier = [1.0] * 19 + [1e9]
-    assert not is_skewed(one_outlier[0], deciles_of(one_outlier))
+    assert floor_of_logs(one_outlier[0], deciles_of(one_outlier), False) == 0.0
+
+
+def test_one_number_near_0_does_not_set_the_scale_of_logarithms():
+    populations = [0.0, *[1000.0] * 10, *[50_000.0] * 9]
+    assert floor_of_logs(populations[0], deciles_of(populations), True) == 10.0
+    assert floor_of_logs(1e-9, deciles_of([*populations[1:], 1e5]), False) == 10.0
+    children = [0.0, *[1.0] * 15, *[12.0] * 4]
+    assert floor_of_logs(children[0], deciles_of(children), True) == 1.0
+    mostly_none = [0.0] * 5 + [100.0] * 5
+    assert floor_of_logs(mostly_none[0], deciles_of(mostly_none), True) == 0.0

@@ -31,6 +31,7 @@ OPEN = 1e20  # how far a step without an end goes
 THIN = 1e-30  # no step is narrower in code
 BESIDE = 10  # values next to an end
 DECADE = 10.0  # times the first decile, beyond which the last makes positive numbers skewed
+FAR_BELOW = 100.0  # times the first decile over a number, beyond which it is no further below
 LARGEST_LOG = 700.0  # of a float
 PILED = 4  # times as often as these an end was met, where others are counted as it
 
@@ -93,9 +94,8 @@ class NumberCodec:
 
     @property
     def floor_of_logs(self) -> float:
-        """The least training value where these are skewed, positive and over more than a decade; 0 where they are not."""
-        is_log = self.deciles is not None and is_skewed(self.met[0], self.deciles)
-        return self.met[0] if is_log else 0.0
+        """The least number that a logarithm is taken of, where the training values are skewed; 0 where they are not."""
+        return 0.0 if self.deciles is None else floor_of_logs(self.met[0], self.deciles, self.whole)
 
     @cached_property
     def limits(self) -> tuple[float, float]:
@@ -268,9 +268,15 @@ def deciles_of(ascending: Sequence[float] | Floats) -> tuple[float, float]:
     return float(ascending[tenth]), float(ascending[-1 - tenth])
 
 
-def is_skewed(least: float, deciles: tuple[float, float]) -> bool:
-    """Whether numbers are positive, and their last decile is more than a decade above the first."""
-    return least > 0 and deciles[1] > DECADE * deciles[0]
+def floor_of_logs(least: float, deciles: tuple[float, float], is_whole: bool) -> float:
+    """The least number that a logarithm is taken of; 0 where numbers are not skewed.
+
+    Skewed are numbers of which none is below 0, and whose last decile is more than a decade above the first. What is 0, or far
+    below the first decile, counts as the least, so that one such number does not set the scale.
+    """
+    if least < 0 or deciles[0] <= 0 or deciles[1] <= DECADE * deciles[0]:
+        return 0.0
+    return max(least, deciles[0] / FAR_BELOW, 1.0 if is_whole else 0.0)
 
 
 def _piled(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
