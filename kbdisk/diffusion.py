@@ -131,6 +131,7 @@ def reveal(
     leap: int = 1,
     temperature: float = 1.0,
     scale: Tensor | None = None,
+    parts: Tensor | None = None,
     generator: Generator | None = None,
     say: Say | None = None,
 ) -> Batch:
@@ -138,11 +139,20 @@ def reveal(
 
     In random order draws follow the model's distribution (at leap 1, to the letter). "certain" takes the lowest
     entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. "given" takes each by
-    what is given alone, but parts of a composite one after the other. An order may also be the place of each slot (S,).
+    what is given alone, but parts of a composite one after the other, lower `parts` (S,) first. An order may also be the place
+    of each slot (S,).
     Instead of being drawn, codes may be what there is to `say` for a belief.
     """
     turns = revealing(
-        model, batch, order=order, leap=leap, temperature=temperature, scale=scale, generator=generator, say=say
+        model,
+        batch,
+        order=order,
+        leap=leap,
+        temperature=temperature,
+        scale=scale,
+        parts=parts,
+        generator=generator,
+        say=say,
     )
     return reduce(lambda _, last: last, turns, batch)
 
@@ -156,6 +166,7 @@ def revealing(
     leap: int = 1,
     temperature: float = 1.0,
     scale: Tensor | None = None,
+    parts: Tensor | None = None,
     generator: Generator | None = None,
     say: Say | None = None,
 ) -> Iterator[Batch]:
@@ -169,7 +180,9 @@ def revealing(
         raise ValueError(f"expected a leap of at least 1, got {leap}")
     # What came over a link that is asked for belongs to the true one, and stays unseen whatever link is drawn.
     apart = batch.known & ~batch.seen(batch.known)
-    if isinstance(order, str):
+    if isinstance(order, str) and order == GIVEN:
+        choose = _by_composite(batch, leap, parts, generator)
+    elif isinstance(order, str):
         choose = ORDERS[order](batch, leap, scale, generator)
     else:
         choose = _in_turn(placed(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
@@ -222,12 +235,14 @@ def _certain_first(batch: Batch, leap: int, scale: Tensor | None, generator: Gen
     return choose
 
 
-def _by_composite(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
+def _by_composite(batch: Batch, leap: int, parts: Tensor | None, generator: Generator | None) -> Choose:
     """All at once, whatever the leap; but of each composite the first part, then the second, and so on."""
     asked = batch.asked.nonzero()[:, 0]
+    if parts is not None:
+        asked = asked[parts[batch.slot[asked]].argsort(stable=True)]
     unit, order = batch.unit[asked].sort(stable=True)
-    parts = unit.unique_consecutive(return_counts=True)[1]
-    rank = torch.arange(len(asked), device=asked.device) - (parts.cumsum(0) - parts).repeat_interleave(parts)
+    sizes = unit.unique_consecutive(return_counts=True)[1]
+    rank = torch.arange(len(asked), device=asked.device) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
     return _in_turn(torch.zeros_like(batch.entity).index_put_((asked[order],), rank), 1)
 
 

@@ -255,6 +255,10 @@ def test_in_the_order_given_each_is_filled_by_what_is_given_and_parts_of_a_compo
     assert composite.passes == len(passes) == 2
     assert passes[0].asked.equal(batch.slot == 1)
     assert passes[1].known.all()
+    parts = torch.tensor([3, 2, 0, 0, 0])  # of the composite the second comes first
+    passes = list(revealing(Table(world), replace(batch, unit=unit), order="given", parts=parts))
+    assert passes[0].asked.equal(batch.slot == 0)
+    assert passes[1].known.all()
 
 
 def test_nothing_asked_is_nothing_done():

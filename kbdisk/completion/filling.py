@@ -70,6 +70,8 @@ class Filler:
         self.leap = choices.leap or max(1, -(-most // PASSES))
         entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
         self.scale = entropies.clamp(min=LEAST)  # (S,)
+        places = [_place(slot.path) for slot in trained.codec.slots]
+        self.parts = torch.tensor(places, device=trained.device)  # (S,) a year is said before its month
 
     @torch.no_grad()
     def fill(self, batch: Batch, ids: Sequence[str], gaps: Sequence[Sequence[Gap]], number: int) -> list[list[Filling]]:
@@ -179,7 +181,14 @@ class Filler:
         kept, places = narrowed(batch, chosen)
         say = partial(self._estimated, kept, generator)
         turns = revealing(
-            self.model, kept, order=self.choices.order, leap=self.leap, scale=self.scale, generator=generator, say=say
+            self.model,
+            kept,
+            order=self.choices.order,
+            leap=self.leap,
+            scale=self.scale,
+            parts=self.parts,
+            generator=generator,
+            say=say,
         )
         done = reduce(lambda _, last: last, turns, kept)
         picked = given.pick(chosen)
@@ -257,11 +266,12 @@ def _presence(batch: Batch, given: Beliefs) -> dict[int, float]:
 
 def _lead(places: Mapping[Path, tuple[int, int]], slots: Sequence[Any]) -> Path:
     """The part of a gap that most entities have; of several the first, as they are in a date: the year."""
-    return max(places, key=lambda path: (slots[places[path][0]].fill, _rank(path)), default=())
+    return max(places, key=lambda path: (slots[places[path][0]].fill, -_place(path)), default=())
 
 
-def _rank(path: Path) -> int:
-    return -NUMBERS.index(str(path[-1])) if path[-1] in NUMBERS else -len(NUMBERS)
+def _place(path: Path) -> int:
+    """Of the parts of a date: which one it is; whatever is none comes after them."""
+    return NUMBERS.index(str(path[-1])) if path[-1] in NUMBERS else len(NUMBERS)
 
 
 def _precise(gap: Gap, counts: Mapping[Path, int], likely: Mapping[Path, bool], named: set[Path]) -> list[Path]:
