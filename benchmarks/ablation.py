@@ -200,7 +200,7 @@ def _generator(trained: Trained) -> Generator:
 def _with_weights(final: ExpertGroup, weighted: ExpertGroup) -> ExpertGroup:
     """The experts that have a weight, as they are once they have learnt from held-out values, too."""
     experts = {
-        key: replace(final.experts[key], weight=expert.weight, around=expert.around)
+        key: replace(expert, expert=final.experts[key].expert)
         for key, expert in weighted.experts.items()
         if key in final.experts
     }

@@ -180,10 +180,8 @@ def revealing(
         raise ValueError(f"expected a leap of at least 1, got {leap}")
     # What came over a link that is asked for belongs to the true one, and stays unseen whatever link is drawn.
     apart = batch.known & ~batch.seen(batch.known)
-    if isinstance(order, str) and order == GIVEN:
-        choose = _by_composite(batch, leap, parts, generator)
-    elif isinstance(order, str):
-        choose = ORDERS[order](batch, leap, scale, generator)
+    if isinstance(order, str):
+        choose = ORDERS[order](batch, leap, scale, parts, generator)
     else:
         choose = _in_turn(placed(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
     memo: Memo = {}
@@ -205,7 +203,9 @@ Believe = Callable[[Tensor], Beliefs]  # about some asked tokens (T,), given all
 Choose = Callable[[int, Batch, Believe], Beliefs]  # about those to be drawn in this turn
 
 
-def _random_order(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
+def _random_order(
+    batch: Batch, leap: int, scale: Tensor | None, parts: Tensor | None, generator: Generator | None
+) -> Choose:
     return _in_turn(shuffled(batch, batch.asked, generator)[0], leap)
 
 
@@ -223,7 +223,9 @@ def _each(batch: Batch) -> Tensor:
     return torch.arange(len(batch), device=batch.entity.device)
 
 
-def _certain_first(batch: Batch, leap: int, scale: Tensor | None, generator: Generator | None) -> Choose:
+def _certain_first(
+    batch: Batch, leap: int, scale: Tensor | None, parts: Tensor | None, generator: Generator | None
+) -> Choose:
     single = _each(batch)
 
     def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
@@ -235,7 +237,9 @@ def _certain_first(batch: Batch, leap: int, scale: Tensor | None, generator: Gen
     return choose
 
 
-def _by_composite(batch: Batch, leap: int, parts: Tensor | None, generator: Generator | None) -> Choose:
+def _by_composite(
+    batch: Batch, leap: int, scale: Tensor | None, parts: Tensor | None, generator: Generator | None
+) -> Choose:
     """All at once, whatever the leap; but of each composite the first part, then the second, and so on."""
     asked = batch.asked.nonzero()[:, 0]
     if parts is not None:
@@ -247,7 +251,7 @@ def _by_composite(batch: Batch, leap: int, parts: Tensor | None, generator: Gene
 
 
 GIVEN = "given"
-ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Generator | None], Choose]] = {
+ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Tensor | None, Generator | None], Choose]] = {
     GIVEN: _by_composite,  # to complete
     "random": _random_order,  # to sample: every order is as likely, as in training
     "certain": _certain_first,  # to complete, each by those before it, too

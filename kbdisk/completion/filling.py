@@ -70,7 +70,7 @@ class Filler:
         self.leap = choices.leap or max(1, -(-most // PASSES))
         entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
         self.scale = entropies.clamp(min=LEAST)  # (S,)
-        places = [_place(slot.path) for slot in trained.codec.slots]
+        places = [_date_part(slot.path) for slot in trained.codec.slots]
         self.parts = torch.tensor(places, device=trained.device)  # (S,) a year is said before its month
 
     @torch.no_grad()
@@ -266,10 +266,10 @@ def _presence(batch: Batch, given: Beliefs) -> dict[int, float]:
 
 def _lead(places: Mapping[Path, tuple[int, int]], slots: Sequence[Any]) -> Path:
     """The part of a gap that most entities have; of several the first, as they are in a date: the year."""
-    return max(places, key=lambda path: (slots[places[path][0]].fill, -_place(path)), default=())
+    return max(places, key=lambda path: (slots[places[path][0]].fill, -_date_part(path)), default=())
 
 
-def _place(path: Path) -> int:
+def _date_part(path: Path) -> int:
     """Of the parts of a date: which one it is; whatever is none comes after them."""
     return NUMBERS.index(str(path[-1])) if path[-1] in NUMBERS else len(NUMBERS)
 

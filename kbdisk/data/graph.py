@@ -46,7 +46,7 @@ class Graph:
         self.schema = schema
         self.links: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
-        self._incoming: dict[str, list[Edge]] = {}  # as far as they were asked for
+        self._incoming: dict[str, tuple[Edge, ...]] = {}  # as far as they were asked for
 
     @classmethod
     def read(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Self:
@@ -85,7 +85,7 @@ class Graph:
             return ()
         if id not in self._incoming:
             edges = self.links.in_edges(id, keys=True)
-            self._incoming[id] = [Edge(source, self.links.nodes[source]["of"], path) for source, _, path in edges]
+            self._incoming[id] = tuple(Edge(source, self.links.nodes[source]["of"], path) for source, _, path in edges)
         return self._incoming[id]
 
     def neighbours(self, id: str) -> set[str]:

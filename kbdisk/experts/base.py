@@ -108,10 +108,10 @@ class WeightedExpert:
     """An expert, and its weight beside a model."""
 
     expert: Expert
-    weight: Tensor  # () float64, of its number in what is said, or of its masses
-    answer: Tensor  # () float64, of its number in the answer
-    around: Tensor  # (W,) float64, the masses of a belief in a number for the surroundings of what is said
-    moved: Tensor  # () float64, of its curve, how much moves along with what is said
+    weight: Tensor  # () float64, of its number in the estimate, or of its masses
+    answer_weight: Tensor  # () float64, of its number in the answer
+    around: Tensor  # (W,) float64, the masses of a belief in a number for the surroundings of the estimate
+    moved_share: Tensor  # () float64, of the belief's curve, how much moves along with the estimate
 
     @classmethod
     def unweighted(cls, expert: Expert) -> WeightedExpert:
@@ -185,9 +185,9 @@ def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelie
     around, moved = answer.new_zeros(len(answer), len(WIDTHS)), answer.new_zeros(len(answer))
     for rows, weighted, numbers in predictions:
         assert not isinstance(numbers, LabelMasses)
-        answer[rows] = belief.between(rows, answer[rows], numbers, weighted.answer)
+        answer[rows] = belief.between(rows, answer[rows], numbers, weighted.answer_weight)
         estimate[rows] = belief.between(rows, estimate[rows], numbers, weighted.weight)
-        around[rows], moved[rows] = weighted.around, weighted.moved
+        around[rows], moved[rows] = weighted.around, weighted.moved_share
     return centred(belief.estimating(before, estimate, moved).answering(answer), estimate, around)
 
 

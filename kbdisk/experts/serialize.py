@@ -79,9 +79,9 @@ class Spec:
 USUAL_AMOUNT = {"usual_amount": Spec(INT, ("classes",))}
 WEIGHT = {
     "weight": Spec(DOUBLE, (), 0, 1),
-    "answer": Spec(DOUBLE, (), 0, 1),
+    "answer_weight": Spec(DOUBLE, (), 0, 1),
     "around": Spec(DOUBLE, (len(WIDTHS),), 0, max_sum=1.0),
-    "moved": Spec(DOUBLE, (), 0, 1),
+    "moved_share": Spec(DOUBLE, (), 0, 1),
 }
 
 

@@ -50,7 +50,7 @@ from kbdisk.experts.queries import (
     reserved_questions,
     usual_amounts,
 )
-from kbdisk.experts.weights import REQUIRED_ERRORS, each_mixture, each_squares, relative_likelihoods
+from kbdisk.experts.weights import REQUIRED_ERRORS, TINY, each_mixture, each_squares, relative_likelihoods
 from kbdisk.leaves.base import Belief, Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
@@ -61,7 +61,7 @@ BATCH_ENTITIES = 128  # asked at once: the time is looked at after each batch
 MIN_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
 MIN_VALUES_UNPROVEN = 20  # the same where weights need not be proven
 MIN_WEIGHT = 0.02  # below which an expert is left out
-MAX_VALUES_AROUND = 500  # of a property, that tell how a belief is moved, about
+MAX_VALUES_AROUND = 500  # of a property, whose beliefs tell how much of a curve moves, about
 PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
 MIN_LOG_PROBABILITY = -70.0  # of a label that an expert rules out
 
@@ -78,7 +78,8 @@ class HeldOutPredictions:
     answers: list[Tensor] = field(default_factory=list)  # (n,) of numbers, the model's
     codes: list[Tensor] = field(default_factory=list)  # (n, ...) the truth
     entities: list[Tensor] = field(default_factory=list)  # (n,)
-    beliefs: list[NumberBelief] = field(default_factory=list)  # in numbers, by the model
+    truth: list[Tensor] = field(default_factory=list)  # (n,) of numbers
+    beliefs: list[NumberBelief] = field(default_factory=list)  # in the first numbers, by the model
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
@@ -119,7 +120,9 @@ class HeldOutPredictions:
         self.logs.append(belief.log_prob(codes).double()[:, None])
         self.numbers.append(torch.cat([typical[:, None], by_experts], 1))
         self.answers.append(belief.expected())
-        self.beliefs.append(belief)
+        self.truth.append(belief.values(codes))
+        if len(self) < MAX_VALUES_AROUND:
+            self.beliefs.append(belief)
         self.codes.append(codes)
         self.entities.append(entities)
 
@@ -170,21 +173,19 @@ class HeldOutPredictions:
 
     @property
     def _truth(self) -> Tensor:
-        truth = [belief.values(codes) for belief, codes in zip(self.beliefs, self.codes, strict=True)]
-        return self._scale(torch.cat(truth)[:, None])
+        return self._scale(torch.cat(self.truth)[:, None])
 
     def likelihoods_around(self, weights: Tensor) -> Tensor:
-        """(m, 2 + W) the likelihoods of numbers by the model, by its curve moved with the estimates that these weights
-        (1 + E,) give, and around the estimates. Of the first m values alone: to find them takes long."""
-        near, moved, count = [], [], 0
-        each = zip(self.beliefs, self.codes, self.numbers, self._each(self._scaled.nan_to_num() @ weights), strict=True)
-        for belief, codes, numbers, estimate in each:
+        """(m, 2 + W) of the first m numbers by the model, by its curve moved along, and around the estimates.
+
+        Estimates are what the weights (1 + E,) make of the predictions.
+        """
+        near, moved = [], []
+        estimates = self._by_chunk(self._scaled.nan_to_num() @ weights)
+        for belief, codes, numbers, estimate in zip(self.beliefs, self.codes, self.numbers, estimates, strict=False):
             near.append(log_masses(belief, estimate, codes))
             moved.append(belief.estimating(numbers[:, 0], estimate, torch.ones_like(estimate)).log_prob(codes))
-            count += len(codes)
-            if count >= MAX_VALUES_AROUND:
-                break
-        logs = [torch.cat(self.logs)[:count], torch.cat(moved)[:, None].double(), torch.cat(near).double()]
+        logs = [torch.cat(self.logs[: len(moved)]), torch.cat(moved)[:, None].double(), torch.cat(near).double()]
         return relative_likelihoods(torch.cat(logs, 1))
 
     def _scale(self, numbers: Tensor) -> Tensor:
@@ -192,12 +193,12 @@ class HeldOutPredictions:
         belief = self.beliefs[0]
         return belief.tables.scaled(belief.slot[:1].expand(len(numbers)), numbers)
 
-    def _each(self, scaled: Tensor) -> Sequence[Tensor]:
-        """Numbers (n,) on the scale of their property as numbers of each belief."""
+    def _by_chunk(self, scaled: Tensor) -> Sequence[Tensor]:
+        """Numbers (n,) on the scale of their property as numbers, as they were added."""
         belief = self.beliefs[0]
         numbers = belief.tables.unscaled(belief.slot[:1].expand(len(scaled)), scaled[:, None])[:, 0]
-        each: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
-        return each
+        chunks: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
+        return chunks
 
 
 def _by_first(predictions: Tensor) -> Tensor:
@@ -223,34 +224,34 @@ def _label_logs(kind: str, belief: Any, codes: Tensor) -> Tensor:
 class Weights(NamedTuple):
     """Of the model and each expert, for one property."""
 
-    said: Tensor  # (1 + E,) of the numbers in what is said, or of the masses of labels
+    estimate: Tensor  # (1 + E,) of the numbers in the estimate, or of the masses of labels
     answer: Tensor  # (1 + E,) of the numbers in the answer
-    masses: Tensor  # (2 + W,) of a belief in a number: its curve, the same moved along, and what is around what is said
+    masses: Tensor  # (2 + W,) of a belief in a number: its curve, the same moved along, and what is around the estimate
 
 
 def fit_weights(
     held_out: Mapping[SlotLevel, HeldOutPredictions], required_errors: float = REQUIRED_ERRORS
 ) -> dict[SlotLevel, Weights]:
-    """For properties of one kind."""
+    """The weights of properties of one kind; none where there are too few held-out values."""
     if sum(map(len, held_out.values())) < (MIN_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
-    said, answer = (
+    estimate, answer = (
         each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors)
         for errors in (
             {key: values.errors for key, values in numbers.items()},
             {key: values.answer_errors for key, values in numbers.items()},
         )
     )
-    around = {key: values.likelihoods_around(said[key]) for key, values in numbers.items()}
+    around = {key: values.likelihoods_around(estimate[key]) for key, values in numbers.items()}
     of_around = {key: entities[key][: len(likelihoods)] for key, likelihoods in around.items()}
     masses = each_mixture(around, PRIOR_VALUES, of_around, required_errors)
     labels = {
         key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if not values.of_numbers
     }
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
-    return {key: Weights(said[key], answer[key], masses[key]) for key in numbers} | {
+    return {key: Weights(estimate[key], answer[key], masses[key]) for key in numbers} | {
         key: Weights(of_key, of_key, of_key.new_zeros(2 + len(WIDTHS))) for key, of_key in mixtures.items()
     }
 
@@ -319,11 +320,13 @@ def stack_by(
     for of_kind in alike.values():
         for key, weights in fit_weights(of_kind, required_errors).items():
             stays, moves, around = weights.masses[0], weights.masses[1], weights.masses[2:]
-            moved = moves / (stays + moves).clamp(min=MIN_WEIGHT)
-            each = zip(groups, kept, parts(weights.said), parts(weights.answer), strict=True)
-            for group, of_group, said, answer in each:
-                if max(said, answer) > MIN_WEIGHT:
-                    of_group[key] = replace(group.experts[key], weight=said, answer=answer, around=around, moved=moved)
+            moved = moves / (stays + moves).clamp(min=TINY)
+            each = zip(groups, kept, parts(weights.estimate), parts(weights.answer), strict=True)
+            for group, of_group, weight, answer_weight in each:
+                if max(weight, answer_weight) > MIN_WEIGHT:
+                    of_group[key] = replace(
+                        group.experts[key], weight=weight, answer_weight=answer_weight, around=around, moved_share=moved
+                    )
     return [
         replace(group, experts=dict(sorted(of_group.items()))) if of_group else None
         for group, of_group in zip(groups, kept, strict=True)

@@ -130,9 +130,16 @@ def test_errors_are_over_the_constants_and_what_is_empty_is_answered_by_the_cons
 
 
 @pytest.mark.parametrize(
-    ("known", "is_log"), [([1, 2, 3, 300], True), ([0, 1, 1000], False), ([-1, 1, 1000], False), ([5, 6, 40], False)]
+    ("known", "is_log"),
+    [
+        ([1, 2, 3, 300], True),
+        ([0, *[1] * 10, *[100] * 9], True),
+        ([0, 1, 1000], False),
+        ([-1, 1, 1000], False),
+        ([5, 6, 40], False),
+    ],
 )
-def test_positive_values_over_more_than_a_decade_are_compared_by_their_logarithm(known, is_log):
+def test_values_over_more_than_a_decade_are_compared_by_their_logarithm(known, is_log):
     scale = Scale.of([float(one) for one in known])
     assert scale.is_log is is_log
     assert scale.to(10.0) == (math.log(10) if is_log else 10)

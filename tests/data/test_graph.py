@@ -37,6 +37,8 @@ def test_what_is_merely_linked_to_is_no_entity():
     assert graph.of("lima") is None
     assert graph.leaves("lima") == {}
     assert [edge.source for edge in graph.incoming("lima")] == ["peru"]
+    graph.add("callao", "City", {("twin",): "lima"})
+    assert [edge.source for edge in graph.incoming("lima")] == ["peru", "callao"]
 
 
 def test_entities_without_links_or_without_a_class_make_no_edges():

@@ -77,7 +77,7 @@ def test_the_answer_moves_towards_the_second_one(model):
         )
     }
     assert torch.equal(alone[:, slot], told["second"])
-    share = model.given_only.experts[slot, USUAL].weight
+    share = model.given_only.experts[slot, USUAL].answer_weight
     assert share > 0
     assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
 
@@ -125,6 +125,9 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     batch, hidden = asked(model, "y")
     beliefs = [one.believer(batch, batch.known & ~hidden, hidden) for one in (model, again)]
     assert torch.equal(*(one.log_prob(batch) for one in beliefs))
+    numbers = [one.kinds["number"].belief for one in beliefs]
+    assert torch.equal(*(belief.expected() for belief in numbers))
+    assert torch.equal(*(belief.typical() for belief in numbers))
     assert len(again.given_only) == len(model.given_only) > 0
     assert f"for {len(model.given_only)} properties" in (tmp_path / "m" / "README.md").read_text()
 
@@ -135,10 +138,12 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
         {"0.0.weight": torch.tensor(1.5, dtype=torch.float64)},
         {"0.0.weight": torch.tensor([0.5], dtype=torch.float64)},
         {"0.0.weight": torch.tensor(0.5)},
-        {"0.0.around": torch.ones(6, dtype=torch.float64)},
+        {"0.0.answer_weight": torch.tensor(1.5, dtype=torch.float64)},
+        {"0.0.moved_share": torch.tensor(-0.1, dtype=torch.float64)},
+        {"0.0.around": torch.ones(8, dtype=torch.float64)},
         {"usual_amount": torch.tensor([1, 2])},
-        {"99.0.weight": torch.tensor(0.5, dtype=torch.float64), "99.0.around": torch.zeros(6, dtype=torch.float64)},
-        {"0.7.weight": torch.tensor(0.5, dtype=torch.float64), "0.7.around": torch.zeros(6, dtype=torch.float64)},
+        {"99.0.weight": torch.tensor(0.5, dtype=torch.float64), "99.0.around": torch.zeros(8, dtype=torch.float64)},
+        {"0.7.weight": torch.tensor(0.5, dtype=torch.float64), "0.7.around": torch.zeros(8, dtype=torch.float64)},
         None,
     ],
 )

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kbdisk.experts.base import LabelMasses, unclaimed_mass, with_labels
-from kbdisk.experts.stacking import parts
+from kbdisk.experts.base import LabelMasses, WeightedExpert, combined, unclaimed_mass, with_labels
+from kbdisk.experts.stacking import MAX_VALUES_AROUND, HeldOutPredictions, fit_weights, parts
 from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
+from kbdisk.leaves.number.mixture import Mixture
+from kbdisk.leaves.number.tables import Tables
+from kbdisk.schemas.leaf import Number
 
 
 def mixed(own: list[float], codes: list[int], masses: list[float], weight: float) -> list[float]:
@@ -52,3 +56,63 @@ def test_experts_that_are_applied_one_upon_the_other_have_their_weights_in_the_e
     for number, part in zip(numbers[1:], parts(torch.tensor(weights, dtype=torch.float64)).tolist(), strict=True):
         answer += part * (number - answer)
     assert answer == pytest.approx(sum(weight * number for weight, number in zip(weights, numbers, strict=True)))
+
+
+KEY = (0, 0)
+
+
+def heavy_tailed(codec: NumberCodec, rows: int) -> NumberBelief:
+    """About numbers of which a few are far above the others: the median is near to them, the mean far from all."""
+    mean, std = torch.tensor([[0.0, 3.0]]).expand(rows, -1), torch.tensor([[0.3, 0.3]]).expand(rows, -1)
+    curve = Mixture(torch.tensor([[0.7, 0.3]]).log().expand(rows, -1), mean, std)
+    shares = torch.tensor([0.0, *[-70.0] * len(codec.atoms)]).expand(rows, -1)
+    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), Tables([codec]))
+
+
+def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPredictions]:
+    """Held-out numbers of one property, with an expert that is so far off."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(400, generator=generator, dtype=torch.float64).exp()
+    codec = NumberCodec.fit(Number(), values.tolist(), NumberConfig(code="log"), None)
+    held_out = HeldOutPredictions()
+    for chunk in range(chunks):
+        truth = torch.randn(rows, generator=generator, dtype=torch.float64).mul(0.5).exp()
+        predicted = truth * torch.randn(rows, generator=generator, dtype=torch.float64).mul(noise).exp()
+        belief, entities = heavy_tailed(codec, rows), torch.arange(rows) + rows * chunk
+        said = (predicted, torch.arange(rows))
+        held_out.append("number", codec.encode(truth.tolist()), entities, belief, [said], belief.typical())
+    return codec, held_out
+
+
+def test_what_is_said_and_the_answer_have_weights_of_their_own():
+    _, held_out = judged(chunks=4, rows=30, noise=0.8)
+    weights = fit_weights({KEY: held_out}, required_errors=0.0)[KEY]
+    for fitted in (weights.estimate, weights.answer):
+        assert float(fitted.sum()) == pytest.approx(1)
+        assert bool((fitted >= 0).all())
+    # The mean is further off than the median, so beside it the expert has the greater weight.
+    assert float(weights.answer[1]) > float(weights.estimate[1]) + 0.05
+    assert float(weights.masses.sum()) == pytest.approx(1)
+
+
+def test_an_exact_expert_takes_the_curve_along_or_has_mass_around_it():
+    codec, held_out = judged(chunks=4, rows=30, noise=0.01)
+    weights = fit_weights({KEY: held_out}, required_errors=0.0)[KEY]
+    assert float(weights.estimate[1]) > 0.95
+    stays, moves, *around = weights.masses.tolist()
+    assert sum(around[:4]) > 0.8 > 0.2 > stays + moves
+    belief, number = heavy_tailed(codec, 2), torch.tensor([0.5, 4.0], dtype=torch.float64)
+    one = torch.ones((), dtype=torch.float64)
+    for moved in (0.0, 1.0):
+        expert = WeightedExpert(None, one, one * 0.5, torch.zeros(8, dtype=torch.float64), one * moved)
+        after = combined("number", belief, [[(torch.arange(2), expert, number)]])
+        assert after.estimate.tolist() == pytest.approx(number.tolist())
+        assert after.expected().tolist() != pytest.approx(number.tolist(), rel=0.1)
+        median = number if moved else belief.median()
+        assert after.median().tolist() == pytest.approx(median.tolist(), rel=1e-4)
+
+
+def test_of_many_values_the_first_tell_how_much_of_a_curve_moves():
+    _, held_out = judged(chunks=20, rows=60, noise=0.3)
+    likelihoods = held_out.likelihoods_around(torch.tensor([0.5, 0.5], dtype=torch.float64))
+    assert MAX_VALUES_AROUND <= len(likelihoods) < MAX_VALUES_AROUND + 60 < len(held_out) == len(held_out.errors)

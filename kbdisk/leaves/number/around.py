@@ -1,7 +1,6 @@
 """A belief in numbers that gives some of its mass to what is near a number.
 
-That may be predicted by others than made the belief - neighbours, surfaces, trees - and then be more exact than that
-is: how far the truth is from such numbers, as it was for held-out values, is told by a few normal distributions around them.
+Such a number may come from experts - neighbours, surfaces, trees - and may be more exact than the belief is. How far the truth is from such numbers, as it was for held-out values, is told by a few normal distributions around them.
 
 n rows   W widths
 """

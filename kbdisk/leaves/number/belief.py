@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.leaves.number.blended import TINY, Blended
+from kbdisk.leaves.number.codec import FAR
 from kbdisk.leaves.number.curve import Curve
 from kbdisk.leaves.number.expectation import mean
 from kbdisk.leaves.number.likeliest import likeliest
@@ -111,7 +112,10 @@ class NumberBelief(Whole):
         """(m,) numbers of some rows, so much of the way from the first to the second on the scale of their property."""
         slot = self.slot[rows]
         start, end = (self.tables.scaled(slot, one[:, None]) for one in (first, second))
-        return self.tables.unscaled(slot, start + share * (end - start))[:, 0]
+        number = self.tables.unscaled(slot, start + share * (end - start))[:, 0]
+        plain = first + share * (second - first)
+        floor = self.tables.floor[slot]
+        return torch.where((floor > 0) & (first <= floor) & (second <= floor), plain, number)  # 0 has no logarithm
 
     def median(self) -> Tensor:
         """(n,)."""
@@ -269,7 +273,7 @@ class NumberBelief(Whole):
         estimate = self.tables.bounded(self.slot, estimate[:, None])[:, 0]
         if not bool(share.any()):
             return replace(self, estimate=estimate)
-        start, end = (self.tables(self.slot, numbers[:, None])[:, 0] for numbers in (before, estimate))
+        start, end = (self.tables(self.slot, one[:, None])[:, 0].clamp(-FAR, FAR) for one in (before, estimate))
         return replace(self, curve=Blended(Moved(self.curve, end - start), self.curve, share), estimate=estimate)
 
     def averaged(self, others: Sequence[NumberBelief]) -> NumberBelief:

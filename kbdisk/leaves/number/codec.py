@@ -30,8 +30,8 @@ FAR = 1e6  # no code is further out: what is, is as surprising as can be told in
 OPEN = 1e20  # how far a step without an end goes
 THIN = 1e-30  # no step is narrower in code
 BESIDE = 10  # values next to an end
-DECADE = 10.0  # times the first decile, beyond which the last makes positive numbers skewed
-FAR_BELOW = 100.0  # times the first decile over a number, beyond which it is no further below
+DECADE = 10.0  # times the first decile, beyond which the last makes numbers skewed
+FAR_BELOW = 100.0  # the floor of logarithms is at least the first decile divided by this
 LARGEST_LOG = 700.0  # of a float
 PILED = 4  # times as often as these an end was met, where others are counted as it
 
