@@ -138,6 +138,8 @@ class Clock:
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
         spent = self.facts["seconds"]
         seconds = None if self.budget is None else still_for(self.shares[name], self.budget, spent, later)
+        if seconds is not None and self.budget is not None and name == WEIGHTS:  # without which all experts are lost
+            seconds = max(seconds, self.shares[name] * self.budget)
 
         def report(done: int, total: int) -> None:
             after = After(doing, done, total)
