@@ -44,8 +44,7 @@ Report = Callable[[int, int], None]
 class Scale:
     """The scale that a property of numbers is learnt and scored on."""
 
-    is_log: bool = False
-    smallest: float = 0.0  # that a logarithm is taken of: what is below counts as this
+    smallest: float = 0.0  # that a logarithm is taken of: what is below counts as this; 0: none is taken
     is_whole: bool = False  # whether all known values are integers
 
     @classmethod
@@ -53,7 +52,12 @@ class Scale:
         """The scale that suits the known values."""
         is_whole = all(value.is_integer() for value in known)
         smallest = 0.0 if is_date else floor_of_logs(min(known), deciles_of(sorted(known)), is_whole)
-        return cls(smallest > 0, smallest, is_whole)
+        return cls(smallest, is_whole)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether values are compared by their logarithm."""
+        return self.smallest > 0
 
     def to(self, value: float) -> float:
         """A value on the scale."""

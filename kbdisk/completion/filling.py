@@ -270,7 +270,7 @@ def _lead(places: Mapping[Path, tuple[int, int]], slots: Sequence[Any]) -> Path:
 
 
 def _date_part(path: Path) -> int:
-    """Of the parts of a date: which one it is; whatever is none comes after them."""
+    """The place of a part of a date: 0 for the year; whatever is no such part comes last."""
     return NUMBERS.index(str(path[-1])) if path[-1] in NUMBERS else len(NUMBERS)
 
 

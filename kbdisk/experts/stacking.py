@@ -95,7 +95,8 @@ class HeldOutPredictions:
     ) -> None:
         """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with.
 
-        Of numbers it is known what a belief says, `typical` (n,): to find that takes longer for few than for many at once.
+        `typical` (n,) are the typical numbers of a belief in numbers: the caller finds them for all properties at once, which is
+        faster than for each.
         """
         if isinstance(belief, NumberBelief):
             assert typical is not None
@@ -153,12 +154,12 @@ class HeldOutPredictions:
 
     @property
     def errors(self) -> Tensor:
-        """(n, 1 + E) of numbers that are said, on the scale of their property."""
+        """(n, 1 + E) of typical and predicted numbers, on the scale of their property."""
         return self._scaled - self._truth
 
     @property
     def answer_errors(self) -> Tensor:
-        """(n, 1 + E) the same of answers."""
+        """(n, 1 + E) the same, with the model's answer in the place of its typical number."""
         first = self._scale(torch.cat(self.answers)[:, None])
         return torch.cat([first, self._scaled[:, 1:]], 1) - self._truth
 
@@ -194,7 +195,7 @@ class HeldOutPredictions:
         return belief.tables.scaled(belief.slot[:1].expand(len(numbers)), numbers)
 
     def _by_chunk(self, scaled: Tensor) -> Sequence[Tensor]:
-        """Numbers (n,) on the scale of their property as numbers, as they were added."""
+        """Points (n,) of the property's scale as numbers, in the chunks in which the values were added."""
         belief = self.beliefs[0]
         numbers = belief.tables.unscaled(belief.slot[:1].expand(len(scaled)), scaled[:, None])[:, 0]
         chunks: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
@@ -222,7 +223,7 @@ def _label_logs(kind: str, belief: Any, codes: Tensor) -> Tensor:
 
 
 class Weights(NamedTuple):
-    """Of the model and each expert, for one property."""
+    """The weights of the model and of each expert, for one property."""
 
     estimate: Tensor  # (1 + E,) of the numbers in the estimate, or of the masses of labels
     answer: Tensor  # (1 + E,) of the numbers in the answer
@@ -363,8 +364,8 @@ def _ask(
                 for group, of_group, table in seen
             ]
             codes, entities = batch.values[kind][asked.rows[rows]], batch.who[of_rows]
-            said = None if typical is None else typical[rows]
-            held_out[judged].append(kind, codes, entities, asked.belief.pick(rows), predictions, said)
+            typical_of_rows = None if typical is None else typical[rows]
+            held_out[judged].append(kind, codes, entities, asked.belief.pick(rows), predictions, typical_of_rows)
 
 
 def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Judging]:

@@ -137,9 +137,10 @@ class Clock:
         begun, stages = time.monotonic(), list(self.shares)
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
         spent = self.facts["seconds"]
-        seconds = None if self.budget is None else still_for(self.shares[name], self.budget, spent, later)
-        if seconds is not None and self.budget is not None and name == WEIGHTS:  # without which all experts are lost
-            seconds = max(seconds, self.shares[name] * self.budget)
+        seconds = None
+        if self.budget is not None:
+            least = self.shares[name] * self.budget if name == WEIGHTS else 0.0  # experts without weights are lost
+            seconds = max(still_for(self.shares[name], self.budget, spent, later), least)
 
         def report(done: int, total: int) -> None:
             after = After(doing, done, total)

@@ -123,11 +123,11 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m")
     again = open_folder(tmp_path / "m", CPU)
     batch, hidden = asked(model, "y")
-    beliefs = [one.believer(batch, batch.known & ~hidden, hidden) for one in (model, again)]
-    assert torch.equal(*(one.log_prob(batch) for one in beliefs))
-    numbers = [one.kinds["number"].belief for one in beliefs]
-    assert torch.equal(*(belief.expected() for belief in numbers))
-    assert torch.equal(*(belief.typical() for belief in numbers))
+    saved, opened = (of.believer(batch, batch.known & ~hidden, hidden) for of in (model, again))
+    assert torch.equal(saved.log_prob(batch), opened.log_prob(batch))
+    numbers, numbers_opened = saved.kinds["number"].belief, opened.kinds["number"].belief
+    assert torch.equal(numbers.expected(), numbers_opened.expected())
+    assert torch.equal(numbers.typical(), numbers_opened.typical())
     assert len(again.given_only) == len(model.given_only) > 0
     assert f"for {len(model.given_only)} properties" in (tmp_path / "m" / "README.md").read_text()
 

@@ -85,9 +85,9 @@ def test_trees_say_the_line_where_the_other_number_is_visible():
     expert = group.experts[codec.slot("", ("y",)), USUAL].expert
     batch = tokens.batch(torch.arange(len(known)))
     visible = batch.known & (batch.slot == codec.slot("", ("x",)))
-    told = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.who)).tolist()
-    assert not any(number != number for number in told)
-    assert max(abs(told[n] - one.tree["y"]) for n, one in enumerate(known) if "x" in one.tree) < 2
+    predicted = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.who)).tolist()
+    assert not any(number != number for number in predicted)
+    assert max(abs(predicted[n] - one.tree["y"]) for n, one in enumerate(known) if "x" in one.tree) < 2
 
 
 def test_a_line_is_kept_with_its_trees(tmp_path):

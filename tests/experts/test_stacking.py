@@ -79,8 +79,8 @@ def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPr
         truth = torch.randn(rows, generator=generator, dtype=torch.float64).mul(0.5).exp()
         predicted = truth * torch.randn(rows, generator=generator, dtype=torch.float64).mul(noise).exp()
         belief, entities = heavy_tailed(codec, rows), torch.arange(rows) + rows * chunk
-        said = (predicted, torch.arange(rows))
-        held_out.append("number", codec.encode(truth.tolist()), entities, belief, [said], belief.typical())
+        prediction = (predicted, torch.arange(rows))
+        held_out.append("number", codec.encode(truth.tolist()), entities, belief, [prediction], belief.typical())
     return codec, held_out
 
 

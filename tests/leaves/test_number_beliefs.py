@@ -260,8 +260,8 @@ def test_an_estimate_takes_the_curve_along(data, code, kind):
     estimate = belief.quantile(0.8)
     moved = belief.estimating(belief.typical(), estimate, whole)
     low, high = moved.quantile(0.4), moved.quantile(0.6)
-    said = moved.answering(estimate + 1).pick(torch.tensor([1, 2])).typical()
-    assert torch.allclose(said, torch.minimum(torch.maximum(estimate, low), high)[1:])
+    typical = moved.answering(estimate + 1).pick(torch.tensor([1, 2])).typical()
+    assert torch.allclose(typical, torch.minimum(torch.maximum(estimate, low), high)[1:])
     assert belief.estimating(belief.typical(), estimate, none).curve is belief.curve
     distance = belief.tables(belief.slot, estimate[:, None]) - belief.tables(belief.slot, belief.typical()[:, None])
     z = torch.randn(3, 5, dtype=torch.float64)

@@ -41,7 +41,7 @@ def centred(belief: NumberBelief, numbers: Tensor, mass: Tensor) -> NumberBelief
 
 
 def _places(belief: NumberBelief, numbers: Tensor) -> Tensor:
-    """(n, 1) their codes, within the bounds."""
+    """(n, 1) the codes of numbers (n,), within the bounds."""
     bounded = belief.tables.bounded(belief.slot, numbers[:, None])
     places: Tensor = belief.tables(belief.slot, bounded)
     return places.float()

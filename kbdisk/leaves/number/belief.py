@@ -269,11 +269,11 @@ class NumberBelief(Whole):
         return replace(self, answer=self.tables.bounded(self.slot, answer[:, None])[:, 0])
 
     def estimating(self, before: Tensor, estimate: Tensor, share: Tensor) -> NumberBelief:
-        """Itself where others have moved what was said before to an estimate, and so much (n,) of the curve along with it."""
+        """The belief once experts have moved its typical number, `before`, to an estimate; a share (n,) of the curve moves along."""
         estimate = self.tables.bounded(self.slot, estimate[:, None])[:, 0]
         if not bool(share.any()):
             return replace(self, estimate=estimate)
-        start, end = (self.tables(self.slot, one[:, None])[:, 0].clamp(-FAR, FAR) for one in (before, estimate))
+        start, end = self.tables(self.slot, torch.stack([before, estimate], 1)).clamp(-FAR, FAR).unbind(1)
         return replace(self, curve=Blended(Moved(self.curve, end - start), self.curve, share), estimate=estimate)
 
     def averaged(self, others: Sequence[NumberBelief]) -> NumberBelief:
