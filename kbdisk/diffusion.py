@@ -169,10 +169,12 @@ def revealing(
     parts: Tensor | None = None,
     generator: Generator | None = None,
     say: Say | None = None,
+    first: Beliefs | None = None,
 ) -> Iterator[Batch]:
     """`reveal`, pass by pass, until nothing is asked for: the batch as it is after each pass.
 
-    Instead of being drawn, codes may be what there is to `say` for a belief.
+    Instead of being drawn, codes may be what there is to `say` for a belief. `first` are the beliefs about all that is asked,
+    given what is known before the first pass, where they are known already.
     """
     if isinstance(order, str) and order not in ORDERS:
         raise ValueError(f"expected one of {', '.join(ORDERS)} for order, got {order!r}")
@@ -191,7 +193,8 @@ def revealing(
             return
         unfinished = torch.zeros_like(batch.classes, dtype=torch.bool).index_fill_(0, batch.entity[asked], True)  # (B,)
         visible = batch.known & ~apart & unfinished[batch.entity]  # entities that are done cost nothing
-        chosen = choose(turn, batch, partial(model, batch, visible, memo=memo))
+        believe = first.pick if turn == 0 and first is not None else partial(model, batch, visible, memo=memo)
+        chosen = choose(turn, batch, believe)
         said = chosen.sample(temperature, generator) if say is None else say(chosen)
         for kind, codes in said.items():
             batch = batch.with_values(kind, chosen.kinds[kind].rows, codes)

@@ -90,12 +90,12 @@ class Filler:
         for entity, several in enumerate(found):
             for one in several:
                 self._choose(one, partial(_at, token, entity), present)
-        batch = self._counted(batch, given, found, generator)
+        counted = self._counted(batch, given, found, generator)
         chosen = torch.zeros_like(batch.known)
         wanted = [place for several in found for one in several if not one.why_not for place in one.tokens.values()]
         chosen[wanted] = True
         if wanted:
-            self._say(batch, ids, given, chosen, found, generator)
+            self._say(counted, ids, given, chosen, found, generator, is_as_given=counted is batch)
         return found
 
     # ------------------------------------------------------------ which
@@ -176,9 +176,15 @@ class Filler:
         chosen: Tensor,
         found: list[list[Filling]],
         generator: Generator,
+        *,
+        is_as_given: bool,
     ) -> None:
-        """Values for the chosen tokens (T,), and how sure each is given what is given alone."""
+        """Values for the chosen tokens (T,), and how sure each is given what is given alone.
+
+        Where the batch is as it was given, the first pass takes the beliefs that are there.
+        """
         kept, places = narrowed(batch, chosen)
+        picked = given.pick(chosen)
         say = partial(self._estimated, kept, generator)
         turns = revealing(
             self.model,
@@ -189,9 +195,9 @@ class Filler:
             parts=self.parts,
             generator=generator,
             say=say,
+            first=picked.moved_to(places, kept) if is_as_given else None,
         )
         done = reduce(lambda _, last: last, turns, kept)
-        picked = given.pick(chosen)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
         said, settled = self.keys.settled(batch, ids, picked, said, self.trusting)
         fillings = [filling for several in found for filling in several if not filling.why_not]

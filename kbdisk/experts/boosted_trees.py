@@ -231,8 +231,7 @@ class Task:
         if scale is None and len(labels) < 2:
             return None
         used = columns.without(slot).cpu()
-        features = torch.cat([rows[:, used] for rows in examples.features])
-        task = cls(codec, slot, used, labels, scale, 1.0, features, codes, entities)
+        task = cls(codec, slot, used, labels, scale, 1.0, examples.features(used), codes, entities)
         return task._screened(config.screened, columns)
 
     def _screened(self, max_columns: int, all_columns: OneHotFeatures) -> Task | None:
@@ -274,7 +273,7 @@ class Task:
     def with_examples(self, sides: Sequence[Examples]) -> Task:
         """The same task with other examples."""
         target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
-        features = torch.cat([rows[:, self.columns] for side in sides for rows in side.features])
+        features = torch.cat([side.features(self.columns) for side in sides])
         entities = torch.cat([numbers for side in sides for numbers in side.entities])
         return replace(self, features=features[encoded], target=target, entities=entities[encoded])
 

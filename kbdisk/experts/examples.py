@@ -12,10 +12,18 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
+from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
-from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert, by_slot_and_level
+from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import Sides, draw_entities, questions_about, usual_amounts
+from kbdisk.experts.queries import (
+    Sides,
+    chunks,
+    draw_entities,
+    independent_tokens,
+    questions_alone,
+    usual_amounts,
+)
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 
@@ -24,12 +32,23 @@ MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 class Examples:
     """Known values of one slot, on the CPU."""
 
-    features: list[Tensor] = field(default_factory=list)  # (n, F) what was visible beside each
+    tables: list[Tensor] = field(default_factory=list)  # (m, F) what was visible of some entities
+    rows: list[Tensor] = field(default_factory=list)  # (n,) the row of each value in its table
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
     entities: list[Tensor] = field(default_factory=list)  # (n,) the number of each value's entity
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
+
+    def append(self, table: Tensor, rows: Tensor, codes: Tensor, entities: Tensor) -> None:
+        """Add values. A table is shared by all slots, so the column of a value's own slot may tell it."""
+        for parts, part in zip(vars(self).values(), (table, rows, codes, entities), strict=True):
+            parts.append(part)
+
+    def features(self, columns: Tensor) -> Tensor:
+        """(n, f) what was visible beside each value, in columns (f,) of other slots."""
+        parts = (table.index_select(1, columns)[rows] for table, rows in zip(self.tables, self.rows, strict=True))
+        return torch.cat(list(parts))
 
 
 class OneHotExamples:
@@ -62,21 +81,28 @@ class OneHotExamples:
     def _of(self, tokens: Tokens, entities: Tensor) -> Mapping[int, Examples]:
         """Every number and label of some entities, by its slot."""
         examples: dict[int, Examples] = defaultdict(Examples)
-        for batch, hidden, level in questions_about(tokens, entities, self.usual_amount, 0, self.generator):
-            table = self.features.table(batch, hidden.visible)
-            for kind in batch.spans.keys() & self.kinds:
-                start, end = batch.spans[kind]
-                asked = hidden.asked[start:end].nonzero()[:, 0]
-                entity, values = batch.entity[start + asked], batch.values[kind][asked]
-                for (slot, _), rows in by_slot_and_level(batch.slot[start + asked], level[entity]):
-                    features, codes, numbers = table[entity[rows]], values[rows], batch.who[entity[rows]]
-                    if kind == SET:  # each member is a value
-                        row, member = (codes >= 0).nonzero().unbind(1)
-                        features, codes, numbers = features[row], codes[row, member], numbers[row]
-                    examples[slot].features.append(features.cpu())
-                    examples[slot].codes.append(codes.cpu())
-                    examples[slot].entities.append(numbers.cpu())
+        for chunk in chunks(tokens, entities):
+            batch = tokens.batch(chunk)
+            independent = independent_tokens(batch, tokens.layout)
+            self._append(examples, batch, batch.seen(batch.known), independent)
+            others = questions_alone(batch, tokens.layout, self.usual_amount, self.generator, left_out=independent)
+            for _, hidden, _ in others:
+                self._append(examples, batch, hidden.visible, hidden.asked)
         return examples
+
+    def _append(self, examples: dict[int, Examples], batch: Batch, visible: Tensor, masked: Tensor) -> None:
+        """Add the masked tokens (T,), each beside what is visible (T,) of other slots."""
+        table = self.features.table(batch, visible).cpu()
+        for kind in batch.spans.keys() & self.kinds:
+            start, end = batch.spans[kind]
+            tokens = masked[start:end].nonzero()[:, 0]
+            slots, counts = batch.slot[start + tokens].unique_consecutive(return_counts=True)
+            for slot, of_slot in zip(slots.tolist(), tokens.split(counts.tolist()), strict=True):
+                entity, codes = batch.entity[start + of_slot], batch.values[kind][of_slot]
+                if kind == SET:  # each member is a value
+                    row, member = (codes >= 0).nonzero().unbind(1)
+                    entity, codes = entity[row], codes[row, member]
+                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.who[entity].cpu())
 
 
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:

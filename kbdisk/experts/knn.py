@@ -217,16 +217,13 @@ class NearestNeighbours:
         return torch.where(count > 0, included @ self.values / count.clamp(min=1), self.values.mean())
 
     def _kriging(self, inputs: Inputs, near: Neighbours, wanted: Tensor) -> Tensor:
-        m, K = near.rows.shape
-        visible = ~inputs.features.isnan()
-        weights = self.weights.sqrt()
-        features = self.known.features[self.rows[near.rows]].float().nan_to_num() * weights  # (m, K, F)
-        keys = (features * visible[:, None]).flatten(0, 1)
-        scale_at = min(SCALE_NEIGHBOUR, K)
+        scale_at = min(SCALE_NEIGHBOUR, near.rows.shape[1])
         scale = near.square[:, scale_at - 1 : scale_at].nan_to_num(posinf=1.0) + MIN_SCALE
-        key_rows = torch.arange(m * K, device=keys.device).view(m, K)
-        at = inputs.features.nan_to_num() * weights
-        return kriging.weights(at, keys, key_rows, near.square.isfinite(), scale, wanted)
+        distinct, rows = near.rows.unique(return_inverse=True)
+        features, weights = self.known.features[self.rows[distinct]], self.weights.sqrt()
+        at, keys = (points.float().nan_to_num() * weights for points in (inputs.features, features))
+        exists, visible = near.square.isfinite(), ~inputs.features.isnan()
+        return kriging.weights(at, keys, rows, exists, scale, wanted, visible)
 
     def with_more(self, known: KnownEntities, rows: Tensor, values: Tensor) -> NearestNeighbours:
         """With further values, of `known` entities that begin with its own."""

@@ -26,35 +26,48 @@ MAX_DISTANCES = 1 << 21  # between neighbours, computed at once
 TINY = 1e-12
 
 
-def weights(at: Tensor, keys: Tensor, rows: Tensor, exists: Tensor, scale: Tensor, wanted: Tensor) -> Tensor:
+def weights(
+    at: Tensor,
+    keys: Tensor,
+    rows: Tensor,
+    exists: Tensor,
+    scale: Tensor,
+    wanted: Tensor,
+    visible: Tensor | None = None,
+) -> Tensor:
     """(m, G, K) at points (m, D), of neighbours that are rows (m, K) of keys (M, D); 0 where none exists (m, K).
 
-    Squared distances are in parts of a scale (m, 1). Settings that are not `wanted` (G,) have weights of 0.
+    Squared distances are in parts of a scale (m, 1); where a query has dimensions that are not `visible` (m, D), in the others
+    alone. Settings that are not `wanted` (G,) have weights of 0.
     """
     result = scale.new_zeros(len(rows), len(SETTINGS), rows.shape[1])
     settings = [setting for setting, is_wanted in zip(SETTINGS, wanted.tolist(), strict=True) if is_wanted]
     if not settings:
         return result
+    at, keys = at.double(), keys.double()
     neighbours, width = rows.shape[1], keys.shape[1]
     chunk = max(MAX_DISTANCES // (neighbours * max(neighbours, width)), 1)
     for part in torch.arange(len(rows), device=rows.device).split(chunk):
-        some = _weights(at[part], keys[rows[part]], exists[part], scale[part], settings)
+        points = keys[rows[part]].sub_(at[part, None])  # (m, K, D) from the query, where distances are to be exact
+        if visible is not None:
+            points.mul_(visible[part, None].double())
+        between, to_query = (lengths / scale[part, :, None] for lengths in _squared_distances(points))
+        some = _weights(between, to_query[:, :, 0], exists[part], settings)
         result[part[:, None], wanted.nonzero()[:, 0]] = some
     return result
 
 
 def _weights(
-    at: Tensor, keys: Tensor, exists: Tensor, scale: Tensor, settings: Sequence[tuple[float, float]]
+    between: Tensor, to_query: Tensor, exists: Tensor, settings: Sequence[tuple[float, float]]
 ) -> Tensor:
-    points = torch.cat([keys.masked_fill(~exists[:, :, None], 0), at[:, None]], 1).double()  # (m, K + 1, D)
-    lengths = _squared_distances(points) / scale[:, :, None]
-    between = lengths[:, :-1, :-1].masked_fill(~(exists[:, :, None] & exists[:, None]), torch.inf)
-    to_point = lengths[:, -1, :-1].masked_fill(~exists, torch.inf)  # (m, K)
-    identity = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device)
+    """(m, G, K) by the distances between neighbours (m, K, K) and to the query (m, K)."""
+    between = between.masked_fill(~(exists[:, :, None] & exists[:, None]), torch.inf)
+    to_query = to_query.masked_fill(~exists, torch.inf)
+    identity = torch.eye(between.shape[1], dtype=torch.float64, device=between.device)
     of_settings = []
     for reach, noise in settings:
         covariance = (-between / reach).exp() * (1 - identity) + (1 + noise) * identity  # (m, K, K)
-        right = torch.stack([(-to_point / reach).exp(), exists.double()], 2)
+        right = torch.stack([(-to_query / reach).exp(), exists.double()], 2)
         simple, ones = torch.cholesky_solve(right, torch.linalg.cholesky(covariance)).unbind(2)  # (m, K)
         missing = 1 - simple.sum(1, keepdim=True)
         unbiased = simple + ones * missing / ones.sum(1, keepdim=True).clamp(min=TINY)
@@ -62,11 +75,11 @@ def _weights(
     return torch.stack(of_settings, 1)
 
 
-def _squared_distances(points: Tensor) -> Tensor:
-    """(m, P, D) -> (m, P, P)"""
-    points = points - points.mean(1, keepdim=True)
-    lengths = points.square().sum(2)
-    return (lengths[:, :, None] + lengths[:, None] - 2 * points @ points.transpose(1, 2)).clamp(min=0)
+def _squared_distances(points: Tensor) -> tuple[Tensor, Tensor]:
+    """Points (m, K, D) around the origin -> (m, K, K) between them, and (m, K, 1) to the origin."""
+    products = points @ points.transpose(1, 2)
+    squares = products.diagonal(dim1=1, dim2=2)[:, :, None]
+    return (squares + squares.transpose(1, 2) - 2 * products).clamp(min=0), squares
 
 
 def _limited(weights: Tensor, exists: Tensor) -> Tensor:

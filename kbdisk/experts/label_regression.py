@@ -172,7 +172,7 @@ class Task:
         is_label = torch.isin(codes, labels)
         target = torch.searchsorted(labels, codes[is_label])
         used = columns.without(slot).cpu()
-        features = torch.cat(examples.features)[is_label][:, used]
+        features = examples.features(used)[is_label]
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()):
             return None
@@ -187,7 +187,7 @@ class Task:
         """The same task with other examples."""
         codes = torch.cat([codes for side in sides for codes in side.codes])
         is_label = torch.isin(codes, self.labels)
-        features = torch.cat([rows[:, self.design.columns] for side in sides for rows in side.features])[is_label]
+        features = torch.cat([side.features(self.design.columns) for side in sides])[is_label]
         entities = torch.cat([numbers for side in sides for numbers in side.entities])[is_label]
         return replace(
             self,

@@ -83,8 +83,10 @@ def questions(
     yield from questions_in_rounds(batch, layout, usual_amount, rounds, generator)
 
 
-def questions_alone(batch: Batch, layout: Layout, usual_amount: Tensor, generator: Generator) -> Iterator[Question]:
-    """Masks every value of some entities alone, and every composite as a whole.
+def questions_alone(
+    batch: Batch, layout: Layout, usual_amount: Tensor, generator: Generator, left_out: Tensor | None = None
+) -> Iterator[Question]:
+    """Masks every value of some entities alone, but for tokens (T,) that are left out, and every composite as a whole.
 
     With the length of a list its items are masked: an entity that lacks the length has no items.
     """
@@ -92,12 +94,24 @@ def questions_alone(batch: Batch, layout: Layout, usual_amount: Tensor, generato
     unit, count = batch.unit.unique(return_inverse=True)[1], batch.unit.new_zeros(len(batch))
     in_composite = count.index_add(0, unit, free.long())[unit] > 1
     single = torch.arange(len(batch), device=free.device)
-    for among, group in ((free, single), (free & in_composite, batch.unit)):
+    alone = free if left_out is None else free & ~left_out
+    for among, group in ((alone, single), (free & in_composite, batch.unit)):
         place, size = shuffled(batch, among, generator, group)
         for turn in range(int(size.max()) if len(size) else 0):
             masked = among & (place == turn)
             visible, levels = _remaining(batch, layout, masked, usual_amount)
             yield batch, Hidden(visible, masked, masked.float()), levels
+
+
+def independent_tokens(batch: Batch, layout: Layout) -> Tensor:
+    """(T,) known values with which nothing else is masked: no evidence came over them, and they are no length of a list.
+
+    What is visible where such a value is masked alone is all that is known, without the value.
+    """
+    is_length = torch.zeros(len(layout.fixed), dtype=torch.bool, device=batch.slot.device)
+    is_length[layout.lists[layout.lists >= 0]] = True
+    independent = batch.known & ~batch.fixed & ~is_length[batch.slot]
+    return independent.index_fill(0, batch.needs[:, 1], False)
 
 
 def questions_in_rounds(

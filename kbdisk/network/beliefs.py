@@ -6,7 +6,7 @@ T tokens   n of them of one kind   q asked
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -76,6 +76,14 @@ class Beliefs:
             for one in (self.kinds[kind],)
         }
         return Beliefs(kinds, self.length, self.presence)
+
+    def moved_to(self, tokens: Tensor, batch: Batch) -> Beliefs:
+        """The same beliefs about the tokens of another batch: `tokens` (T,) says where each token is in that."""
+        kinds = {
+            kind: replace(one, rows=tokens[one.tokens] - batch.spans[kind][0], start=batch.spans[kind][0])
+            for kind, one in self.kinds.items()
+        }
+        return Beliefs(kinds, len(batch))
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """kind -> codes (q, ...): a draw for each asked token; at temperature 0 the likeliest."""
