@@ -16,14 +16,7 @@ from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
 from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import (
-    Sides,
-    chunks,
-    draw_entities,
-    independent_tokens,
-    questions_alone,
-    usual_amounts,
-)
+from kbdisk.experts.queries import Sides, chunks, draw_entities, masked_alone, usual_amounts
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 
@@ -83,11 +76,8 @@ class OneHotExamples:
         examples: dict[int, Examples] = defaultdict(Examples)
         for chunk in chunks(tokens, entities):
             batch = tokens.batch(chunk)
-            independent = independent_tokens(batch, tokens.layout)
-            self._append(examples, batch, batch.seen(batch.known), independent)
-            others = questions_alone(batch, tokens.layout, self.usual_amount, self.generator, left_out=independent)
-            for _, hidden, _ in others:
-                self._append(examples, batch, hidden.visible, hidden.asked)
+            for masked, visible, _ in masked_alone(batch, tokens.layout, self.usual_amount, self.generator):
+                self._append(examples, batch, visible, masked)
         return examples
 
     def _append(self, examples: dict[int, Examples], batch: Batch, visible: Tensor, masked: Tensor) -> None:

@@ -97,6 +97,13 @@ class HashedFeatures:
                 block[start : start + len(of_columns)] = int(self.blocks[number]) + of_columns
         return block
 
+    def hide(self, table: Tensor, codec: Codec, slot: int) -> Tensor:
+        """A table (n, F) whose columns of a slot become NaN."""
+        start = int(self.start[slot])
+        if start >= 0:
+            table[:, start : start + sum(BLOCKS[codec.slots[slot].kind])] = torch.nan
+        return table
+
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, F) of what is visible (T,); NaN elsewhere. Several values of one slot, such as incoming links, are a mean."""
         table = torch.full((batch.size, self.width), torch.nan, device=batch.entity.device)

@@ -27,6 +27,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
 from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
@@ -46,7 +47,7 @@ from kbdisk.experts.base import (
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures, known_labels, most_frequent_slots
 from kbdisk.experts.linear_decay import linear_decay
-from kbdisk.experts.queries import Sides, draw_entities, questions_about, usual_amounts
+from kbdisk.experts.queries import Masked, Sides, chunks, draw_entities, masked_alone, usual_amounts
 from kbdisk.experts.weights import limited
 from kbdisk.network.adamw import AdamW
 
@@ -290,18 +291,24 @@ class ExampleMaker:
         chosen = chosen[torch.randperm(len(chosen), generator=self.generator, device=chosen.device)]
         values: dict[int, KnownValues] = defaultdict(KnownValues)
         begun = time.monotonic()
-        for batch, hidden, levels in questions_about(tokens, chosen, self.usual_amount, 0, self.generator):
-            table = self.featurizer.table(batch, hidden.visible)
-            for kind in batch.spans.keys() & KINDS:
-                start, end = batch.spans[kind]
-                masked = known_labels(batch, kind, hidden.asked[start:end])
-                entity, codes = batch.entity[start + masked], batch.values[kind][masked]
-                for (slot, level), rows in by_slot_and_level(batch.slot[start + masked], levels[entity]):
-                    if level == USUAL and values[slot].count < MAX_REPEATS * self.config.points:
-                        values[slot].append(table[entity[rows]], codes[rows], batch.who[entity[rows]])
+        for chunk in chunks(tokens, chosen):
+            batch = tokens.batch(chunk)
+            for masked in masked_alone(batch, tokens.layout, self.usual_amount, self.generator):
+                self._append(values, batch, masked)
             if seconds is not None and time.monotonic() - begun > seconds:
                 break
         return values
+
+    def _append(self, values: dict[int, KnownValues], batch: Batch, masked: Masked) -> None:
+        table = self.featurizer.table(batch, masked.visible)
+        for kind in batch.spans.keys() & KINDS:
+            start, end = batch.spans[kind]
+            tokens = known_labels(batch, kind, masked.tokens[start:end])
+            entity, codes = batch.entity[start + tokens], batch.values[kind][tokens]
+            for (slot, level), rows in by_slot_and_level(batch.slot[start + tokens], masked.levels[start + tokens]):
+                if level == USUAL and values[slot].count < MAX_REPEATS * self.config.points:
+                    features = self.featurizer.hide(table[entity[rows]], self.codec, slot)
+                    values[slot].append(features, codes[rows], batch.who[entity[rows]])
 
     def labels(self, slot: int, known: KnownValues) -> Tensor:
         """(t,) the labels among the values; none of numbers."""

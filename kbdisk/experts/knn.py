@@ -44,9 +44,16 @@ from kbdisk.experts.base import (
 from kbdisk.experts.config import KNNConfig
 from kbdisk.experts.features import HashedFeatures, known_labels, most_frequent_slots
 from kbdisk.experts.linear_decay import linear_decay
-from kbdisk.experts.queries import Sides, chunks, draw_entities, questions, usual_amounts
+from kbdisk.experts.queries import (
+    Masked,
+    Sides,
+    chunks,
+    draw_entities,
+    masked_alone,
+    questions_in_rounds,
+    usual_amounts,
+)
 from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
-from kbdisk.hiding import Hidden
 from kbdisk.network.adamw import AdamW
 
 KINDS = ("number", "category", "link")
@@ -301,6 +308,7 @@ def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
 
 
 def _queries(
+    codec: Codec,
     features: HashedFeatures,
     tokens: Tokens,
     chosen: Tensor,
@@ -314,28 +322,34 @@ def _queries(
     queries: dict[SlotLevel, Queries] = defaultdict(Queries)
     begin, begun = 0, time.monotonic()
     for part in chunks(tokens, chosen[drawn]):
-        for batch, hidden, levels in questions(
-            tokens.batch(part), tokens.layout, usual_amount, config.rounds, generator
-        ):
-            table = features.table(batch, hidden.visible).half()
-            for key, entity in _masked(batch, hidden, levels):
-                if len(queries[key]) < config.queries:
-                    queries[key].features.append(table[entity])
-                    queries[key].rows.append(drawn[begin + entity])
+        batch = tokens.batch(part)
+        for masked in _masked(batch, tokens, usual_amount, config.rounds, generator):
+            table = features.table(batch, masked.visible).half()
+            for (slot, level), entity in _by_place(batch, masked):
+                of_place = queries[slot, level]
+                if len(of_place) < config.queries:
+                    of_place.features.append(features.hide(table[entity], codec, slot))
+                    of_place.rows.append(drawn[begin + entity])
         begin += len(part)
         if seconds is not None and time.monotonic() - begun > seconds:
             break
     return queries
 
 
-def _masked(batch: Batch, hidden: Hidden, levels: Tensor) -> Iterator[tuple[SlotLevel, Tensor]]:
+def _masked(batch: Batch, tokens: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Masked]:
+    """Values masked alone, then many at once."""
+    yield from masked_alone(batch, tokens.layout, usual_amount, generator)
+    for _, hidden, levels in questions_in_rounds(batch, tokens.layout, usual_amount, rounds, generator):
+        yield Masked(hidden.asked, hidden.visible, levels[batch.entity])
+
+
+def _by_place(batch: Batch, masked: Masked) -> Iterator[tuple[SlotLevel, Tensor]]:
     """The places of masked values, each with the entities (n,) that they are of."""
     for kind in batch.spans.keys() & set(KINDS):
         start, end = batch.spans[kind]
-        tokens = start + known_labels(batch, kind, hidden.asked[start:end])
-        entity = batch.entity[tokens]
-        for key, rows in by_slot_and_level(batch.slot[tokens], levels[entity]):
-            yield key, entity[rows]
+        tokens = start + known_labels(batch, kind, masked.tokens[start:end])
+        for key, rows in by_slot_and_level(batch.slot[tokens], masked.levels[tokens]):
+            yield key, batch.entity[tokens[rows]]
 
 
 # ---------------------------------------------------------------- fitting
@@ -365,7 +379,7 @@ def fit(
     if len(chosen):
         known, values = _known_entities(codec, features, tokens, chosen, held_out=False)
         masking_seconds = None if seconds is None else MASKING_SHARE * seconds
-        queries = _queries(features, tokens, chosen, usual_amount, config, generator, masking_seconds)
+        queries = _queries(codec, features, tokens, chosen, usual_amount, config, generator, masking_seconds)
         order = _order(codec, queries, values)
         for done, (slot, level) in enumerate(order):
             left = None if seconds is None else _left(seconds, begun) / (len(order) - done)

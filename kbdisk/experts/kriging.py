@@ -57,9 +57,7 @@ def weights(
     return result
 
 
-def _weights(
-    between: Tensor, to_query: Tensor, exists: Tensor, settings: Sequence[tuple[float, float]]
-) -> Tensor:
+def _weights(between: Tensor, to_query: Tensor, exists: Tensor, settings: Sequence[tuple[float, float]]) -> Tensor:
     """(m, G, K) by the distances between neighbours (m, K, K) and to the query (m, K)."""
     between = between.masked_fill(~(exists[:, :, None] & exists[:, None]), torch.inf)
     to_query = to_query.masked_fill(~exists, torch.inf)

@@ -103,11 +103,27 @@ def questions_alone(
             yield batch, Hidden(visible, masked, masked.float()), levels
 
 
-def independent_tokens(batch: Batch, layout: Layout) -> Tensor:
-    """(T,) known values with which nothing else is masked: no evidence came over them, and they are no length of a list.
+class Masked(NamedTuple):
+    """Tokens that are masked, each alone or with those that go with it, and what is visible beside each."""
 
-    What is visible where such a value is masked alone is all that is known, without the value.
-    """
+    tokens: Tensor  # (T,)
+    visible: Tensor  # (T,) may show a masked token itself, which its slot's own features have to hide
+    levels: Tensor  # (T,) of the entity of each masked token
+
+
+def masked_alone(batch: Batch, layout: Layout, usual_amount: Tensor, generator: Generator) -> Iterator[Masked]:
+    """The `questions_alone`, those about independent tokens all at once: what is visible beside them is all that is known."""
+    independent, known = independent_tokens(batch, layout), batch.seen(batch.known)
+    counted = known & ~batch.fixed
+    parts = batch.unit.new_zeros(len(batch)).index_add(0, batch.unit, counted.long())[batch.unit]
+    amount = visible_amount(batch.entity, batch.unit, counted, batch.size)[batch.entity] - (parts == 1).long()
+    yield Masked(independent, known, (amount < usual_amount[batch.classes][batch.entity]).long())
+    for _, hidden, levels in questions_alone(batch, layout, usual_amount, generator, left_out=independent):
+        yield Masked(hidden.asked, hidden.visible, levels[batch.entity])
+
+
+def independent_tokens(batch: Batch, layout: Layout) -> Tensor:
+    """(T,) known values with which nothing else is masked: no evidence came over them, and they are no length of a list."""
     is_length = torch.zeros(len(layout.fixed), dtype=torch.bool, device=batch.slot.device)
     is_length[layout.lists[layout.lists >= 0]] = True
     independent = batch.known & ~batch.fixed & ~is_length[batch.slot]

@@ -31,7 +31,7 @@ def quantiles(belief: NumberBelief, levels: Tensor) -> Tensor:
     of_curve = belief.curve_mass() * belief.curve.cdf(knots)
     of_atoms = up_to(places, masses, knots)
     rising = (of_curve + of_atoms).cummax(1).values
-    end = torch.searchsorted(rising, levels.contiguous()).clamp(max=knots.shape[1] - 1)  # (n, m) the first that is enough
+    end = torch.searchsorted(rising, levels.contiguous()).clamp(max=knots.shape[1] - 1)  # (n, m) where there is enough
     start = (end - 1).clamp(min=0)
     wanted = levels - of_atoms.gather(1, start)  # of the curve
     last = of_curve.gather(1, end) - wanted
