@@ -171,9 +171,12 @@ def hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
 
 
 def posed(tokens: Tokens, several: Sequence[Question], size: int = CHUNK) -> Iterator[Posed]:
-    """The questions in batches of some `size` tokens, those about small entities first."""
+    """The questions in batches of some `size` tokens, those about the same property together, so that its experts are asked once.
+
+    Those about small entities come first among these.
+    """
     sizes = tokens.sizes.tolist()
-    order = sorted(several, key=lambda one: sizes[one.entity])
+    order = sorted(several, key=lambda one: (one.hidden, sizes[one.entity]))
     start = 0
     while start < len(order):
         end, room = start + 1, size - sizes[order[start].entity]

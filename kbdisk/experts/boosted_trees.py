@@ -242,9 +242,9 @@ class Task:
         if not bool(varies.any()) or len(target.unique()) < 2:
             return None
         columns, features, line = self.columns[varies], features[:, varies], None
+        matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
         if self.scale is not None:
             line = Line.best(self.codec, all_columns, columns, features, target, self.scale)
-        matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
         best = best_columns(features, matrix, max_columns)
         share = float(encoded.double().mean())
         return replace(
@@ -309,18 +309,30 @@ class Task:
         loss = {"loss_function": "MultiClass", "classes_count": K} if K else {"loss_function": "RMSE"}
         settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31)), **loss}
         validation = training if bool(training.all()) else ~training
-        pools = self._pool(training), self._pool(validation)
-        if seconds is None:
-            return Trees.of(_fit(settings, *pools))
-        end = time.monotonic() + seconds
-        if len(self.target) * max(K, 1) >= MIN_TIMED_CELLS:
-            settings |= _hurried(settings, _iterations_until(end, settings, *pools))
-        return Trees.of(_fit(settings, *pools, callbacks=[_Until(end)]))
+        start = log_shares(self.target[training], K)
+        pools = self._pool(training, start), self._pool(validation, start)
+        options: dict[str, Any] = {}
+        if seconds is not None:
+            end = time.monotonic() + seconds
+            if len(self.target) * max(K, 1) >= MIN_TIMED_CELLS:
+                settings |= _hurried(settings, _iterations_until(end, settings, *pools))
+            options["callbacks"] = [_Until(end)]
+        trees = Trees.of(_fit(settings, *pools, **options))
+        return replace(trees, start=trees.start + start)
 
-    def _pool(self, rows: Tensor) -> Pool:
+    def _pool(self, rows: Tensor, start: Tensor) -> Pool:
         from catboost import Pool
 
-        return Pool(self.features[rows].numpy(), self.target[rows].numpy())
+        baseline = start.expand(int(rows.sum()), -1).numpy() if len(self.labels) else None
+        return Pool(self.features[rows].numpy(), self.target[rows].numpy(), baseline=baseline)
+
+
+def log_shares(target: Tensor, labels: int) -> Tensor:
+    """(K,) the logarithms of the shares that labels have, where trees start; (1,) 0 of numbers, whose mean CatBoost takes."""
+    if labels == 0:
+        return torch.zeros(1, dtype=torch.float64)
+    counts = torch.bincount(target, minlength=labels).double() + 1
+    return (counts / counts.sum()).log()
 
 
 def _fit(settings: Mapping[str, Any], training: Pool, validation: Pool, **options: Any) -> CatBoost:

@@ -89,14 +89,17 @@ class Posterior(NamedTuple):
     """A process conditioned on known values."""
 
     coefficients: Tensor  # (n, t) the mean at x is kernel.between(x, points) @ coefficients
-    leave_one_out: Tensor  # (n, t) the mean at each point, conditioned on all other points
+    inverse_diagonal: Tensor  # (n,) of the inverse covariance
+
+    def leave_one_out(self, y: Tensor) -> Tensor:
+        """(n, t) the mean at each point, conditioned on all other points, of known values (n, t)."""
+        return y - self.coefficients / self.inverse_diagonal[:, None]
 
 
 def condition(kernel: Kernel, x: Tensor, y: Tensor) -> Posterior:
     """Condition on values (n, t) of mean 0 at points (n, F)."""
     inverse = inverse_covariance(kernel, x)
-    coefficients = inverse @ y
-    return Posterior(coefficients, y - coefficients / inverse.diagonal()[:, None])
+    return Posterior(inverse @ y, inverse.diagonal().clone())
 
 
 def inverse_covariance(kernel: Kernel, x: Tensor) -> Tensor:
@@ -136,9 +139,13 @@ def _kernel(logs: Tensor, block: Tensor) -> Kernel:
 
 
 def _covariance(kernel: Kernel, x: Tensor) -> Tensor:
-    between = kernel.between(x, x)
-    noise = kernel.noise + MIN_NOISE * between.diagonal().mean()
-    return between + noise * torch.eye(len(x), dtype=x.dtype, device=x.device)
+    return kernel.between(x, x) + noise_of(kernel, x) * torch.eye(len(x), dtype=x.dtype, device=x.device)
+
+
+def noise_of(kernel: Kernel, x: Tensor) -> Tensor:
+    """() the variance of the noise of values at points (n, F), at least a part of that of the process."""
+    variance = kernel.variance + (x.square() * kernel.linear).sum(1)
+    return kernel.noise + MIN_NOISE * variance.mean()
 
 
 def _negative_log_likelihood(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
@@ -194,6 +201,7 @@ class GaussianProcess:
     knots: Tensor  # (2, P) float64, numbers and their codes, ascending, where the output is a code; else none
     labels: Tensor  # (t,) the codes of labels; none of a number
     inverse_temperature: Tensor  # () float64, of the softmax
+    inverse_diagonal: Tensor | None = None  # (n,) of the inverse covariance; None where that is to be computed again
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
@@ -211,14 +219,30 @@ class GaussianProcess:
 
     def _outputs(self, inputs: Inputs) -> Tensor:
         """(m, t); for an entity that is a point, conditioned on all other points."""
-        covariance = self.kernel.between(inputs.features.nan_to_num().double(), self._x)
+        x = inputs.features.nan_to_num().double()
+        covariance = self.kernel.between(x, self._x)
         outputs = covariance @ self.coefficients
         query, row = (inputs.entities[:, None] == self.points.entities[self.rows]).nonzero().unbind(1)
         if len(query):
-            inverse = self._inverse[:, row]  # (n, k)
-            factor = (covariance[query] * inverse.T).sum(1) / inverse[row, torch.arange(len(row), device=row.device)]
-            outputs[query] -= factor[:, None] * self.coefficients[row]
+            outputs[query] -= self._own_weight(x[query], covariance[query], row)[:, None] * self.coefficients[row]
         return outputs * self.scale + self.mean
+
+    def _own_weight(self, x: Tensor, covariance: Tensor, row: Tensor) -> Tensor:
+        """(k,) how much more the outputs at x (k, F) have of the coefficients of these points (k,) than without these points.
+
+        Where x is the point itself, as where the same is visible, the diagonal of the inverse covariance tells it.
+        """
+        relevant = (self.kernel.linear > 0) | (self.kernel.rbf > 0)
+        if self.inverse_diagonal is not None and torch.equal(x[:, relevant], self._x[row][:, relevant]):
+            return 1 / self.inverse_diagonal[row] - self._noise
+        inverse = self._inverse[:, row]  # (n, k)
+        weight: Tensor = (covariance * inverse.T).sum(1) / inverse[row, torch.arange(len(row), device=row.device)]
+        return weight
+
+    @cached_property
+    def _noise(self) -> Tensor:
+        """() of each point, with what is added so that the covariance has an inverse."""
+        return noise_of(self.kernel, self._x)
 
     @cached_property
     def _x(self) -> Tensor:
@@ -431,11 +455,17 @@ def _fit_process(
 def _conditioned(process: GaussianProcess, examples: Examples) -> tuple[GaussianProcess, Tensor]:
     """The process conditioned on these examples alone, and its leave-one-out outputs (n, t)."""
     standard = (interpolate(process.knots, examples.y) - process.mean) / process.scale
-    coefficients, leave_one_out = condition(process.kernel, examples.features.nan_to_num().double(), standard)
-    outputs = leave_one_out * process.scale + process.mean
+    posterior = condition(process.kernel, examples.features.nan_to_num().double(), standard)
+    outputs = posterior.leave_one_out(standard) * process.scale + process.mean
     rows = torch.arange(len(examples.entities), device=examples.entities.device)
     points = Points(examples.features, examples.entities)
-    conditioned = replace(process, points=points, rows=rows, coefficients=coefficients)
+    conditioned = replace(
+        process,
+        points=points,
+        rows=rows,
+        coefficients=posterior.coefficients,
+        inverse_diagonal=posterior.inverse_diagonal,
+    )
     if len(process.labels):
         conditioned = replace(conditioned, inverse_temperature=_best_inverse_temperature(outputs, examples.y))
     return conditioned, outputs

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
+from kbdisk.experts.feature_screening import gains
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.experts.target_scale import TargetScale
@@ -27,6 +28,7 @@ MIN_VALUES = 20  # that both numbers are known of
 MIN_EXPLAINED = (
     0.6  # of the distances of the values that have both from their median: a weaker line only adds its noise
 )
+MAX_COLUMNS = 8  # that lines are fitted to: those that explain most by themselves
 KEPT = 0.9  # of the values: those with the smallest errors, to which a line is fitted again
 BEYOND = 0.5  # of the range of the known values: how far a line may lead beyond them
 
@@ -61,7 +63,11 @@ class Line:
         """The line of one of the used columns (f,), by features (n, f) and targets (n,), that explains most; None if none does."""
         found: tuple[float, Line | None] = (0.0, None)
         slots = columns.slot.cpu()[used]
-        for place in (columns.label.cpu()[used] < 0).nonzero()[:, 0].tolist():
+        numbers = (columns.label.cpu()[used] < 0).nonzero()[:, 0]
+        if len(numbers) > MAX_COLUMNS:
+            explained = gains(features[:, numbers], target[:, None])
+            numbers = numbers[explained.topk(MAX_COLUMNS).indices.sort().values]
+        for place in numbers.tolist():
             codes = features[:, place]
             known = ~codes.isnan()
             if int(known.sum()) < MIN_VALUES:

@@ -51,7 +51,7 @@ from kbdisk.experts.queries import (
     usual_amounts,
 )
 from kbdisk.experts.weights import REQUIRED_ERRORS, TINY, each_mixture, each_squares, relative_likelihoods
-from kbdisk.leaves.base import Belief, Recalling
+from kbdisk.leaves.base import Recalling
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 
@@ -79,38 +79,22 @@ class HeldOutPredictions:
     codes: list[Tensor] = field(default_factory=list)  # (n, ...) the truth
     entities: list[Tensor] = field(default_factory=list)  # (n,)
     truth: list[Tensor] = field(default_factory=list)  # (n,) of numbers
-    beliefs: list[NumberBelief] = field(default_factory=list)  # in the first numbers, by the model
+    beliefs: list[RowsOfBelief] = field(default_factory=list)  # of the first numbers
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
     def append(
-        self,
-        kind: str,
-        codes: Tensor,
-        entities: Tensor,
-        belief: Belief,
-        predictions: Sequence[Predicted],
-        typical: Tensor | None,
+        self, kind: str, codes: Tensor, entities: Tensor, modelled: RowsOfBelief, predictions: Sequence[Predicted]
     ) -> None:
-        """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with.
-
-        `typical` (n,) are the typical numbers of a belief in numbers: the caller finds them for all properties at once, which is
-        faster than for each.
-        """
-        if isinstance(belief, NumberBelief):
-            assert typical is not None
-            self._append_numbers(codes, entities, belief, typical, predictions)
-        elif kind == SET or isinstance(belief, Recalling):
-            self._append_labels(kind, codes, entities, belief, predictions)
+        """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with."""
+        if isinstance(modelled.belief, NumberBelief):
+            self._append_numbers(codes, entities, modelled, predictions)
+        elif kind == SET or isinstance(modelled.belief, Recalling):
+            self._append_labels(kind, codes, entities, modelled.belief.pick(modelled.rows), predictions)
 
     def _append_numbers(
-        self,
-        codes: Tensor,
-        entities: Tensor,
-        belief: NumberBelief,
-        typical: Tensor,
-        predictions: Sequence[Predicted],
+        self, codes: Tensor, entities: Tensor, modelled: RowsOfBelief, predictions: Sequence[Predicted]
     ) -> None:
         by_experts = torch.full((len(codes), len(predictions)), torch.nan, dtype=torch.float64, device=codes.device)
         for number, prediction in enumerate(predictions):
@@ -118,12 +102,13 @@ class HeldOutPredictions:
                 predicted, rows = prediction
                 assert not isinstance(predicted, LabelMasses)
                 by_experts[rows, number] = predicted
-        self.logs.append(belief.log_prob(codes).double()[:, None])
+        typical, answers, truth, logs = (every[modelled.rows] for every in modelled.numbers)
+        self.logs.append(logs[:, None])
         self.numbers.append(torch.cat([typical[:, None], by_experts], 1))
-        self.answers.append(belief.expected())
-        self.truth.append(belief.values(codes))
+        self.answers.append(answers)
+        self.truth.append(truth)
         if len(self) < MAX_VALUES_AROUND:
-            self.beliefs.append(belief)
+            self.beliefs.append(modelled)
         self.codes.append(codes)
         self.entities.append(entities)
 
@@ -176,30 +161,44 @@ class HeldOutPredictions:
     def _truth(self) -> Tensor:
         return self._scale(torch.cat(self.truth)[:, None])
 
-    def likelihoods_around(self, weights: Tensor) -> Tensor:
-        """(m, 2 + W) of the first m numbers by the model, by its curve moved along, and around the estimates.
-
-        Estimates are what the weights (1 + E,) make of the predictions.
-        """
-        near, moved = [], []
-        estimates = self._by_chunk(self._scaled.nan_to_num() @ weights)
-        for belief, codes, numbers, estimate in zip(self.beliefs, self.codes, self.numbers, estimates, strict=False):
-            near.append(log_masses(belief, estimate, codes))
-            moved.append(belief.estimating(numbers[:, 0], estimate, torch.ones_like(estimate)).log_prob(codes))
-        logs = [torch.cat(self.logs[: len(moved)]), torch.cat(moved)[:, None].double(), torch.cat(near).double()]
-        return relative_likelihoods(torch.cat(logs, 1))
-
-    def _scale(self, numbers: Tensor) -> Tensor:
-        """Numbers (n, m) on the scale of their property."""
-        belief = self.beliefs[0]
-        return belief.tables.scaled(belief.slot[:1].expand(len(numbers)), numbers)
-
-    def _by_chunk(self, scaled: Tensor) -> Sequence[Tensor]:
-        """Points (n,) of the property's scale as numbers, in the chunks in which the values were added."""
-        belief = self.beliefs[0]
+    def estimates(self, weights: Tensor) -> Sequence[Tensor]:
+        """What the weights (1 + E,) make of the predictions, in the chunks in which the values were added."""
+        scaled, belief = self._scaled.nan_to_num() @ weights, self._belief
         numbers = belief.tables.unscaled(belief.slot[:1].expand(len(scaled)), scaled[:, None])[:, 0]
         chunks: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
         return chunks
+
+    @property
+    def _belief(self) -> NumberBelief:
+        first: NumberBelief = self.beliefs[0].belief.pick(self.beliefs[0].rows)
+        return first
+
+    def _scale(self, numbers: Tensor) -> Tensor:
+        """Numbers (n, m) on the scale of their property."""
+        belief = self._belief
+        return belief.tables.scaled(belief.slot[:1].expand(len(numbers)), numbers)
+
+
+class Numbers(NamedTuple):
+    """What a model says of q numbers whose truth is known."""
+
+    typical: Tensor  # (q,)
+    answers: Tensor  # (q,)
+    truth: Tensor  # (q,)
+    logs: Tensor  # (q,) float64, log p of the truth
+
+    @classmethod
+    def of(cls, belief: NumberBelief, codes: Tensor) -> Numbers:
+        """Of all properties at once, which is faster than of each."""
+        return cls(belief.typical(), belief.expected(), belief.values(codes), belief.log_prob(codes).double())
+
+
+class RowsOfBelief(NamedTuple):
+    """Some rows of what a model believes of all tokens of a question."""
+
+    belief: Any
+    rows: Tensor  # (n,)
+    numbers: Numbers | tuple[()] = ()  # of all rows of a belief in numbers
 
 
 def _by_first(predictions: Tensor) -> Tensor:
@@ -245,7 +244,7 @@ def fit_weights(
             {key: values.answer_errors for key, values in numbers.items()},
         )
     )
-    around = {key: values.likelihoods_around(estimate[key]) for key, values in numbers.items()}
+    around = likelihoods_around(numbers, estimate)
     of_around = {key: entities[key][: len(likelihoods)] for key, likelihoods in around.items()}
     masses = each_mixture(around, PRIOR_VALUES, of_around, required_errors)
     labels = {
@@ -255,6 +254,29 @@ def fit_weights(
     return {key: Weights(estimate[key], answer[key], masses[key]) for key in numbers} | {
         key: Weights(of_key, of_key, of_key.new_zeros(2 + len(WIDTHS))) for key, of_key in mixtures.items()
     }
+
+
+def likelihoods_around(
+    numbers: Mapping[SlotLevel, HeldOutPredictions], weights: Mapping[SlotLevel, Tensor]
+) -> dict[SlotLevel, Tensor]:
+    """(m, 2 + W) of the first m numbers of each property: by the model, by its curve moved along, and around the estimates."""
+    chunks: dict[int, list[tuple[SlotLevel, RowsOfBelief, Tensor, Tensor]]] = defaultdict(list)
+    for key, values in numbers.items():
+        for modelled, codes, estimate in zip(
+            values.beliefs, values.codes, values.estimates(weights[key]), strict=False
+        ):
+            chunks[id(modelled.belief)].append((key, modelled, codes, estimate))
+    logs: dict[SlotLevel, list[Tensor]] = defaultdict(list)
+    for of_belief in chunks.values():  # all properties of a question at once
+        keys, several, codes, estimates = zip(*of_belief, strict=True)
+        rows, every = torch.cat([modelled.rows for modelled in several]), several[0]
+        belief, codes, estimate = every.belief.pick(rows), torch.cat(codes), torch.cat(estimates)
+        moved = belief.estimating(every.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
+        near = log_masses(belief, estimate, codes)
+        joined = torch.cat([every.numbers.logs[rows, None], moved[:, None].double(), near.double()], 1)
+        for key, part in zip(keys, joined.split([len(modelled.rows) for modelled in several]), strict=True):
+            logs[key].append(part)
+    return {key: relative_likelihoods(torch.cat(parts)) for key, parts in logs.items()}
 
 
 def parts(weights: Tensor) -> Tensor:
@@ -350,7 +372,8 @@ def _ask(
     seen = [(group, *group.seen(batch, hidden.visible)) for group in groups]
     for kind, asked in model(batch, hidden.visible, hidden.asked).kinds.items():
         entity = batch.entity[asked.tokens]
-        typical = asked.belief.typical() if isinstance(asked.belief, NumberBelief) else None
+        truth = batch.values[kind][asked.rows]
+        numbers = Numbers.of(asked.belief, truth) if isinstance(asked.belief, NumberBelief) else ()
         for (slot, level), rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
             judged = slot, (level if any((slot, level) in group.experts for group in groups) else USUAL)
             if not any(judged in group.experts for group in groups) or (in_rounds and judged[1] == USUAL):
@@ -363,9 +386,8 @@ def _ask(
                 else None
                 for group, of_group, table in seen
             ]
-            codes, entities = batch.values[kind][asked.rows[rows]], batch.who[of_rows]
-            typical_of_rows = None if typical is None else typical[rows]
-            held_out[judged].append(kind, codes, entities, asked.belief.pick(rows), predictions, typical_of_rows)
+            modelled = RowsOfBelief(asked.belief, rows, numbers)
+            held_out[judged].append(kind, truth[rows], batch.who[of_rows], modelled, predictions)
 
 
 def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Judging]:

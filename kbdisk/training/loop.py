@@ -38,6 +38,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.state import After, Progress, State, Watch, finite
 from kbdisk.training.watching import Watching
 
+MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
 EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
 
 
@@ -175,7 +176,8 @@ class Trainer:
     def _budget(self, seconds: float) -> None:
         """Take in how long a step took; after enough of them see what else takes of a budget, and what is left buys steps."""
         state, budget = self.state, self.config.seconds
-        if not self.pace.is_timed(seconds) or budget is None:
+        least = MIN_STEPS if self.run.experts_share and len(self.held_out) else 0
+        if not self.pace.is_timed(seconds, least) or budget is None:
             return
         begun = time.monotonic()
         self.watching.look(state.step)
@@ -183,7 +185,9 @@ class Trainer:
         spent = state.seconds + seconds + taken
         after = planned(self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records)
         state.values, state.recorded, state.spare = after
-        self.pace.buy(budget, spent, taken)
+        self.pace.buy(budget, spent, taken, least)
+        if self.pace.is_over:  # the network has learnt nothing by which neighbours could be found
+            state.values = 0
 
     def _seen(self) -> Look | None:
         """What the held-out part costs, where it is to be looked at after this step."""

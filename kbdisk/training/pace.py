@@ -10,6 +10,7 @@ from kbdisk.training.state import State
 
 KEPT = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 MORE = 1.05  # times as many steps, at least, where there are to be more
+ALL_STEPS = 0.4  # of a budget, about: what is left for steps beside what follows them
 UNWATCHED = 1000  # steps at most where nothing is held out, so that nobody would see it getting worse
 
 
@@ -59,22 +60,31 @@ class Pace:
 
     # ------------------------------------------------------------ a budget
 
-    def is_timed(self, seconds: float) -> bool:
-        """Take in how long a step took: whether the budget is to become a number of steps by now, which it does once."""
+    def is_timed(self, seconds: float, least: int = 0) -> bool:
+        """Take in how long a step took: whether the budget is to become a number of steps by now, which it does once.
+
+        That is known early where it is good for fewer than the `least` that are of any use.
+        """
         state, config = self.state, self.config
         if state.total is not None or config.seconds is None:
             return False
         state.timing.append(seconds)
-        return schedule.is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
+        are_few = (
+            len(state.timing) >= schedule.FEWEST and least * schedule.typical(state.timing) > ALL_STEPS * config.seconds
+        )
+        return are_few or schedule.is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
 
-    def buy(self, budget: float, spent: float, look: float) -> None:
-        """The budget becomes a number of steps, where so much of it is spent and a look takes so long."""
+    def buy(self, budget: float, spent: float, look: float, least: int = 0) -> None:
+        """The budget becomes a number of steps, where so much of it is spent and a look takes so long.
+
+        No more are taken where that is fewer than the `least` that are of any use.
+        """
         state, config = self.state, self.config
         state.evaluations = schedule.affordable(budget, look, config.evaluations)
         step = schedule.typical(state.timing)
         total = schedule.bought(KEPT * budget - state.spare, spent, state.step, step, look, state.evaluations)
         most = config.steps or (total if self.is_watched else UNWATCHED)
-        state.total = max(min(total, most), state.step)
+        state.total = max(min(total, most), state.step) if total >= min(least, most) else state.step
 
     def adjust(self) -> None:
         """Fewer steps where they have become slower than those that were timed, so that a budget is kept.

@@ -91,14 +91,9 @@ def is_early(step: int, total: int, evaluations: int) -> bool:
 
 
 def still_for(share: float, budget: float, spent: float, later: float) -> float:
-    """The seconds of what has a share of a budget: fewer where what came before took longer than was meant for it; where
-    that ended early, a half of what it left besides.
-
-    What comes later keeps its own shares, so many in all.
-    """
-    left = (1 - SPARE - later) * budget - spent
-    spared = max(left - share * budget, 0.0)
-    return max(min(share * budget + spared / 2, left), 0.0)
+    """The seconds of what has a share of a budget: of all that is left its part, beside the shares of what comes later."""
+    left = max((1 - SPARE) * budget - spent, 0.0)
+    return left * share / (share + later) if share else 0.0
 
 
 def affordable(seconds: float, look: float, evaluations: int) -> int:

@@ -119,7 +119,7 @@ WEIGHTS, GIVEN_ONLY = "weights", "given_only"  # stages beside the experts' own
 
 
 class Clock:
-    """The time of each stage of fitting experts: its share of the budget, and of what the stages before left."""
+    """The time of each stage of fitting experts: its part of what the stages before left."""
 
     def __init__(self, trained: Trained, watch: Watch) -> None:
         run, self.facts, self.watch = trained.run, trained.record.facts, watch

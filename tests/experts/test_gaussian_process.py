@@ -146,6 +146,20 @@ def test_held_out_entities_are_points_and_no_entity_sees_its_own_value(model):
     assert moved[0] < 1e-3 < 1e-2 < moved[1:].max()
 
 
+@pytest.mark.parametrize("hides_more", [False, True])
+def test_the_mean_without_an_own_value_needs_no_inverse_where_the_same_is_visible(model, monkeypatch, hides_more):
+    function = function_of(model, "y")
+    rows = function.rows[:7]
+    features = function.points.features[rows].clone()
+    if hides_more:
+        features[3] = torch.nan
+    seen = Inputs(features, function.points.entities[rows])
+    exact = replace(function, inverse_diagonal=None).predict(seen)
+    if not hides_more:
+        monkeypatch.setattr("kbdisk.experts.gaussian_process.inverse_covariance", None)
+    torch.testing.assert_close(replace(function).predict(seen), exact)
+
+
 def test_queries_in_chunks_have_the_same_predictions(model, monkeypatch):
     for name in ("y", "side"):
         function = function_of(model, name)
@@ -173,7 +187,7 @@ def test_probabilities_of_labels_sum_to_one(model):
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == off(model, model.believer)
+    assert off(again, again.believer) == pytest.approx(off(model, model.believer))
     assert (
         f"| processes | for {len(model.gaussian_process)} properties |"
         in (tmp_path / "m.kbdisk" / "README.md").read_text()

@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from kbdisk.experts.base import LabelMasses, WeightedExpert, combined, unclaimed_mass, with_labels
-from kbdisk.experts.stacking import MAX_VALUES_AROUND, HeldOutPredictions, fit_weights, parts
+from kbdisk.experts.stacking import (
+    MAX_VALUES_AROUND,
+    HeldOutPredictions,
+    Numbers,
+    RowsOfBelief,
+    fit_weights,
+    likelihoods_around,
+    parts,
+)
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.mixture import Mixture
@@ -78,9 +86,9 @@ def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPr
     for chunk in range(chunks):
         truth = torch.randn(rows, generator=generator, dtype=torch.float64).mul(0.5).exp()
         predicted = truth * torch.randn(rows, generator=generator, dtype=torch.float64).mul(noise).exp()
-        belief, entities = heavy_tailed(codec, rows), torch.arange(rows) + rows * chunk
-        prediction = (predicted, torch.arange(rows))
-        held_out.append("number", codec.encode(truth.tolist()), entities, belief, [prediction], belief.typical())
+        belief, codes, every = heavy_tailed(codec, rows), codec.encode(truth.tolist()), torch.arange(rows)
+        modelled = RowsOfBelief(belief, every, Numbers.of(belief, codes))
+        held_out.append("number", codes, every + rows * chunk, modelled, [(predicted, every)])
     return codec, held_out
 
 
@@ -114,5 +122,5 @@ def test_an_exact_expert_takes_the_curve_along_or_has_mass_around_it():
 
 def test_of_many_values_the_first_tell_how_much_of_a_curve_moves():
     _, held_out = judged(chunks=20, rows=60, noise=0.3)
-    likelihoods = held_out.likelihoods_around(torch.tensor([0.5, 0.5], dtype=torch.float64))
+    likelihoods = likelihoods_around({KEY: held_out}, {KEY: torch.tensor([0.5, 0.5], dtype=torch.float64)})[KEY]
     assert MAX_VALUES_AROUND <= len(likelihoods) < MAX_VALUES_AROUND + 60 < len(held_out) == len(held_out.errors)
