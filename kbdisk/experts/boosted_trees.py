@@ -55,9 +55,9 @@ MIN_LABEL_COUNT = (
 )
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
-MIN_TIMED_CELLS = 50_000  # values times labels, from which on a few trees are timed before all are fitted
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
-TIMED_TREES = 10
+TIMED_TREES = 10  # that tell how long a tree takes
+HURRIED_BORDERS = 32  # of a feature, where time is short: with fewer of them a tree takes a half of the time
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 MIN_TREES = 40  # however little time there is
 MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
@@ -295,7 +295,7 @@ class Task:
         varies = len(features) > 0 and bool((features != features[:1]).any())
         return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
 
-    def fit(self, training: Tensor, seed: int, seconds: float | None) -> Trees:
+    def fit(self, training: Tensor, seed: int, pace: Pace) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
         Labels that only the rest has are added to the training values.
@@ -311,13 +311,7 @@ class Task:
         validation = training if bool(training.all()) else ~training
         start = log_shares(self.target[training], K)
         pools = self._pool(training, start), self._pool(validation, start)
-        options: dict[str, Any] = {}
-        if seconds is not None:
-            end = time.monotonic() + seconds
-            if len(self.target) * max(K, 1) >= MIN_TIMED_CELLS:
-                settings |= _hurried(settings, _iterations_until(end, settings, *pools))
-            options["callbacks"] = [_Until(end)]
-        trees = Trees.of(_fit(settings, *pools, **options))
+        trees = Trees.of(pace.fit(settings, pools, self.cost))
         return replace(trees, start=trees.start + start)
 
     def _pool(self, rows: Tensor, start: Tensor) -> Pool:
@@ -357,6 +351,7 @@ class Fitting:
     device: torch.device  # where experts are asked
     boosters: dict[int, list[Trees]] = field(default_factory=dict)
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
+    pace: Pace = field(default_factory=lambda: Pace())
 
     def fit_first(self, seconds: float | None, report: Report) -> dict[SlotLevel, WeightedExpert]:
         """The first booster of each slot, without a weight yet."""
@@ -369,7 +364,8 @@ class Fitting:
                 continue
             begun = time.monotonic()
             limit = None if end is None else MAX_SHARES * max(end - begun, 0) / (len(self.tasks) - done)
-            self.boosters[slot] = [task.fit(training, self.seed, limit)]
+            self.pace.end = None if limit is None else begun + limit
+            self.boosters[slot] = [task.fit(training, self.seed, self.pace)]
             self.fit_seconds[slot] = time.monotonic() - begun
             experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
             report(done + 1, len(self.tasks))
@@ -397,8 +393,8 @@ class Fitting:
             left = math.inf if end is None else end - time.monotonic()
             training = folds[slot] != fold
             if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
-                booster = tasks[slot].fit(training, self.seed + fold, None if end is None else left)
-                self.boosters[slot].append(booster)
+                self.pace.end = end
+                self.boosters[slot].append(tasks[slot].fit(training, self.seed + fold, self.pace))
             report(done, len(order))
         return {
             key: replace(weighted, expert=self.tasks[key[0]].expert(self.boosters[key[0]], self.device))
@@ -406,27 +402,48 @@ class Fitting:
         }
 
 
-def _iterations_until(end: float, settings: Mapping[str, Any], training: Pool, validation: Pool) -> int:
-    """The number of trees that fit before `end`, extrapolated from a few timed ones."""
-    begun = time.monotonic()
-    _fit({**settings, "iterations": TIMED_TREES}, training, validation)
-    now = time.monotonic()
-    return int(TIMED_TREES * max(end - now, 0) / max(now - begun, 1e-9))
+@dataclass
+class Pace:
+    """How long trees take, and until when there is time: what is known of one booster tells it of the next."""
+
+    end: float | None = None  # by time.monotonic
+    seconds_of_cost: float | None = None  # of a tree, for a task whose cost is 1
+
+    def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], cost: int) -> CatBoost:
+        """A booster with as many trees as there is time for, and a larger learning rate where these are few."""
+        if self.end is None:
+            return _fit(settings, *pools)
+        if self.seconds_of_cost is None:
+            self._timed({**settings, "iterations": TIMED_TREES}, pools, cost)
+        assert self.seconds_of_cost is not None
+        iterations = int(max(self.end - time.monotonic(), 0) / (self.seconds_of_cost * cost))
+        return self._timed(_hurried(settings, iterations), pools, cost)
+
+    def _timed(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], cost: int) -> CatBoost:
+        assert self.end is not None
+        begun, until = time.monotonic(), _Until(self.end)
+        booster = _fit(settings, *pools, callbacks=[until])
+        self.seconds_of_cost = max(time.monotonic() - begun, 1e-9) / max(until.iterations, 1) / max(cost, 1)
+        return booster
 
 
 def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
     """Settings with as many trees as time allows, and a larger learning rate in return."""
     wanted = settings["iterations"]
-    fewer = min(max(iterations, MIN_TREES), wanted)
+    if iterations >= wanted:
+        return dict(settings)
+    fewer = max(iterations, MIN_TREES)
     rate = min(settings["learning_rate"] * (wanted / fewer) ** RATE_POWER, max(MAX_RATE, settings["learning_rate"]))
-    return {"iterations": fewer, "learning_rate": rate}
+    return {**settings, "iterations": fewer, "learning_rate": rate, "border_count": HURRIED_BORDERS}
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Until:
     """CatBoost asks it after each tree whether to go on."""
 
     end: float
+    iterations: int = 0
 
     def after_iteration(self, info: Any) -> bool:
+        self.iterations += 1
         return time.monotonic() < self.end

@@ -84,7 +84,8 @@ class Pace:
         step = schedule.typical(state.timing)
         total = schedule.bought(KEPT * budget - state.spare, spent, state.step, step, look, state.evaluations)
         most = config.steps or (total if self.is_watched else UNWATCHED)
-        state.total = max(min(total, most), state.step) if total >= min(least, most) else state.step
+        is_enough = total >= min(least, config.steps or least)
+        state.total = max(min(total, most), state.step) if is_enough else state.step
 
     def adjust(self) -> None:
         """Fewer steps where they have become slower than those that were timed, so that a budget is kept.
