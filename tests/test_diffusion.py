@@ -242,6 +242,21 @@ def test_each_pass_fills_as_many_as_the_leap_of_every_entity():
         assert torch.equal(after, (before - 2).clamp(min=0))
 
 
+@pytest.mark.parametrize("order", ["given", "certain", "random"])
+def test_beliefs_that_are_there_are_not_asked_for_again(order):
+    world = World(SIZES[2])
+    batch = asking(world, 30, share=1.0)
+
+    def drawn(model: Table, first: Beliefs | None) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(3)
+        passes = revealing(model, batch, order=order, leap=2, generator=generator, first=first)
+        return [one.values["category"] for one in passes]
+
+    asked_again, told = Table(world), Table(world)
+    assert all(map(torch.equal, drawn(asked_again, None), drawn(told, beliefs(Table(world), batch))))
+    assert told.passes == asked_again.passes - 1
+
+
 def test_in_the_order_given_each_is_filled_by_what_is_given_and_parts_of_a_composite_one_after_the_other():
     world = World(SIZES[2])
     batch = asking(world, 30, share=1.0)

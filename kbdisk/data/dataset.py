@@ -194,10 +194,15 @@ def shuffled(sizes: Tensor, batch: int, generator: Generator | None = None, *, a
         yield batches[place]
 
 
-def batches(tokens: Tokens, size: int = CHUNK, places: Tensor | None = None) -> Iterator[tuple[range, Batch]]:
-    """All entities in order, or those at some places, in batches of some `size` tokens, each with their numbers."""
+def batches(
+    tokens: Tokens, size: int = CHUNK, places: Tensor | None = None, costs: Tensor | None = None
+) -> Iterator[tuple[range, Batch]]:
+    """All entities in order, or those at some places, in batches of some `size` tokens, each with their numbers.
+
+    Where entities have `costs` (N,), these count instead of their tokens.
+    """
     chosen = torch.arange(len(tokens)) if places is None else places
-    ends = [0, *tokens.sizes[chosen.to(tokens.slot.device)].cumsum(0).tolist()]
+    ends = [0, *(tokens.sizes if costs is None else costs)[chosen.to(tokens.slot.device)].cumsum(0).tolist()]
     start = 0
     while start < len(chosen):
         end = start + 1

@@ -65,6 +65,13 @@ def test_features_of_hidden_and_unknown_values_are_nan(codec, hidden):
     torch.testing.assert_close(found[:, others], whole[:, others], equal_nan=True)
 
 
+@pytest.mark.parametrize("hidden", ["x", "side", "name"])
+def test_hiding_a_property_in_a_table_leaves_what_the_others_show(codec, hidden):
+    features, whole = table(codec)
+    again = features.hide(whole, codec, codec.slot(codec.classes[0], (hidden,)))
+    torch.testing.assert_close(again, table(codec, hidden)[1], equal_nan=True)
+
+
 def test_unknown_labels_have_no_features(codec):
     known = [Entity("new", {"side": "never met", "x": 1.0})]
     batch = codec.encode(known).batch(torch.arange(1))

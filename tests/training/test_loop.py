@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
+from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.hiding import Hiding
 from kbdisk.likelihood import in_order
 from kbdisk.schemas.leaf import Category, Number, Text
@@ -20,7 +21,7 @@ from kbdisk.training import looking, loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
 from kbdisk.training.looking import Look
-from kbdisk.training.loop import Trainer
+from kbdisk.training.loop import MIN_STEPS, Trainer
 from kbdisk.training.pace import UNWATCHED
 from kbdisk.training.parts import Cost, Found, Parts
 from kbdisk.training.run import Run
@@ -254,6 +255,16 @@ def test_a_budget_is_used_where_steps_become_faster_while_the_rate_is_high(
     assert least <= clock.now <= 102
     assert rates[totals[-1]] == sorted(rates[totals[-1]], reverse=True)
     assert rates[totals[-1]][-1] < 0.05 * rates[totals[0]][0]
+
+
+@pytest.mark.parametrize(("step", "seconds", "is_enough"), [(0.1, 200.0, True), (0.5, 50.0, False), (0.12, 20.0, True)])
+def test_a_network_that_has_too_few_steps_leaves_its_time_to_experts(data, monkeypatch, step, seconds, is_enough):
+    Clock(monkeypatch, step=step, look=0.1)
+    run = replace(tiny_run(steps=None, seconds=seconds), boosted_trees=BoostedTreesConfig(share=0.5))
+    it = Trainer(data, run, CPU)
+    steps = len(list(it.steps()))
+    assert steps >= MIN_STEPS if is_enough else steps < MIN_STEPS / 2
+    assert (it.state.values == 0) != is_enough
 
 
 def test_of_steps_and_a_budget_the_lesser_counts_where_steps_become_faster(data, monkeypatch):

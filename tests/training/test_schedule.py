@@ -89,16 +89,14 @@ def test_a_budget_buys_steps_for_what_looks_leave():
     assert schedule.bought(10.0, 12.0, 50, 0.5, 1.0, 20) == 50
 
 
-@pytest.mark.parametrize(
-    ("spent", "left"),
-    [
-        (0, 53),  # what came before was quick: there is a half of what it left besides
-        (80, 13),
-        (82, 12),
-        (90, 4),  # it was slow: what comes later has its 5, and the end its 1, all the same
-        (95, 0),
-        (120, 0),
-    ],
-)
-def test_a_part_of_a_budget_has_less_time_where_what_came_before_took_longer(spent, left):
-    assert schedule.still_for(0.12, 100.0, spent, 0.05) == pytest.approx(left)
+@pytest.mark.parametrize(("spent", "left"), [(0, 99), (80, 19), (95, 4), (99, 0), (120, 0)])
+def test_stages_of_a_budget_share_what_is_left_by_their_shares(spent, left):
+    shares = [0.12, 0.05, 0.03]
+    seconds = []
+    for number, share in enumerate(shares):
+        seconds.append(schedule.still_for(share, 100.0, spent + sum(seconds), sum(shares[number + 1 :])))
+    assert seconds == pytest.approx([left * share / sum(shares) for share in shares])
+
+
+def test_a_stage_without_a_share_has_no_time():
+    assert schedule.still_for(0.0, 100.0, 10.0, 0.0) == 0

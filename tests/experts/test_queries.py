@@ -1,0 +1,65 @@
+"""Known values that are masked alone: asked about one by one, or all at once where nothing else is masked with them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Tokens
+from kbdisk.entity import Date, Entity
+from kbdisk.entity import Link as Ref
+from kbdisk.experts.features import HashedFeatures, most_frequent_slots
+from kbdisk.experts.queries import masked_alone, questions_alone, usual_amounts
+from kbdisk.schemas.inference import infer
+from kbdisk.schemas.schema import Schema
+
+
+@pytest.fixture(scope="module")
+def known() -> tuple[Schema, list[Entity]]:
+    """People with dates, lists and links, and the places that they link to, which bring evidence."""
+    places = [Entity(f"o{n}", {"size": n * n + 1, "kind": "ab"[n % 2]}, ("Place",)) for n in range(8)]
+    people = []
+    for n in range(60):
+        tree = {"born": Date(1900 + n, 1 + n % 12, 1 + n % 28), "at": Ref(f"o{n % 8}"), "age": 90 - n}
+        tree |= {"marks": [{"score": n + k} for k in range(n % 3)]} if n % 4 else {}
+        people.append(Entity(f"p{n}", tree, ("Person",)))
+    return infer([*people, *places]).schema, [*people, *places]
+
+
+def tokens_of(known: tuple[Schema, list[Entity]]) -> tuple[Codec, Tokens]:
+    codec = Codec.fit(*known)
+    return codec, codec.encode(known[1])
+
+
+def test_what_is_asked_at_once_is_what_is_asked_one_by_one(known):
+    codec, tokens = tokens_of(known)
+    features = HashedFeatures.of(codec, most_frequent_slots(codec, 64))
+    batch, generator = tokens.batch(torch.arange(len(tokens))), torch.Generator().manual_seed(0)
+    for usual in (usual_amounts(tokens), torch.zeros_like(usual_amounts(tokens)), usual_amounts(tokens) - 1):
+        one_by_one, at_once = {}, {}
+        for _, hidden, levels in questions_alone(batch, tokens.layout, usual, generator):
+            table = features.table(batch, hidden.visible)
+            for token in hidden.asked.nonzero()[:, 0].tolist():
+                entity = int(batch.entity[token])
+                one_by_one.setdefault(token, []).append((int(levels[entity]), table[entity]))
+        several = list(masked_alone(batch, tokens.layout, usual, generator))
+        for masked in several:
+            table = features.table(batch, masked.visible)
+            for token in masked.tokens.nonzero()[:, 0].tolist():
+                row = table[batch.entity[token], None].clone()
+                row = features.hide(row, codec, int(batch.slot[token]))[0]
+                at_once.setdefault(token, []).append((int(masked.levels[token]), row))
+        assert one_by_one.keys() == at_once.keys()
+        for token, expected in one_by_one.items():
+            torch.testing.assert_close(at_once[token], expected, equal_nan=True)
+        assert several[0].tokens.sum() > len(batch) / 3
+
+
+def test_links_that_bring_evidence_and_lengths_of_lists_are_not_independent(known):
+    codec, tokens = tokens_of(known)
+    batch, generator = tokens.batch(torch.arange(len(tokens))), torch.Generator().manual_seed(0)
+    first = next(iter(masked_alone(batch, tokens.layout, usual_amounts(tokens), generator)))
+    names = {codec.slots[slot].path[-1] for slot in batch.slot[first.tokens].tolist()}
+    assert {"age", "year", "size", "kind"} <= names
+    assert not names & {"at", "count"}
