@@ -149,7 +149,7 @@ MUTATIONS = [
     mutation("an entity is its own nearest neighbour", "kbdisk/experts/knn.py",
              "excluded = is_itself | ", "excluded = ", "tests/experts/test_knn.py"),
     mutation("a Gaussian process has no noise", "kbdisk/experts/gaussian_process.py",
-             "return between + noise * torch.eye(", "return between + 0 * noise * torch.eye(", "tests/experts/test_gaussian_process_regression.py"),
+             "noise_of(kernel, x) * torch.eye(", "0 * noise_of(kernel, x) * torch.eye(", "tests/experts/test_gaussian_process_regression.py"),
     mutation("an ensemble's presence is a mean of logits", "kbdisk/experts/ensemble.py",
              "logits.sigmoid().mean(0).logit()", "logits.mean(0)", "tests/experts/test_ensemble.py"),
     # ------------------------------------------------------------ training and the store
