@@ -17,6 +17,7 @@ from kbdisk.schemas.leaf import Category
 from kbdisk.schemas.yamlfile.keys import KindKeys, Written, is_key, kinds, mapping, read_kind, refuse, write_kind
 from kbdisk.schemas.yamlfile.leafkeys import BoundedKeys, NumberKeys
 from kbdisk.schemas.yamlfile.told import (
+    WORDS,
     As,
     MaybeFactor,
     MaybePositive,
@@ -24,8 +25,8 @@ from kbdisk.schemas.yamlfile.told import (
     MaybeWords,
     Numbers,
     Truth,
-    Words,
     choice,
+    or_default,
 )
 
 
@@ -42,8 +43,12 @@ class QuantityKeys(NumberKeys):
     normal: Truth = Field(False, description="Turn all values into `unit`.")
     any_unit: Truth = Field(False, description="Take units that are not named here, too.")
     comma: Truth = Field(False, description="In text a comma is before decimals, and points part thousands: 1.234,5.")
-    value_key: Words = Field(NAMES[0], description="What the number of a part is called.")
-    unit_key: Words = Field(NAMES[1], description="What the unit of a part is called.")
+    value_key: Annotated[str, or_default(WORDS, NAMES[0])] = Field(
+        NAMES[0], description="What the number of a part is called."
+    )
+    unit_key: Annotated[str, or_default(WORDS, NAMES[1])] = Field(
+        NAMES[1], description="What the unit of a part is called."
+    )
     scales: dict[str, Numbers] = Field(
         {}, description="Made by training: factor, offset and decimals of each unit as its amounts are learnt."
     )

@@ -166,6 +166,17 @@ def maybe(one: As) -> As:
     return As(read, {**one.schema, "type": [*([types] if isinstance(types, str) else types), "null"]})
 
 
+def or_default(one: As, default: Any) -> As:
+    """What may be said to be null, which is the default."""
+    may_be_null = maybe(one)
+
+    def read(value: Any) -> Any:
+        found = may_be_null.read(value)
+        return default if found is None else found
+
+    return As(read, may_be_null.schema)
+
+
 WORDS = As(text, {"type": ["string", "number", "boolean"]})
 REAL = As(real, {"type": "number"})
 WHOLE = As(whole, {"type": "integer"})

@@ -273,6 +273,16 @@ def test_a_missing_key_is_named_where_it_is_required(name):
             VALIDATOR.validate(tree)
 
 
+def test_what_a_number_and_a_unit_are_called_may_be_null_which_is_the_default():
+    kind = {"kind": "quantity", "unit": "g"}
+    files = [
+        {"kbdisk": 1, "classes": {"T": {"properties": {"w": kind | more}}}}
+        for more in ({}, {"value_key": None, "unit_key": None})
+    ]
+    assert loads(json.dumps(files[1])) == loads(json.dumps(files[0]))
+    VALIDATOR.validate(files[1])
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()
