@@ -247,14 +247,15 @@ def test_beliefs_that_are_there_are_not_asked_for_again(order):
     world = World(SIZES[2])
     batch = asking(world, 30, share=1.0)
 
-    def drawn(model: Table, first: Beliefs | None) -> list[torch.Tensor]:
+    def labels_by_pass(model: Table, first: Beliefs | None) -> list[torch.Tensor]:
         generator = torch.Generator().manual_seed(3)
-        passes = revealing(model, batch, order=order, leap=2, generator=generator, first=first)
-        return [one.values["category"] for one in passes]
+        revealed = revealing(model, batch, order=order, leap=2, generator=generator, first=first)
+        return [after_pass.values["category"] for after_pass in revealed]
 
-    asked_again, told = Table(world), Table(world)
-    assert all(map(torch.equal, drawn(asked_again, None), drawn(told, beliefs(Table(world), batch))))
-    assert told.passes == asked_again.passes - 1
+    model_alone, model_with_first = Table(world), Table(world)
+    first = beliefs(Table(world), batch)
+    assert all(map(torch.equal, labels_by_pass(model_alone, None), labels_by_pass(model_with_first, first)))
+    assert model_with_first.passes == model_alone.passes - 1
 
 
 def test_in_the_order_given_each_is_filled_by_what_is_given_and_parts_of_a_composite_one_after_the_other():

@@ -201,7 +201,7 @@ class GaussianProcess:
     knots: Tensor  # (2, P) float64, numbers and their codes, ascending, where the output is a code; else none
     labels: Tensor  # (t,) the codes of labels; none of a number
     inverse_temperature: Tensor  # () float64, of the softmax
-    inverse_diagonal: Tensor | None = None  # (n,) of the inverse covariance; None where that is to be computed again
+    inverse_diagonal: Tensor  # (n,) of the inverse covariance
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
@@ -233,7 +233,7 @@ class GaussianProcess:
         Where x is the point itself, as where the same is visible, the diagonal of the inverse covariance tells it.
         """
         relevant = (self.kernel.linear > 0) | (self.kernel.rbf > 0)
-        if self.inverse_diagonal is not None and torch.equal(x[:, relevant], self._x[row][:, relevant]):
+        if torch.equal(x[:, relevant], self._x[row][:, relevant]):
             return 1 / self.inverse_diagonal[row] - self._noise
         inverse = self._inverse[:, row]  # (n, k)
         weight: Tensor = (covariance * inverse.T).sum(1) / inverse[row, torch.arange(len(row), device=row.device)]
@@ -444,7 +444,7 @@ def _fit_process(
         targets, mean.chunk(len(targets)), scale.chunk(len(targets)), strict=True
     ):
         unconditioned = GaussianProcess(
-            *empty, kernel, own_mean, own_scale, span, knots, labels, torch.ones_like(span[0])
+            *empty, kernel, own_mean, own_scale, span, knots, labels, torch.ones_like(span[0]), mean[:0]
         )
         process, leave_one_out = _conditioned(unconditioned, examples)
         processes.append(process)

@@ -240,6 +240,7 @@ def _read_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict
 GAUSSIAN_PROCESS = {
     "rows": Spec(INT, ("points",), index_of="entities"),
     "coefficients": Spec(DOUBLE, ("points", "outputs")),
+    "inverse_diagonal": Spec(DOUBLE, ("points",), 0),
     "mean": Spec(DOUBLE, ("outputs",)),
     "scale": Spec(DOUBLE, ("outputs",)),
     "span": Spec(DOUBLE, (2,)),

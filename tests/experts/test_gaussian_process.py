@@ -154,7 +154,9 @@ def test_the_mean_without_an_own_value_needs_no_inverse_where_the_same_is_visibl
     if hides_more:
         features[3] = torch.nan
     seen = Inputs(features, function.points.entities[rows])
-    exact = replace(function, inverse_diagonal=None).predict(seen)
+    with monkeypatch.context() as never_the_same:
+        never_the_same.setattr(torch, "equal", lambda *tensors: False)
+        exact = function.predict(seen)
     if not hides_more:
         monkeypatch.setattr("kbdisk.experts.gaussian_process.inverse_covariance", None)
     torch.testing.assert_close(replace(function).predict(seen), exact)
@@ -187,7 +189,7 @@ def test_probabilities_of_labels_sum_to_one(model):
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == pytest.approx(off(model, model.believer))
+    assert off(again, again.believer) == off(model, model.believer)
     assert (
         f"| processes | for {len(model.gaussian_process)} properties |"
         in (tmp_path / "m.kbdisk" / "README.md").read_text()
