@@ -242,9 +242,9 @@ class Task:
         if not bool(varies.any()) or len(target.unique()) < 2:
             return None
         columns, features, line = self.columns[varies], features[:, varies], None
-        matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
         if self.scale is not None:
             line = Line.best(self.codec, all_columns, columns, features, target, self.scale)
+        matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
         best = best_columns(features, matrix, max_columns)
         share = float(encoded.double().mean())
         return replace(
