@@ -90,8 +90,10 @@ class HeldOutPredictions:
         """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with."""
         if isinstance(modelled.belief, NumberBelief):
             self._append_numbers(codes, entities, modelled, predictions)
-        elif kind == SET or isinstance(modelled.belief, Recalling):
-            self._append_labels(kind, codes, entities, modelled.belief.pick(modelled.rows), predictions)
+            return
+        belief = modelled.belief.pick(modelled.rows)
+        if kind == SET or isinstance(belief, Recalling):
+            self._append_labels(kind, codes, entities, belief, predictions)
 
     def _append_numbers(
         self, codes: Tensor, entities: Tensor, modelled: RowsOfBelief, predictions: Sequence[Predicted]

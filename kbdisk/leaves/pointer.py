@@ -20,13 +20,16 @@ from torch.nn import functional as F
 
 from kbdisk.blocks import GroupedLinear, scored
 from kbdisk.leaves.base import Rows, Setting
-from kbdisk.leaves.category import ranks, unsure
+from kbdisk.leaves.category import CategoryBelief, ranks, unsure
 from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.reading import TextVectors, starts
 from kbdisk.leaves.scoring import marginal, present
 from kbdisk.randomness import source
 
 ROOM = 1 << 24  # scores at once
+MAX_LABELS = (
+    4096  # targets of a slot, up to which the scores of all are kept, so that experts can be combined with them
+)
 
 
 class Entities(nn.Module):
@@ -140,6 +143,11 @@ class PointerBelief:
         """Those of some rows."""
         return PointerBelief(self.query[rows], self.targets, self.unseen, self.sampled)
 
+    def over_labels(self) -> CategoryBelief:
+        """The same with the scores of all targets."""
+        unseen = torch.full((len(self.query),), self.unseen, device=self.query.device)
+        return CategoryBelief(self._by_rows(lambda scores: scores), unseen)
+
     @cached_property
     def _vectors(self) -> Tensor:
         return self.targets.vectors(torch.arange(len(self.targets.bias), device=self.query.device))  # (V, D)
@@ -185,7 +193,7 @@ class Pointers(nn.Module):
         self.register_buffer("chance", chance, persistent=False)  # (N,)
         self.scale = setting.base**0.5 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at the base width
 
-    def forward(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief]]:
+    def forward(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief | CategoryBelief]]:
         """(n, D) -> for each slot of many targets its rows, and a belief about them"""
         slots, counts = present(rows.slot)
         queries = self.query(h, rows.counts).split(counts.tolist())
@@ -199,4 +207,5 @@ class Pointers(nn.Module):
             if slot in self.place:
                 at = self.place[slot]
                 targets = Targets(self.entities, starts[at], biases[at], chances[at], self.scale)
-                yield own, PointerBelief(query, targets, self.unseen[at], self.training)
+                belief = PointerBelief(query, targets, self.unseen[at], self.training)
+                yield own, belief if self.training or self.sizes[at] > MAX_LABELS else belief.over_labels()

@@ -8,6 +8,7 @@ from typing import Any
 
 from kbdisk.entity import Coordinate, Path, Quantity
 from kbdisk.schemas.composites import Kind, Parts
+from kbdisk.schemas.composites.base import fields_of
 from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
 from kbdisk.schemas.composites.quantity import UNIT, VALUE, shortest
@@ -30,9 +31,10 @@ def see_quantity(kind: QuantityKind, raw: Any, habit: Habit) -> None:
     if isinstance(raw, Quantity):
         form, unit, number = TYPED, raw.unit, raw.value
     elif isinstance(raw, dict):
-        names = [key for key in kind.names if raw.get(key) is not None]
+        fields = fields_of(raw)
+        number, unit = (fields.get(name) for name in kind.names)
+        names = [key for key in kind.names if fields.get(key) is not None]
         form = Form("part", " ".join(key for key in raw if key in names))
-        number, unit = (raw.get(name) for name in kind.names)
     elif isinstance(raw, str):
         spelt = measure(raw)
         assert spelt is not None
@@ -73,7 +75,11 @@ def fill_quantity(kind: QuantityKind, raw: Any, new: Parts, habit: Habit) -> dic
     """The number, or the unit, of one that has the other; the number is that of its unit."""
     if not isinstance(raw, Quantity | dict):
         raise given(raw)
-    number, unit = (raw.value, raw.unit) if isinstance(raw, Quantity) else (raw.get(name) for name in kind.names)
+    if isinstance(raw, Quantity):
+        number, unit = raw.value, raw.unit
+    else:
+        fields = fields_of(raw)
+        number, unit = (fields.get(name) for name in kind.names)
     if number is not None:
         new = {path: part for path, part in new.items() if path != VALUE}
     elif VALUE in new and kind.normal and unit is not None:

@@ -37,7 +37,7 @@ def see(kind: DateKind, raw: Any, habit: Habit) -> None:
         _saw(habit, Form(TYPED.name, raw.time), group)
     elif isinstance(raw, dict):
         for name in NUMBERS:
-            if raw.get(name) is not None:
+            if raw.get(name) not in (None, []):
                 habit.numbers.see(raw[name])
         habit.saw_keys(tuple(key for key in raw if key in NUMBERS))
         habit.saw(Form("parts"), group)

@@ -75,6 +75,11 @@ def is_node(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("@id"), str)
 
 
+def fields_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a part, without those of JSON-LD; a list of no values is a gap."""
+    return {key: None if value == [] else value for key, value in part.items() if key[:1] != "@"}
+
+
 def split_kind(kind: Kind, value: Any) -> Parts:
     """The leaf values of a value of any kind."""
     return kind.split(value) if _is_composite(kind) else {(): value}

@@ -9,7 +9,7 @@ from typing import Any
 
 from kbdisk.entity import Coordinate as Place
 from kbdisk.entity import Path
-from kbdisk.schemas.composites.base import Parts
+from kbdisk.schemas.composites.base import Parts, fields_of
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.numerals import number
 
@@ -50,9 +50,10 @@ class Coordinate:
         if isinstance(value, Place):
             return value
         if isinstance(value, dict):
-            told = {NAMES.get(key): part for key, part in value.items() if key[:1] != "@"}
-            if None not in told and len(told) == len([key for key in value if key[:1] != "@"]):
-                return Place(told.get("latitude"), told.get("longitude"))
+            fields = fields_of(value)
+            halves = {NAMES.get(key): half for key, half in fields.items()}
+            if None not in halves and len(halves) == len(fields):
+                return Place(halves.get("latitude"), halves.get("longitude"))
         spelt = PAIR.fullmatch(value) if isinstance(value, str) else None
         pair = [number(spelt[1]), number(spelt[2])] if spelt else value
         if not isinstance(pair, list | tuple) or len(pair) != 2 or tuple(pair) == (None, None):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from kbdisk.entity import Date as Day
 from kbdisk.entity import Path
 from kbdisk.schemas import dates
-from kbdisk.schemas.composites.base import Parts
+from kbdisk.schemas.composites.base import Parts, fields_of
 from kbdisk.schemas.leaf import Category, Number
 
 NUMBERS = ("year", "month", "day")
@@ -135,11 +135,11 @@ def _there_is(day: Day) -> bool:
 
 
 def _of_part(part: Mapping[str, Any]) -> Day:
-    told = {key: value for key, value in part.items() if key[:1] != "@" and value is not None}
-    if not told.keys() <= {*NUMBERS, *CARRIED}:
-        raise ValueError(f"expected year, month and day, got {', '.join(told)}")
+    fields = {key: value for key, value in fields_of(part).items() if value is not None}
+    if not fields.keys() <= {*NUMBERS, *CARRIED}:
+        raise ValueError(f"expected year, month and day, got {', '.join(fields)}")
     for name in NUMBERS:
-        if name in told:
-            Number(integer=True).check(told[name])
-            told[name] = int(told[name])
-    return Day(**told)
+        if name in fields:
+            Number(integer=True).check(fields[name])
+            fields[name] = int(fields[name])
+    return Day(**fields)

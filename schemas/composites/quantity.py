@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from kbdisk.entity import Path
 from kbdisk.entity import Quantity as Amount
-from kbdisk.schemas.composites.base import Parts
+from kbdisk.schemas.composites.base import Parts, fields_of
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.measures import measure
 from kbdisk.schemas.numerals import is_number, number
@@ -218,8 +218,8 @@ class Quantity:
             return value
         if is_number(value):
             return Amount(value, None)
-        if isinstance(value, dict) and {key for key in value if key[:1] != "@"} <= set(self.names):
-            amount, unit = (value.get(name) for name in self.names)
+        if isinstance(value, dict) and (fields := fields_of(value)).keys() <= set(self.names):
+            amount, unit = (fields.get(name) for name in self.names)
             return Amount(amount, None if unit == "" else unit)
         spelt = measure(value) if isinstance(value, str) else None
         if spelt is None:

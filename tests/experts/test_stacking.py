@@ -16,9 +16,11 @@ from kbdisk.experts.stacking import (
     parts,
 )
 from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.mixed import Mixed
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.pointer import PointerBelief, Targets
 from kbdisk.schemas.leaf import Number
 
 
@@ -90,6 +92,20 @@ def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPr
         modelled = RowsOfBelief(belief, every, Numbers.of(belief, codes))
         held_out.append("number", codes, every + rows * chunk, modelled, [(predicted, every)])
     return codec, held_out
+
+
+def test_links_to_too_many_entities_are_not_weighed_beside_links_to_few():
+    targets = Targets(lambda which, scale: torch.eye(3)[which], 0, torch.zeros(3), torch.ones(3), 1.0)
+    few, many = CategoryBelief(torch.zeros(1, 2)), PointerBelief(torch.zeros(1, 3), targets, 0.1)
+    belief = Mixed([torch.tensor([0]), torch.tensor([1])], [few, many])
+    expert = LabelMasses(torch.tensor([[1]]), torch.tensor([[1.0]], dtype=torch.float64))
+    judged = {}
+    for row in (0, 1):
+        judged[row] = HeldOutPredictions()
+        modelled, first = RowsOfBelief(belief, torch.tensor([row])), torch.tensor([0])
+        judged[row].append("link", torch.tensor([1]), torch.tensor([0]), modelled, [(expert, first)])
+    assert judged[0].log_likelihoods.exp().tolist() == [pytest.approx([0.5, 1.0])]
+    assert len(judged[1]) == 0
 
 
 def test_what_is_said_and_the_answer_have_weights_of_their_own():

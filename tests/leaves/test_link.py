@@ -138,6 +138,24 @@ def test_ranks_and_the_best_are_those_of_all_targets():
     assert torch.equal(belief.ranks(torch.full((5,), -1)), torch.full((5,), 41.0))
 
 
+def test_scores_that_are_kept_are_the_belief_that_pointers_have(monkeypatch):
+    _, decoder, _ = decoder_of([ids(40)], LinkConfig(few=20))
+    h, codes = torch.randn(5, WIDTH), torch.tensor([0, 3, 39, -1, 7])
+    kept = decoder.eval()(h, rows_of([0] * 5))
+    monkeypatch.setattr("kbdisk.leaves.pointer.MAX_LABELS", 39)
+    pointers = decoder(h, rows_of([0] * 5))
+    assert isinstance(kept, CategoryBelief)
+    assert isinstance(pointers, PointerBelief)
+    for of_kept, of_pointers in (
+        (kept.log_prob(codes), pointers.log_prob(codes)),
+        (kept.probs, pointers.probs),
+        (kept.entropy(), pointers.entropy()),
+        (kept.ranks(codes), pointers.ranks(codes)),
+        (kept.top(3)[1], pointers.top(3)[1]),
+    ):
+        torch.testing.assert_close(of_kept, of_pointers)
+
+
 def test_ties_are_ranked_in_their_middle():
     (_codec,), decoder, _ = decoder_of([[f"e{i}" for i in range(41)]], LinkConfig(few=20))
     belief = decoder.eval()(torch.zeros(1, WIDTH), rows_of([0]))
@@ -147,6 +165,7 @@ def test_ties_are_ranked_in_their_middle():
 def test_beliefs_are_the_same_however_few_rows_there_is_room_for(monkeypatch):
     _, decoder, _ = decoder_of([ids(40)], LinkConfig(few=20))
     h, codes = torch.randn(7, WIDTH), torch.randint(40, (7,))
+    monkeypatch.setattr("kbdisk.leaves.pointer.MAX_LABELS", 20)
     belief = decoder.eval()(h, rows_of([0] * 7))
     whole = belief.log_prob(codes), belief.entropy(), belief.ranks(codes), belief.top(3)[0]
     monkeypatch.setattr("kbdisk.leaves.pointer.ROOM", 80)

@@ -883,6 +883,21 @@ def test_lists_of_no_values_are_gaps_wherever_they_stand():
     assert fitting([[{"n": 1}, {"n": []}]]) == listed.Listed({"n": leaf.Number(integer=True, minimum=0)}, 2)
 
 
+@for_each(
+    "values",
+    [
+        [{"unit": "a"}, {"value": []}],
+        [{"unit": "a", "value": 1}, {"unit": [], "value": []}],
+        [{"year": 2000, "month": 1}, {"year": 1999, "month": []}],
+        [{"lat": 1.5, "lng": 2.5}, {"lat": [], "lng": []}],
+    ],
+)
+def test_a_list_of_no_values_within_a_quantity_a_date_or_a_place_is_a_gap(values):
+    found = infer(entities(*values))
+    assert list(found.reasons) == [("", ("x",))]  # of the part as one value
+    assert [misfit for entity in entities(*values) for misfit in found.schema.check(entity)] == []
+
+
 @for_each(("units", "unit"), [(["", ""], None), (["", "", "g"], "g")])
 def test_a_blank_unit_is_none(units, unit):
     values = [{"value": i, "unit": one} for i, one in enumerate(units)]
