@@ -121,6 +121,8 @@ def placed(kind, siblings, value, given=..., **told):
         # quantities
         (WEIGHT, [Quantity(5, "g")], Quantity(3, "kg"), Quantity(3, "kg")),
         (WEIGHT, [{"value": 5, "unit": "g"}], Quantity(3.0, "kg"), {"value": 3, "unit": "kg"}),
+        (WEIGHT, [{"value": 5, "unit": "g"}, {"value": 5, "unit": []}], Quantity(3, "kg"), {"value": 3, "unit": "kg"}),
+        (Day(), [{"year": 1999, "month": []}], Date(2011), {"year": 2011}),
         (WEIGHT, [{"unit": "g", "value": 5}], Quantity(3, "kg"), {"unit": "kg", "value": 3}),
         (WEIGHT, [{"value": 5}], Quantity(3, "g"), {"value": 3}),
         (WEIGHT, ["6.9 kg"], Quantity(3.5, "lb"), "3.5 lb"),
@@ -280,6 +282,9 @@ def test_what_is_given_stays_and_the_rest_is_put_beside_it(kind, siblings, given
         (Number(), [5], [], 7, r"\[\] is given, and has no place for more"),
         (WEIGHT, [190], ..., Quantity(3, "kg"), "no form of the others can say"),
         (WEIGHT, [], {"value": None, "unit": "kg"}, Quantity(3, "g"), "the unit 'kg' is given, which 'g' would change"),
+        (WEIGHT, [], {"value": [], "unit": "kg"}, Quantity(3, "kg"), r"\[\] is given as its value"),
+        (Day(), [], {"year": 2011, "month": []}, Date(2011, 3), r"\[\] is given as its month"),
+        (Place(), [], {"lat": [], "lng": 2}, Coordinate(1, 2), r"\[\] is given as its lat"),
         (WEIGHT, [], "190 g", Quantity(190, "kg"), "the unit 'g' is given"),
         (Place(), [[1, 2]], ..., Coordinate(5, 6, "moon"), "no form of the others can say"),
         (Place(), ["1, 2"], ..., Coordinate(5, None), "expected a latitude and a longitude, got one of them"),

@@ -84,7 +84,11 @@ def fill(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any]:
             what = f"the {path[0]} " if path else ""
             raise ValueError(f"{what}{given[path]!r} is given, which {wanted[path]!r} would change")
     new = {path: leaf for path, leaf in wanted.items() if path not in given}
-    return ROWS[type(kind)].fill(kind, raw, new, habit) if new else {}
+    put = ROWS[type(kind)].fill(kind, raw, new, habit) if new else {}
+    full = [path[0] for path in put if isinstance(raw, dict) and raw.get(path[0]) == []]
+    if full:
+        raise ValueError(f"[] is given as its {full[0]}, and has no place for more")
+    return put
 
 
 def says(kind: Kind, raw: Any, value: Any) -> bool:
