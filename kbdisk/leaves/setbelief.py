@@ -124,6 +124,7 @@ class FreeSets:
     """Whether each label is in the set, by itself."""
 
     logits: Tensor  # (n, V) log odds, -inf where a row's slot has fewer labels
+    least: Tensor  # (n,) members of the likeliest set
     most: Tensor  # (n,) members that are drawn
     unmet: Tensor  # (n,) how likely there are members never met
 
@@ -144,14 +145,13 @@ class FreeSets:
 
     def mode(self) -> Tensor:
         """(n, M)"""
-        return codes_of(self._allowed(self.logits > 0))
+        return codes_of(self._allowed((self.logits > 0) | (_ranks(self.logits) < self.least[:, None])))
 
     def _allowed(self, chosen: Tensor) -> Tensor:
         """The likeliest of those chosen, as many as may be."""
         if not bool((chosen.sum(1) > self.most).any()):
             return chosen
-        rank = self.logits.masked_fill(~chosen, -torch.inf).argsort(1, descending=True).argsort(1)
-        return chosen & (rank < self.most[:, None])
+        return chosen & (_ranks(self.logits.masked_fill(~chosen, -torch.inf)) < self.most[:, None])
 
     def entropy(self) -> Tensor:
         """(n,)"""
@@ -176,7 +176,7 @@ class FreeSets:
 
     def pick(self, rows: Tensor) -> FreeSets:
         """Those of some rows."""
-        return FreeSets(self.logits[rows], self.most[rows], self.unmet[rows])
+        return FreeSets(self.logits[rows], self.least[rows], self.most[rows], self.unmet[rows])
 
 
 def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
@@ -186,6 +186,11 @@ def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
     others = odds.softmax(1).nan_to_num()  # a row may have no other label
     whole = (left * others).scatter(1, codes, mass.clamp(min=LEAST_SHARE).to(logits.dtype))
     return whole.masked_fill(logits == -torch.inf, 0)
+
+
+def _ranks(logits: Tensor) -> Tensor:
+    """(n, V) the place of each label, 0 the likeliest."""
+    return logits.argsort(1, descending=True).argsort(1)
 
 
 def _member_logs(logs: Tensor, codes: Tensor) -> Tensor:

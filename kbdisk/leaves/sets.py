@@ -5,7 +5,8 @@ Read as the mean of its members' vectors and a vector for how many there are. Be
     counted   P(set) = P(how many) P(set | how many), the latter in proportion to the members' odds: one Bernoulli per
               label, conditioned on their number. Adds up to 1 over all subsets of the slot's labels
     free      one Bernoulli per label and no more, where there are more labels than `counted` allows: the number is
-              what they make it; of a set with more members than the leaf allows the likeliest are drawn
+              what they make it; of a set with more members than the leaf allows the likeliest are drawn, and the
+              likeliest set has one member at least where training had no empty set
 
 times whether there are members that training never met, which are coded as one: -2.
 
@@ -45,7 +46,7 @@ class SetConfig:
     """How sets are read and believed."""
 
     labels: str = "learnt"  # or "text": labels mean what their text says, and more can be added later
-    counted: int = 256  # labels of a slot, at most, for a belief that is conditioned on the number of members
+    counted: int = 1024  # labels of a slot, at most, for a belief that is conditioned on the number of members
     sizes: int = 16  # numbers of members that are read as different
     unread: float = 0.01  # of the members read in training: as one never met, so that it means something
 
@@ -94,6 +95,11 @@ class SetCodec:
     def top(self) -> int:
         """The largest number of members with a probability of its own."""
         return min(len(self.labels), len(self.sizes) - 1 if self.most is None else self.most)
+
+    @property
+    def least(self) -> int:
+        """The smallest number of members: 0 where training had an empty set, or none at all, else 1."""
+        return int(self.sizes[:1] == (0,) and self.most != 0)
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         """(n, M)"""
@@ -191,6 +197,7 @@ class SetDecoder(nn.Module):
 
     sizes: Tensor
     top: Tensor
+    least: Tensor
     most: Tensor
     unmet: Tensor
 
@@ -206,6 +213,7 @@ class SetDecoder(nn.Module):
         self.register_buffer("unmet", torch.tensor([codec.unmet for codec in codecs]), persistent=False)
         most = [len(codec.labels) if codec.most is None else codec.most for codec in codecs]
         self.register_buffer("most", torch.tensor(most), persistent=False)  # (C,)
+        self.register_buffer("least", torch.tensor([codec.least for codec in codecs]), persistent=False)  # (C,)
         self.register_buffer("sizes", torch.tensor([len(codec.labels) for codec in codecs]), persistent=False)  # (C,)
 
     def lay(self, codecs: Sequence[SetCodec]) -> None:
@@ -235,7 +243,7 @@ class SetDecoder(nn.Module):
         return CountedSets(logits, counts, self.top[column], self.most[column], self.unmet[column])
 
     def _free(self, logits: Tensor, counts: Tensor, column: Tensor) -> FreeSets:
-        return FreeSets(logits, self.most[column], self.unmet[column])
+        return FreeSets(logits, self.least[column], self.most[column], self.unmet[column])
 
 
 def _counts(codec: SetCodec) -> Labels:

@@ -33,7 +33,7 @@ def counted(rows: int = 1, top: int = 2, most: int = LABELS, more: bool = True, 
 
 
 def free(rows: int = 1) -> FreeSets:
-    return FreeSets(3 * torch.randn(rows, LABELS), torch.full((rows,), LABELS), torch.zeros(rows))
+    return FreeSets(3 * torch.randn(rows, LABELS), torch.zeros(rows), torch.full((rows,), LABELS), torch.zeros(rows))
 
 
 def every_set(labels: int = LABELS, most: int = LABELS) -> list[tuple[int, ...]]:
@@ -186,6 +186,17 @@ def test_never_are_more_members_drawn_than_allowed():
         for codes in (belief.mode(), belief.sample(), belief.sample(0.3)):
             assert ((codes >= 0).sum(1) <= 3).all()
             assert codecs[0].encode(codecs[0].decode(codes)).shape[1] <= 3
+
+
+@for_each(("empty", "least"), [([], 1), ([[]], 0)])
+def test_of_many_labels_one_is_the_likeliest_where_training_had_no_empty_set(empty, least):
+    many = [[str(label)] for label in range(40)]
+    codecs, _, decoder = modules([(Set(Category()), [*many, *empty])], SetConfig(counted=5))
+    assert codecs[0].least == least
+    belief = decoder(torch.zeros(7, 16), rows_of([0] * 7))
+    assert isinstance(belief, FreeSets)
+    assert (belief.probs < 0.5).all()
+    assert ((belief.mode() >= 0).sum(1) == least).all()
 
 
 def test_members_never_met_are_read_and_believed_to_be_possible():
