@@ -116,6 +116,11 @@ class Trees:
             leaves=F.pad(self.leaves, (0, 0, 0, leaves)),
         )
 
+    def among(self, outputs: Tensor, count: int) -> Trees:
+        """The same trees with so many outputs, among which theirs are those (K,); the others are 0."""
+        leaves = self.leaves.new_zeros(*self.leaves.shape[:2], count).index_copy_(2, outputs, self.leaves)
+        return replace(self, leaves=leaves, start=self.start.new_zeros(count).index_copy_(0, outputs, self.start))
+
     def to(self, device: torch.device) -> Trees:
         """The same on a device."""
         return Trees(*(tensor.to(device) for tensor in vars(self).values()))
@@ -306,19 +311,24 @@ class Task:
             training = training & (torch.arange(len(training)) % stride == 0)
         if K:
             training = training | ~torch.isin(self.target, self.target[training])
-        loss = {"loss_function": "MultiClass", "classes_count": K} if K else {"loss_function": "RMSE"}
+        used = self.target[training].unique() if K else torch.zeros(1, dtype=torch.long)  # CatBoost counts no others
+        loss = {"loss_function": "MultiClass", "classes_count": len(used)} if K else {"loss_function": "RMSE"}
         settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31)), **loss}
         validation = training if bool(training.all()) else ~training
         start = log_shares(self.target[training], K)
-        pools = self._pool(training, start), self._pool(validation, start)
-        trees = Trees.of(pace.fit(settings, pools, self.cost))
+        pools = self._pool(training, used, start), self._pool(validation, used, start)
+        trees = Trees.of(pace.fit(settings, pools, self.cost)).among(used, len(start))
         return replace(trees, start=trees.start + start)
 
-    def _pool(self, rows: Tensor, start: Tensor) -> Pool:
+    def _pool(self, rows: Tensor, used: Tensor, start: Tensor) -> Pool:
+        """The values of some rows, whose labels are all among the used ones."""
         from catboost import Pool
 
-        baseline = start.expand(int(rows.sum()), -1).numpy() if len(self.labels) else None
-        return Pool(self.features[rows].numpy(), self.target[rows].numpy(), baseline=baseline)
+        features, target = self.features[rows].numpy(), self.target[rows]
+        if not len(self.labels):
+            return Pool(features, target.numpy())
+        baseline = start[used].expand(len(target), -1).numpy()
+        return Pool(features, torch.searchsorted(used, target).numpy(), baseline=baseline)
 
 
 def log_shares(target: Tensor, labels: int) -> Tensor:

@@ -18,7 +18,9 @@ from kbdisk.entity import Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import boosted_trees, serialize
+from kbdisk.experts.boosted_trees import Pace, Task
 from kbdisk.experts.config import BoostedTreesConfig
+from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
@@ -274,3 +276,18 @@ def test_members_of_sets_are_predicted_by_trees_and_are_features():
     assert torch.isfinite(told.belief.log_prob(told.belief.mode())).all()
     row = told.belief.pick(torch.tensor([0]))
     assert row.probs.shape[0] == 1
+
+
+def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
+    known = [Entity(f"t{n}", {"x": n % 4, "kind": f"k{n % 4}"}) for n in range(400)]
+    codec = Codec.fit(of_one_class({("x",): Property(Number()), ("kind",): Property(Category())}), known)
+    tokens = codec.encode(known)
+    examples = OneHotExamples(Sides(tokens, tokens), 1000, 100, 0)
+    slot = next(number for number, one in enumerate(codec.slots) if one.path == ("kind",))
+    task = Task.build(codec, slot, examples.training[slot], examples.features, BoostedTreesConfig(share=0.3))
+    kept = task.target != 1
+    part = replace(task, features=task.features[kept], target=task.target[kept], entities=task.entities[kept])
+    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Pace())
+    probs = trees(task.features).softmax(1)
+    assert (probs.argmax(1) == task.target)[kept].all()
+    assert (probs[:, 1] < 0.01).all()
