@@ -90,6 +90,14 @@ class GroupedLinear(nn.Module):
         return [None] * len(self.weight) if self.bias is None else self.bias.unbind()
 
 
+class Readout(nn.Module):
+    """The last map of a decoder: from what the network makes of a query to the parameters of a belief."""
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """Those that are multiplied with the network's vectors. Where they are 0 a slot's belief is always the same."""
+        raise NotImplementedError
+
+
 class GLUBlock(nn.Module):
     """The paper's residual block, one per group: widen, gate, narrow, gate, add, normalise."""
 

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import scored
+from kbdisk.blocks import Readout, scored
 from kbdisk.leaves.labels import Labels
 
 LEAST = 1e-3  # between two cuts, so that no label is ever impossible
 FLATTEST = 4.0  # of the log of the spread
 
 
-class CumulativeScores(nn.Module):
+class CumulativeScores(Readout):
     """The log probabilities of ordered labels. Slots without any (None) have no weights here."""
 
     sizes: Tensor
@@ -37,6 +37,10 @@ class CumulativeScores(nn.Module):
         self.register_buffer("own", places, persistent=False)  # (S,) which of the ordered ones a slot is
         self.table = scored(2 * len(ordered), width)  # (2 O, D): place, log of the spread
         self.cuts = nn.Parameter(torch.cat([_cuts(own) for own in ordered]))  # (labels in all,) the first, then gaps
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The vectors of places and spreads."""
+        return [self.table]
 
     def forward(self, h: Tensor, slot: Tensor) -> Tensor:
         """(m, D) and their slots -> (m, V), -inf beyond the labels of a row's slot"""

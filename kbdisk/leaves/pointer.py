@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear, scored
+from kbdisk.blocks import GroupedLinear, Readout, scored
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.category import CategoryBelief, ranks, unsure
 from kbdisk.leaves.labels import OTHER, Labels
@@ -176,7 +176,7 @@ def unigram(labels: Labels) -> Tensor:
 DRAWS: dict[str, Callable[[Labels], Tensor]] = {"uniform": uniform, "unigram": unigram}
 
 
-class Pointers(nn.Module):
+class Pointers(Readout):
     """The queries of rows, and what they are scored against; only of the slots that have many targets."""
 
     chance: Tensor
@@ -192,6 +192,10 @@ class Pointers(nn.Module):
         chance = torch.cat([(setting.config.negatives * draw(own)).clamp(max=1) for own in labels])
         self.register_buffer("chance", chance, persistent=False)  # (N,)
         self.scale = setting.base**0.5 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at the base width
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The map to queries: scores are 0 where a query is."""
+        return list(self.query.parameters())
 
     def forward(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief | CategoryBelief]]:
         """(n, D) -> for each slot of many targets its rows, and a belief about them"""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear, linear, scored
+from kbdisk.blocks import GroupedLinear, Readout, linear, scored
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.reading import BY_HEART, TextVectors, all_texts
@@ -113,7 +113,7 @@ def _ranges(first: Numbers, size: Numbers) -> Numbers:
     return np.repeat(first - before, size) + np.arange(size.sum(), dtype=np.int64)
 
 
-class LearntScores(nn.Module):
+class LearntScores(Readout):
     """Against a vector and a bias for each label. The bias begins at how common the label is in training."""
 
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
@@ -128,6 +128,10 @@ class LearntScores(nn.Module):
         """Labels that training never had have no vector here."""
         raise ValueError(BY_HEART)
 
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The vectors of the labels."""
+        return [self.table]
+
     def forward(self, h: Tensor, rows: Rows) -> Iterator[Scores]:
         """(n, D) -> scores of all rows, part by part"""
         slots, counts = present(rows.slot)
@@ -136,7 +140,7 @@ class LearntScores(nn.Module):
         )
 
 
-class TextScores(nn.Module):
+class TextScores(Readout):
     """Against the vectors of the labels' texts. Costs a reading of the texts of the slots in each training step."""
 
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
@@ -151,6 +155,10 @@ class TextScores(nn.Module):
         self.sizes = np.array([len(own) for own in labels], np.int64)  # (S,)
         self.starts = self.sizes.cumsum() - self.sizes  # (S,)
         self.texts.lay(all_texts(labels))
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The map to queries: scores are 0 where a query is."""
+        return list(self.query.parameters())
 
     def forward(self, h: Tensor, rows: Rows) -> Iterator[Scores]:
         """(n, D) -> scores of all rows, part by part"""

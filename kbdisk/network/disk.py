@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import attention_scale
+from kbdisk.blocks import Readout, attention_scale
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.leaves.text import build_reader
@@ -59,6 +59,13 @@ class DiSK(nn.Module):
         beliefs = self.kinds.believe(batch, queries[decoded], h[decoded], path[decoded])
         presence = self.presence(h).float()[:, 0] + self.usual[batch.slot[queries]]
         return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": presence})
+
+    @torch.no_grad()
+    def silence(self) -> None:
+        """Let beliefs about values no longer depend on what is visible: they are about the marginals, where they began."""
+        for module in self.kinds.decoders.modules():
+            for weight in module.weights() if isinstance(module, Readout) else ():
+                weight.zero_()
 
     def vectors(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
         """(q, D) what the network makes of what is visible (T,), for each of the asked tokens (T,), in their order."""

@@ -23,6 +23,10 @@ class Average:
         smoothing = min(self.smoothing, step / (step + 9))
         torch._foreach_lerp_(self.weights, [one.detach() for one in self.parameters], 1 - smoothing)
 
+    def restart(self) -> None:
+        """Begin anew with the weights that the network has now."""
+        self.weights = [one.detach().clone() for one in self.parameters]
+
     @contextmanager
     def applied(self) -> Iterator[None]:
         """The network with the averaged weights in place of its own, for a while."""

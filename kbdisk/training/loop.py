@@ -185,9 +185,12 @@ class Trainer:
         spent = state.seconds + seconds + taken
         after = planned(self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records)
         state.values, state.recorded, state.spare = after
-        self.pace.buy(budget, spent, taken, least)
-        if self.pace.is_over:  # the network has learnt nothing by which neighbours could be found
+        if not self.pace.buy(
+            budget, spent, taken, least
+        ):  # the network has learnt nothing, not even what neighbours could be found by
             state.values = 0
+            self.network.silence()
+            self.average.restart()
 
     def _seen(self) -> Look | None:
         """What the held-out part costs, where it is to be looked at after this step."""

@@ -74,10 +74,10 @@ class Pace:
         )
         return are_few or schedule.is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
 
-    def buy(self, budget: float, spent: float, look: float, least: int = 0) -> None:
+    def buy(self, budget: float, spent: float, look: float, least: int = 0) -> bool:
         """The budget becomes a number of steps, where so much of it is spent and a look takes so long.
 
-        No more are taken where that is fewer than the `least` that are of any use.
+        False where that is fewer than the `least` that are of any use: then no more are taken.
         """
         state, config = self.state, self.config
         state.evaluations = schedule.affordable(budget, look, config.evaluations)
@@ -86,6 +86,7 @@ class Pace:
         most = config.steps or (total if self.is_watched else UNWATCHED)
         is_enough = total >= min(least, config.steps or least)
         state.total = max(min(total, most), state.step) if is_enough else state.step
+        return is_enough
 
     def adjust(self) -> None:
         """Fewer steps where they have become slower than those that were timed, so that a budget is kept.

@@ -10,6 +10,7 @@ import torch
 from models import phones, tiny_run
 from torch import Tensor
 
+from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.experts.config import BoostedTreesConfig
@@ -265,6 +266,12 @@ def test_a_network_that_has_too_few_steps_leaves_its_time_to_experts(data, monke
     steps = len(list(it.steps()))
     assert steps >= MIN_STEPS if is_enough else steps < MIN_STEPS / 2
     assert (it.state.values == 0) != is_enough
+    it.finish()
+    batch = it.tokens.batch(torch.arange(8))
+    hidden, nothing = batch.slot % 2 == 0, torch.zeros_like(batch.known)
+    blind, seeing = (beliefs(it.network, batch, hidden, visible).kinds for visible in (nothing, ~hidden))
+    for kind, asked in blind.items():
+        assert torch.allclose(asked.belief.entropy(), seeing[kind].belief.entropy(), atol=1e-6) != is_enough
 
 
 def test_of_steps_and_a_budget_the_lesser_counts_where_steps_become_faster(data, monkeypatch):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import GLUBlock, GroupedLinear
+from kbdisk.blocks import GLUBlock, GroupedLinear, Readout
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.number.codec import NumberCodec
@@ -21,7 +21,7 @@ from kbdisk.leaves.number.tables import Tables, padded
 NEVER = -1e30
 
 
-class AtomHead(nn.Module):
+class AtomHead(Readout):
     """The mass of each atom and of the curve: at the start about their share of the training values."""
 
     prior: Tensor
@@ -33,6 +33,10 @@ class AtomHead(nn.Module):
         prior = padded(rest, fill=0.0).log().clamp(min=NEVER)  # (S, 1 + A)
         self.register_buffer("prior", prior.float(), persistent=False)
         self.linear = GroupedLinear(setting.sets, setting.width, 1 + most) if most else None
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The weights of the linear map, if there is one."""
+        return [] if self.linear is None else [self.linear.weight]
 
     def forward(self, h: Tensor, rows: Rows) -> Tensor:
         """(n, D) -> the log mass of the curve and of each atom (n, 1 + A); 0 alone where no property has atoms."""

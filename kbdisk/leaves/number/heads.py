@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear
+from kbdisk.blocks import GroupedLinear, Readout
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.binned import TAILS, Binned, Bins
 from kbdisk.leaves.number.codec import NumberCodec
@@ -22,7 +22,7 @@ from kbdisk.leaves.number.tailed import Tailed, Tails
 NARROW = -0.43  # softplus takes it to 0.5: at the start the components overlap
 
 
-class MixtureHead(nn.Module):
+class MixtureHead(Readout):
     """K Gaussians, at the start spread over the normal distribution, which most codes follow."""
 
     floor: Tensor
@@ -37,6 +37,10 @@ class MixtureHead(nn.Module):
         self.register_buffer("floor", torch.tensor([codec.floor for codec in codecs]), persistent=False)  # (S,)
         self.tails = Tails(codecs)
 
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The weights of the linear map."""
+        return [self.linear.weight]
+
     def forward(self, h: Tensor, rows: Rows) -> Tailed:
         """(n, D) -> a mixture for each row."""
         logits, mean, std = self.linear(h, rows.counts).float().chunk(3, dim=1)  # (n, K) each
@@ -44,12 +48,16 @@ class MixtureHead(nn.Module):
         return tailed
 
 
-class SquareHead(nn.Module):
+class SquareHead(Readout):
     """One Gaussian of unit variance: its loss is the squared error of the code, however far out; so it has no tail."""
 
     def __init__(self, codecs: Sequence[NumberCodec], setting: Setting) -> None:
         super().__init__()
         self.linear = GroupedLinear(setting.sets, setting.width, 1)
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The weights of the linear map."""
+        return [self.linear.weight]
 
     def forward(self, h: Tensor, rows: Rows) -> Mixture:
         """(n, D) -> a Gaussian for each row."""
@@ -57,13 +65,17 @@ class SquareHead(nn.Module):
         return Mixture(torch.zeros_like(mean), mean, torch.ones_like(mean))
 
 
-class BinnedHead(nn.Module):
+class BinnedHead(Readout):
     """A mass for each bin: at the start about the share of the training values in it."""
 
     def __init__(self, codecs: Sequence[NumberCodec], setting: Setting) -> None:
         super().__init__()
         self.bins, self.tails = Bins(codecs), Tails(codecs)
         self.linear = GroupedLinear(setting.sets, setting.width, TAILS + self.bins.count)
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The weights of the linear map."""
+        return [self.linear.weight]
 
     def forward(self, h: Tensor, rows: Rows) -> Tailed:
         """(n, D) -> a density for each row."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear
+from kbdisk.blocks import GroupedLinear, Readout
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.codec import NumberCodec
 
@@ -45,7 +45,7 @@ class Points:
         return Points(self.place[rows], self.mean[rows], self.deviation[rows], self.weight)
 
 
-class PointHead(nn.Module):
+class PointHead(Readout):
     """One number for each row: at the start about the mean of the training values."""
 
     mean: Tensor
@@ -58,6 +58,10 @@ class PointHead(nn.Module):
         moments = torch.tensor([codec.moments for codec in codecs], dtype=torch.float64).view(-1, 2)
         self.register_buffer("mean", moments[:, 0], persistent=False)  # (S,)
         self.register_buffer("deviation", moments[:, 1], persistent=False)
+
+    def weights(self) -> Sequence[nn.Parameter]:
+        """The weights of the linear map."""
+        return [self.linear.weight]
 
     def forward(self, h: Tensor, rows: Rows) -> Points:
         """(n, D) -> a number for each row"""
