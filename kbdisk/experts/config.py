@@ -51,7 +51,7 @@ class GaussianProcessConfig:
     """A Gaussian process for each property."""
 
     share: float = 0.0
-    max_entities: int = 2000  # for training; with more, networks and neighbours are as accurate
+    max_values: int = 2000  # of a property in training; with more, networks and neighbours are as accurate
     values: int = 1 << 17  # of the entities that are used, at most
     points: int = 1024  # of one process, at most
     labels: int = 16  # of a property that has a process, at most
@@ -59,7 +59,7 @@ class GaussianProcessConfig:
 
     def __post_init__(self) -> None:
         _require_share(self.share)
-        _require_at_least(1, self, "max_entities", "values", "points", "labels", "properties")
+        _require_at_least(1, self, "max_values", "values", "points", "labels", "properties")
         _require_at_most(MAX_POINTS, self, "points")
 
 

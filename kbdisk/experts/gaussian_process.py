@@ -301,6 +301,16 @@ class Examples:
         return Examples(*map(torch.cat, both)).first(count)
 
 
+def few_valued_slots(tokens: Tokens, config: GaussianProcessConfig) -> Tensor:
+    """(S,) the slots of numbers and labels with enough values for a process, and not too many."""
+    counts = tokens.slot[tokens.free].bincount(minlength=len(tokens.layout.fixed))
+    is_kind = torch.zeros_like(tokens.layout.fixed)
+    for kind in tokens.layout.spans.keys() & KINDS:
+        start, end = tokens.layout.spans[kind]
+        is_kind[start:end] = True
+    return is_kind & (counts >= MIN_VALUES) & (counts <= config.max_values)
+
+
 class ExampleMaker:
     """Makes training examples of tokens."""
 
@@ -308,10 +318,12 @@ class ExampleMaker:
         self.codec, self.config, self.generator = codec, config, generator
         self.featurizer = HashedFeatures.of(codec, most_frequent_slots(codec, config.properties)).to(tokens.slot.device)
         self.usual_amount = usual_amounts(tokens)
+        self.slots = few_valued_slots(tokens, config)
 
     def known_values(self, tokens: Tokens, seconds: float | None = None) -> Mapping[int, KnownValues]:
         """Numbers and labels by slot, each masked alone, where enough of its entity stays visible; as time permits."""
         chosen = draw_entities(tokens, self.config.values, self.generator)
+        chosen = chosen[self._has_few_valued(tokens)[chosen]]
         chosen = chosen[torch.randperm(len(chosen), generator=self.generator, device=chosen.device)]
         values: dict[int, KnownValues] = defaultdict(KnownValues)
         begun = time.monotonic()
@@ -323,6 +335,11 @@ class ExampleMaker:
                 break
         return values
 
+    def _has_few_valued(self, tokens: Tokens) -> Tensor:
+        """(N,) whether an entity has a value of which there is to be a process."""
+        few_valued = tokens.owner[self.slots[tokens.slot] & tokens.free]
+        return torch.zeros_like(tokens.classes, dtype=torch.bool).index_fill(0, few_valued, True)
+
     def _append(self, values: dict[int, KnownValues], batch: Batch, masked: Masked) -> None:
         table = self.featurizer.table(batch, masked.visible)
         for kind in batch.spans.keys() & KINDS:
@@ -330,7 +347,7 @@ class ExampleMaker:
             tokens = known_labels(batch, kind, masked.tokens[start:end])
             entity, codes = batch.entity[start + tokens], batch.values[kind][tokens]
             for (slot, level), rows in by_slot_and_level(batch.slot[start + tokens], masked.levels[start + tokens]):
-                if level == USUAL and values[slot].count < MAX_REPEATS * self.config.points:
+                if level == USUAL and self.slots[slot] and values[slot].count < MAX_REPEATS * self.config.points:
                     features = self.featurizer.hide(table[entity[rows]], self.codec, slot)
                     values[slot].append(features, codes[rows], batch.who[entity[rows]])
 

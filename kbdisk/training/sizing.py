@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from kbdisk.experts.gaussian_process import few_valued_slots
 from kbdisk.experts.given_only import GivenProperties
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
@@ -37,7 +38,7 @@ def fitted(run: Run, data: Data) -> Run:
     is_asked = len(data.validation) and GivenProperties.of(data.codec).numbers  # or time would go to nobody
     given_only = run.given_only if is_asked else replace(run.given_only, share=0.0)
     gaussian_process = run.gaussian_process
-    if entities > gaussian_process.max_entities:
+    if not few_valued_slots(data.training, gaussian_process).any():
         gaussian_process = replace(gaussian_process, share=0.0)
     hiding = run.hiding
     if hiding.ordered is None:

@@ -302,9 +302,18 @@ def test_labels_and_points_are_limited():
     assert len(function_of(few, "y").rows) == 50
 
 
-def test_with_too_many_entities_there_are_no_processes_and_networks_have_the_time():
-    made = train(*things(), run(max_entities=100), CPU, lambda progress: None)
+def test_where_all_properties_have_many_values_there_are_no_processes_and_networks_have_the_time():
+    made = train(*things(), run(max_values=100), CPU, lambda progress: None)
     assert (made.gaussian_process, made.run.experts_share) == (None, 0)
+
+
+def test_a_property_with_few_values_has_a_process_however_many_entities_there_are():
+    schema, known = things(800)
+    for place, entity in enumerate(known):
+        if place % 4:
+            entity.tree.pop("y", None)
+    made = train(schema, known, run(max_values=200), CPU, lambda progress: None)
+    assert {made.codec.slots[slot].path for slot in made.gaussian_process.slots} == {("y",)}
 
 
 def test_a_time_budget_is_shared_and_kept():
@@ -345,7 +354,7 @@ def test_with_a_weight_they_have_reserved_and_held_out_values_too():
         {"share": -0.1},
         {"values": 0},
         {"points": 0},
-        {"max_entities": 0},
+        {"max_values": 0},
         {"points": 10**5},
         {"labels": 0},
         {"properties": 0},
