@@ -57,6 +57,7 @@ STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 TIMED_TREES = 10  # that tell how long a tree takes
+DEARER = 4  # times the cost of the task that was timed, from which on a tree is timed again
 HURRIED_BORDERS = 32  # of a feature, where time is short: with fewer of them a tree takes a half of the time
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 MIN_TREES = 40  # however little time there is
@@ -308,7 +309,8 @@ class Task:
         K = len(self.labels)
         if K > MANY_LABELS:
             stride = max(len(training) * K // MAX_LABEL_CELLS, 1)
-            training = training & (torch.arange(len(training)) % stride == 0)
+            fewer = training & (torch.arange(len(training)) % stride == 0)
+            training = fewer if self.can_learn(fewer) else training
         if K:
             training = training | ~torch.isin(self.target, self.target[training])
         used = self.target[training].unique() if K else torch.zeros(1, dtype=torch.long)  # CatBoost counts no others
@@ -370,10 +372,10 @@ class Fitting:
         for done, (slot, task) in enumerate(self.tasks.items()):
             count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
             training = folds_of(task.entities, count, self.seed) > 0
-            if not task.can_learn(training):
-                continue
             begun = time.monotonic()
-            limit = None if end is None else MAX_SHARES * max(end - begun, 0) / (len(self.tasks) - done)
+            if not task.can_learn(training) or (end is not None and begun >= end):
+                continue
+            limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.tasks) - done)
             self.pace.end = None if limit is None else begun + limit
             self.boosters[slot] = [task.fit(training, self.seed, self.pace)]
             self.fit_seconds[slot] = time.monotonic() - begun
@@ -418,12 +420,13 @@ class Pace:
 
     end: float | None = None  # by time.monotonic
     seconds_of_cost: float | None = None  # of a tree, for a task whose cost is 1
+    timed_cost: int = 0  # of the task that told this
 
     def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], cost: int) -> CatBoost:
         """A booster with as many trees as there is time for, and a larger learning rate where these are few."""
         if self.end is None:
             return _fit(settings, *pools)
-        if self.seconds_of_cost is None:
+        if self.seconds_of_cost is None or cost > DEARER * self.timed_cost:  # of a cheap one most time is its setup
             self._timed({**settings, "iterations": TIMED_TREES}, pools, cost)
         assert self.seconds_of_cost is not None
         iterations = int(max(self.end - time.monotonic(), 0) / (self.seconds_of_cost * cost))
@@ -434,6 +437,7 @@ class Pace:
         begun, until = time.monotonic(), _Until(self.end)
         booster = _fit(settings, *pools, callbacks=[until])
         self.seconds_of_cost = max(time.monotonic() - begun, 1e-9) / max(until.iterations, 1) / max(cost, 1)
+        self.timed_cost = cost
         return booster
 
 

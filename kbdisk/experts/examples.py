@@ -52,11 +52,11 @@ class OneHotExamples:
     ) -> None:
         self.sides, self.max_values, self.kinds = sides, max_values, kinds
         self.generator = Generator(sides.training.slot.device).manual_seed(seed)
-        drawn = draw_entities(sides.training, max_values, self.generator)
-        self.features = OneHotFeatures.fit(sides.training.batch(drawn), max_columns)
+        self.drawn = draw_entities(sides.training, max_values, self.generator)
+        self.features = OneHotFeatures.fit(sides.training.batch(self.drawn), max_columns)
         # Every amount is usual: these experts predict where little is visible, too.
         self.usual_amount = torch.zeros_like(usual_amounts(sides.training))
-        self.training = self._of(sides.training, drawn)
+        self.training = self._of(sides.training, self.drawn)
 
     def group(self, experts: Mapping[SlotLevel, WeightedExpert]) -> ExpertGroup:
         """Experts with these features."""
@@ -65,11 +65,8 @@ class OneHotExamples:
     def all(self) -> list[Mapping[int, Examples]]:
         """Those of training entities, with the reserved values, and of held-out ones."""
         complete, held_out = self.sides.complete, self.sides.held_out
-        first = self.training if complete is None else self._of(complete, self._drawn(complete))
-        return [first, self._of(held_out, self._drawn(held_out))]
-
-    def _drawn(self, tokens: Tokens) -> Tensor:
-        return draw_entities(tokens, self.max_values, self.generator)
+        first = self.training if complete is None else self._of(complete, self.drawn)
+        return [first, self._of(held_out, draw_entities(held_out, self.max_values, self.generator))]
 
     def _of(self, tokens: Tokens, entities: Tensor) -> Mapping[int, Examples]:
         """Every number and label of some entities, by its slot."""

@@ -322,8 +322,8 @@ class ExampleMaker:
 
     def known_values(self, tokens: Tokens, seconds: float | None = None) -> Mapping[int, KnownValues]:
         """Numbers and labels by slot, each masked alone, where enough of its entity stays visible; as time permits."""
-        chosen = draw_entities(tokens, self.config.values, self.generator)
-        chosen = chosen[self._has_few_valued(tokens)[chosen]]
+        few_valued = tokens.owner[self.slots[tokens.slot] & tokens.free].unique()
+        chosen = draw_entities(tokens, self.config.values, self.generator, few_valued)
         chosen = chosen[torch.randperm(len(chosen), generator=self.generator, device=chosen.device)]
         values: dict[int, KnownValues] = defaultdict(KnownValues)
         begun = time.monotonic()
@@ -334,11 +334,6 @@ class ExampleMaker:
             if seconds is not None and time.monotonic() - begun > seconds:
                 break
         return values
-
-    def _has_few_valued(self, tokens: Tokens) -> Tensor:
-        """(N,) whether an entity has a value of which there is to be a process."""
-        few_valued = tokens.owner[self.slots[tokens.slot] & tokens.free]
-        return torch.zeros_like(tokens.classes, dtype=torch.bool).index_fill(0, few_valued, True)
 
     def _append(self, values: dict[int, KnownValues], batch: Batch, masked: Masked) -> None:
         table = self.featurizer.table(batch, masked.visible)
@@ -423,10 +418,11 @@ def fit(
         report(done + 1, len(known))
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
-        every = examples
-        if sides.complete is not None:
-            complete, labels = maker.known_values(sides.complete), _labels_of(group)
-            every = {slot: maker.examples(slot, complete[slot], labels[slot]).first(config.points) for slot in labels}
+        known = {} if sides.complete is None else maker.known_values(sides.complete)
+        every = {
+            slot: (maker.examples(slot, known[slot], labels) if slot in known else examples[slot]).first(config.points)
+            for slot, labels in _labels_of(group).items()
+        }
         return _with_shared_points(_with_held_out(group, maker, every, sides.held_out))
 
     return Candidates(ExpertGroup(maker.featurizer, maker.usual_amount, experts), refitted)

@@ -47,9 +47,11 @@ def usual_amounts(tokens: Tokens) -> Tensor:
     return usual
 
 
-def draw_entities(tokens: Tokens, max_values: int, generator: Generator) -> Tensor:
-    """Random entities with so many values in all, at most; the smallest first."""
-    order = torch.randperm(len(tokens), generator=generator, device=tokens.slot.device)
+def draw_entities(tokens: Tokens, max_values: int, generator: Generator, among: Tensor | None = None) -> Tensor:
+    """Random entities with so many values in all, at most; the smallest first. `among`: only these (n,)."""
+    count = len(tokens) if among is None else len(among)
+    order = torch.randperm(count, generator=generator, device=tokens.slot.device)
+    order = order if among is None else among[order]
     order = order[tokens.sizes[order] <= max_values]  # a larger one would leave no room for any other
     drawn = order[tokens.sizes[order].cumsum(0) <= max_values]
     return drawn[tokens.sizes[drawn].argsort(stable=True)]

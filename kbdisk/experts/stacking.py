@@ -262,23 +262,23 @@ def likelihoods_around(
     numbers: Mapping[SlotLevel, HeldOutPredictions], weights: Mapping[SlotLevel, Tensor]
 ) -> dict[SlotLevel, Tensor]:
     """(m, 2 + W) of the first m numbers of each property: by the model, by its curve moved along, and around the estimates."""
-    chunks: dict[int, list[tuple[SlotLevel, RowsOfBelief, Tensor, Tensor]]] = defaultdict(list)
+    chunks: dict[int, list[tuple[tuple[SlotLevel, int], RowsOfBelief, Tensor, Tensor]]] = defaultdict(list)
     for key, values in numbers.items():
-        for modelled, codes, estimate in zip(
-            values.beliefs, values.codes, values.estimates(weights[key]), strict=False
+        for number, (modelled, codes, estimate) in enumerate(
+            zip(values.beliefs, values.codes, values.estimates(weights[key]), strict=False)
         ):
-            chunks[id(modelled.belief)].append((key, modelled, codes, estimate))
-    logs: dict[SlotLevel, list[Tensor]] = defaultdict(list)
+            chunks[id(modelled.belief)].append(((key, number), modelled, codes, estimate))
+    logs: dict[SlotLevel, dict[int, Tensor]] = defaultdict(dict)
     for of_belief in chunks.values():  # all properties of a question at once
-        keys, several, codes, estimates = zip(*of_belief, strict=True)
+        places, several, codes, estimates = zip(*of_belief, strict=True)
         rows, every = torch.cat([modelled.rows for modelled in several]), several[0]
         belief, codes, estimate = every.belief.pick(rows), torch.cat(codes), torch.cat(estimates)
         moved = belief.estimating(every.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
         near = log_masses(belief, estimate, codes)
         joined = torch.cat([every.numbers.logs[rows, None], moved[:, None].double(), near.double()], 1)
-        for key, part in zip(keys, joined.split([len(modelled.rows) for modelled in several]), strict=True):
-            logs[key].append(part)
-    return {key: relative_likelihoods(torch.cat(parts)) for key, parts in logs.items()}
+        for (key, number), part in zip(places, joined.split([len(modelled.rows) for modelled in several]), strict=True):
+            logs[key][number] = part
+    return {key: relative_likelihoods(torch.cat([parts[n] for n in sorted(parts)])) for key, parts in logs.items()}
 
 
 def parts(weights: Tensor) -> Tensor:

@@ -184,7 +184,7 @@ def _shared(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
     left = (1 - mass.sum(1, keepdim=True)).clamp(min=LEAST_SHARE).to(logits.dtype)
     odds = logits.scatter(1, codes, -torch.inf)
     others = odds.softmax(1).nan_to_num()  # a row may have no other label
-    whole = (left * others).scatter(1, codes, mass.clamp(min=LEAST_SHARE).to(logits.dtype))
+    whole = (left * others).scatter_add(1, codes, mass.clamp(min=LEAST_SHARE).to(logits.dtype))
     return whole.masked_fill(logits == -torch.inf, 0)
 
 

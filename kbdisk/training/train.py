@@ -109,7 +109,7 @@ def _with_experts(trained: Trained, sides: Sides, watch: Watch) -> Trained:
         with clock.stage(GIVEN_ONLY, "asking again") as (seconds, report):
             config, seed = run.given_only, run.seed
             answers = given_only.fit(
-                trained.believer, trained.codec, sides, config=config, seed=seed, seconds=seconds, report=report
+                trained.fair, trained.codec, sides, config=config, seed=seed, seconds=seconds, report=report
             )
             trained = replace(trained, given_only=answers)
     return trained
@@ -173,7 +173,7 @@ def _networks(
         watching = partial(_watched, watch, (len(trainers) + 1, count))
         known = keeping.go(trainer, data, len(trainers), watching)
         trainers.append(trainer)
-        if trainer.state.stopped and not known:
+        if trainer.state.stopped and not (known and trainer.state.best_step):
             _refuse_stopped(trainers, keeping.folder is not None)
         if trainer.state.best_step or not trainer.state.stopped:
             trainer.finish()

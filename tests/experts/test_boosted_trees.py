@@ -291,3 +291,20 @@ def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
     probs = trees(task.features).softmax(1)
     assert (probs.argmax(1) == task.target)[kept].all()
     assert (probs[:, 1] < 0.01).all()
+
+
+def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_differ():
+    labels = 20
+    known = [Entity(f"t{n}", {"x": n % 7, "kind": f"k{n % labels}"}) for n in range(1200)]
+    codec = Codec.fit(of_one_class({("x",): Property(Number()), ("kind",): Property(Category())}), known)
+    tokens = codec.encode(known)
+    examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
+    slot = next(number for number, one in enumerate(codec.slots) if one.path == ("kind",))
+    task = Task.build(codec, slot, examples.training[slot], examples.features, BoostedTreesConfig(share=0.3))
+    repeats = 10
+    features = torch.zeros(repeats * len(task.features), 1)
+    features[1::4001] = 1.0
+    task = replace(task, features=features, target=task.target.repeat(repeats), entities=task.entities.repeat(repeats))
+    training = torch.arange(len(task.target)) % 5 != 2
+    assert task.can_learn(training)
+    assert len(task.fit(training, 0, Pace()).start) == labels

@@ -16,9 +16,9 @@ from models import tiny_run
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.experts import serialize
+from kbdisk.experts import given_only, serialize
 from kbdisk.experts.base import LITTLE, USUAL
-from kbdisk.experts.config import GivenOnlyConfig, KNNConfig
+from kbdisk.experts.config import BoostedTreesConfig, GivenOnlyConfig, KNNConfig
 from kbdisk.experts.given_only import GivenOnlyFeatures, GivenProperties
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
@@ -175,6 +175,15 @@ def test_without_given_properties_held_out_entities_or_a_share_there_is_none():
 
 
 @pytest.mark.slow
+def test_it_is_weighed_by_experts_that_have_not_seen_the_held_out_values(monkeypatch):
+    asked = []
+    monkeypatch.setattr(given_only, "fit", lambda model, *_, **__: asked.append(model))
+    trees = BoostedTreesConfig(share=0.3)
+    made = train(*things(), replace(run(), boosted_trees=trees), CPU, lambda progress: None)
+    assert asked[0].groups[-1] is made.judged["boosted_trees"]
+    assert asked[0].groups[-1] is not made.boosted_trees
+
+
 def test_without_given_properties_it_takes_no_time():
     made = [train(*things(60, role), run(), CPU, lambda progress: None) for role in ("value", "given")]
     assert [one.run.given_only.share for one in made] == [0, 0.1]

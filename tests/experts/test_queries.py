@@ -10,7 +10,7 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.entity import Date, Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.experts.features import HashedFeatures, most_frequent_slots
-from kbdisk.experts.queries import masked_alone, questions_alone, usual_amounts
+from kbdisk.experts.queries import draw_entities, masked_alone, questions_alone, usual_amounts
 from kbdisk.schemas.inference import infer
 from kbdisk.schemas.schema import Schema
 
@@ -63,3 +63,9 @@ def test_links_that_bring_evidence_and_lengths_of_lists_are_not_independent(know
     names = {codec.slots[slot].path[-1] for slot in batch.slot[first.tokens].tolist()}
     assert {"age", "year", "size", "kind"} <= names
     assert not names & {"at", "count"}
+
+
+def test_entities_are_drawn_among_those_that_are_named(known):
+    (_, tokens), among = tokens_of(known), torch.tensor([1, 3, 4])
+    drawn = draw_entities(tokens, 10_000, torch.Generator().manual_seed(0), among)
+    assert sorted(drawn.tolist()) == among.tolist()

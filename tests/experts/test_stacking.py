@@ -140,3 +140,13 @@ def test_of_many_values_the_first_tell_how_much_of_a_curve_moves():
     _, held_out = judged(chunks=20, rows=60, noise=0.3)
     likelihoods = likelihoods_around({KEY: held_out}, {KEY: torch.tensor([0.5, 0.5], dtype=torch.float64)})[KEY]
     assert MAX_VALUES_AROUND <= len(likelihoods) < MAX_VALUES_AROUND + 60 < len(held_out) == len(held_out.errors)
+
+
+def test_values_of_questions_that_lack_another_property_keep_their_order():
+    _, whole = judged(chunks=3, rows=20, noise=0.3)
+    other = HeldOutPredictions(*([parts[0], parts[2]] if parts else [] for parts in vars(whole).values()))
+    half = torch.tensor([0.5, 0.5], dtype=torch.float64)
+    alone = likelihoods_around({KEY: whole}, {KEY: half})[KEY]
+    first = (KEY[0] + 1, KEY[1])  # asked in the first and the third question
+    together = likelihoods_around({first: other, KEY: whole}, {first: half, KEY: half})[KEY]
+    torch.testing.assert_close(together, alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -30,6 +31,7 @@ from kbdisk.training.loop import Trainer
 from kbdisk.training.signals import Interrupted
 from kbdisk.training.state import Progress
 from kbdisk.training.train import train
+from kbdisk.training.watching import Watching
 
 CPU = torch.device("cpu")
 SOURCE = {"name": "phones.jsonl", "sha256": "00"}
@@ -478,6 +480,13 @@ def test_where_no_weights_were_good_there_is_nothing_to_go_on_from(tmp_path):
         with pytest.raises(TrainingError, match=r"Lower train\.rate \(1e\+30\)\.$"):
             go(folder, rate=1e30, steps=50, evaluations=1, resume=resume)
         assert not checkpoint.is_there(folder)
+
+
+def test_where_the_first_look_is_no_number_a_run_that_is_resumed_says_so_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(Watching, "look", lambda self, step, tokens=None: Look(step, math.nan, {}))
+    for resume in (False, True):
+        with pytest.raises(TrainingError, match="expected a loss on the held-out part that is a number"):
+            go(tmp_path / "m.training", evaluations=3, resume=resume)
 
 
 def test_what_was_kept_can_be_removed_once_the_model_is_safe(stopped):
