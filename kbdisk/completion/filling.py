@@ -1,5 +1,5 @@
 """Filling the gaps of a batch: one look tells which are likely and how sure each value is, given what is given alone;
-then values are said pass by pass, each given those said before.
+then values are predicted pass by pass. By default the first pass has all but the later parts of composites.
 
 T tokens   S slots
 """

@@ -160,7 +160,7 @@ class Refit(Protocol):
     """Fits experts to all sides, once they have weights."""
 
     def __call__(self, group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
-        """The same experts with the same weights."""
+        """The same experts with the same weights. `seconds` is a limit for boosted trees alone, which take longest."""
 
 
 class Candidates(NamedTuple):

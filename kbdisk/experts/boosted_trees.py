@@ -60,7 +60,7 @@ TIMED_TREES = 10  # that tell how long a tree takes
 DEARER = 4  # times the cost of the task that was timed, from which on a tree is timed again
 HURRIED_BORDERS = 32  # of a feature, where time is short: with fewer of them a tree takes a half of the time
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
-MIN_TREES = 40  # however little time there is
+MIN_TREES = 40  # that are planned, however little time is left; at its end fewer are there
 MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
 RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
 

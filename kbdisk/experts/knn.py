@@ -83,7 +83,7 @@ UNSEEN_LABEL_PROBABILITY = 1e-3  # of a label that no other entity has
 def distances(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     """Weighted squared distances (n, M) of queries (n, F) and keys (M, F), NaN where hidden; weights (F,).
 
-    HashedFeatures that a query hides do not count; those that a key lacks are its mean, 0.
+    Features that a query hides do not count; those that a key lacks are its mean, 0.
     """
     visible, at, to = (~queries.isnan()) * weights, queries.nan_to_num(), keys.nan_to_num()
     weighted = at * weights
@@ -404,7 +404,7 @@ def fit(
 
 
 def _order(codec: Codec, queries: Mapping[SlotLevel, Queries], values: Mapping[int, Values]) -> list[SlotLevel]:
-    """The places with usual_amount values and queries, those with the usual amount visible first."""
+    """The places with enough values and queries, those with the usual amount visible first."""
     of_one_value = {number for number, slot in enumerate(codec.slots) if not getattr(slot.codec, "many", False)}
     places = (
         key

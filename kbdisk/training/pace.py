@@ -91,6 +91,7 @@ class Pace:
     def adjust(self) -> None:
         """Fewer steps where they have become slower than those that were timed, so that a budget is kept.
 
+        That is known from the second look that is not early: without a held-out part the steps stay as they are.
         More where they have become faster, so that it is used: until the rate falls, or is near its end.
         """
         state, budget = self.state, self.config.seconds

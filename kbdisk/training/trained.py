@@ -90,7 +90,7 @@ class Trained:
 
     @property
     def believer(self) -> Model:
-        """What is asked for beliefs about entities that there are: all networks, what they remember, and all guides."""
+        """What is asked for beliefs about entities that there are: all networks with their neighbours, and all experts."""
         believer = _together([one.model for one in self.members])
         groups = (self.knn, self.gaussian_process, self.label_regression, self.boosted_trees)
         if there := [group for group in groups if group is not None]:
