@@ -36,9 +36,10 @@ class Pace:
 
     @property
     def is_over(self) -> bool:
-        """Whether all steps were taken, or more of them would make nothing better."""
+        """Whether all steps were taken, the time is up, or more steps would make nothing better."""
         over = self.ahead is not None and self.state.step >= self.ahead
-        return over or self.state.worse >= self.config.patience
+        late = self.config.seconds is not None and self.state.seconds + self.state.spare >= self.config.seconds
+        return over or (late and self.state.total is not None) or self.state.worse >= self.config.patience
 
     @property
     def falls(self) -> int:
@@ -91,7 +92,6 @@ class Pace:
     def adjust(self) -> None:
         """Fewer steps where they have become slower than those that were timed, so that a budget is kept.
 
-        That is known from the second look that is not early: without a held-out part the steps stay as they are.
         More where they have become faster, so that it is used: until the rate falls, or is near its end.
         """
         state, budget = self.state, self.config.seconds

@@ -274,6 +274,22 @@ def test_a_network_that_has_too_few_steps_leaves_its_time_to_experts(data, monke
         assert torch.allclose(asked.belief.entropy(), seeing[kind].belief.entropy(), atol=1e-6) != is_enough
 
 
+def test_where_nothing_is_held_out_steps_that_become_slower_end_with_the_time(unwatched, monkeypatch):
+    clock = Clock(monkeypatch, step=0.1, look=0.0)
+    it, fast = trainer(unwatched, steps=None, seconds=60.0), Trainer.advance
+
+    def busy(trainer: Trainer) -> float:
+        clock.now += 2.0 * (trainer.state.step > 100)
+        return fast(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", busy)
+    planned = [progress.total for progress in it.steps()][-1]
+    assert planned > it.state.step > 100
+    assert clock.now < 65
+    it.finish()
+    assert it.state.best_step == it.state.step
+
+
 def test_of_steps_and_a_budget_the_lesser_counts_where_steps_become_faster(data, monkeypatch):
     clock = Clock(monkeypatch, 0.1, 0.1)
     it = trainer(data, steps=500, seconds=130.0, evaluations=20, warmup=0)
