@@ -373,13 +373,12 @@ class Fitting:
             count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
             training = folds_of(task.entities, count, self.seed) > 0
             begun = time.monotonic()
-            if not task.can_learn(training) or (end is not None and begun >= end):
-                continue
-            limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.tasks) - done)
-            self.pace.end = None if limit is None else begun + limit
-            self.boosters[slot] = [task.fit(training, self.seed, self.pace)]
-            self.fit_seconds[slot] = time.monotonic() - begun
-            experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
+            if task.can_learn(training) and (end is None or begun < end):
+                limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.tasks) - done)
+                self.pace.end = None if limit is None else begun + limit
+                self.boosters[slot] = [task.fit(training, self.seed, self.pace)]
+                self.fit_seconds[slot] = time.monotonic() - begun
+                experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
             report(done + 1, len(self.tasks))
         return experts
 
