@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -93,9 +94,14 @@ class GroupedLinear(nn.Module):
 class Readout(nn.Module):
     """The last map of a decoder: from what the network makes of a query to the parameters of a belief."""
 
-    def weights(self) -> Sequence[nn.Parameter]:
-        """Those that are multiplied with the network's vectors. Where they are 0 a slot's belief is always the same."""
-        raise NotImplementedError
+    multiplied: ClassVar[tuple[str, ...]] = ("linear.weight",)  # the parameters that vectors are multiplied with
+
+    @torch.no_grad()
+    def silence(self) -> None:
+        """Set them to 0: then a slot's belief is always the same."""
+        for name, parameter in self.named_parameters():
+            if name in self.multiplied:
+                parameter.zero_()
 
 
 class GLUBlock(nn.Module):

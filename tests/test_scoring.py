@@ -249,11 +249,10 @@ def test_cases_have_the_truth_the_answer_and_what_it_costs():
         slot = trained.codec.slots[case.slot]
         assert case.nats == pytest.approx(float(nats[places[case.entity, case.slot]]), abs=1e-5)
         assert (case.mean is not None) == (case.interval is not None) == (slot.kind == "number")
-        leaf = leaves[case.entity][slot.path]  # an amount that was converted has more decimals than its code
-        assert case.truth == slot.codec.decode(slot.codec.encode([leaf]))[0]
-        assert error(slot.kind, leaf, case.truth) == pytest.approx(
-            0, abs=1e-6 * max(1, abs(leaf) if slot.kind == "number" else 1)
-        )
+        leaf = leaves[case.entity][slot.path]
+        if slot.path == ("weight", "value"):  # pounds as grams have more digits than a code
+            leaf = slot.codec.decode(slot.codec.encode([leaf]))[0]
+        assert error(slot.kind, leaf, case.truth) == pytest.approx(0, abs=1e-6)
         assert case.constant_nats is not None
         assert math.isfinite(case.constant_nats)
 

@@ -23,8 +23,8 @@ def test_the_classifier_tells_what_can_be_told_and_no_more():
 def test_a_mixture_draws_both_moons_and_one_gaussian_cannot(tmp_path, run):
     pytest.importorskip("matplotlib", reason="needs the extra bench")
     (tmp_path / "run.toml").write_text("[train]\nsteps = 1000\n")
-    told = ("--out", tmp_path, "--config", tmp_path / "run.toml", "--seeds", 1)
-    status, _, err = run("bench", "two-moons", *told)
+    options = ("--out", tmp_path, "--config", tmp_path / "run.toml", "--seeds", 1)
+    status, _, err = run("bench", "two-moons", *options)
     assert status == 0, err
     found = json.loads((tmp_path / "two-moons.jsonl").read_text())
     many, one = (row["value"] for row in found["rows"])

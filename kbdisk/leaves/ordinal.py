@@ -8,6 +8,7 @@ m rows   V labels, at most, of a slot   O slots of ordered labels   D width
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,7 @@ FLATTEST = 4.0  # of the log of the spread
 class CumulativeScores(Readout):
     """The log probabilities of ordered labels. Slots without any (None) have no weights here."""
 
+    multiplied: ClassVar[tuple[str, ...]] = ("table",)
     sizes: Tensor
     own: Tensor
     starts: Tensor
@@ -37,10 +39,6 @@ class CumulativeScores(Readout):
         self.register_buffer("own", places, persistent=False)  # (S,) which of the ordered ones a slot is
         self.table = scored(2 * len(ordered), width)  # (2 O, D): place, log of the spread
         self.cuts = nn.Parameter(torch.cat([_cuts(own) for own in ordered]))  # (labels in all,) the first, then gaps
-
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The vectors of places and spreads."""
-        return [self.table]
 
     def forward(self, h: Tensor, slot: Tensor) -> Tensor:
         """(m, D) and their slots -> (m, V), -inf beyond the labels of a row's slot"""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -179,6 +179,7 @@ DRAWS: dict[str, Callable[[Labels], Tensor]] = {"uniform": uniform, "unigram": u
 class Pointers(Readout):
     """The queries of rows, and what they are scored against; only of the slots that have many targets."""
 
+    multiplied: ClassVar[tuple[str, ...]] = ("query.weight", "query.bias")
     chance: Tensor
 
     def __init__(self, many: Mapping[int, Labels], setting: Setting) -> None:
@@ -192,10 +193,6 @@ class Pointers(Readout):
         chance = torch.cat([(setting.config.negatives * draw(own)).clamp(max=1) for own in labels])
         self.register_buffer("chance", chance, persistent=False)  # (N,)
         self.scale = setting.base**0.5 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at the base width
-
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The map to queries: scores are 0 where a query is."""
-        return list(self.query.parameters())
 
     def forward(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief | CategoryBelief]]:
         """(n, D) -> for each slot of many targets its rows, and a belief about them"""

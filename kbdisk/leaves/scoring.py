@@ -9,7 +9,7 @@ n rows   m of them together   V labels, at most, of a slot   S slots   N labels 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +116,8 @@ def _ranges(first: Numbers, size: Numbers) -> Numbers:
 class LearntScores(Readout):
     """Against a vector and a bias for each label. The bias begins at how common the label is in training."""
 
+    multiplied: ClassVar[tuple[str, ...]] = ("table",)
+
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()
         self.sizes = np.array([len(own) for own in labels], np.int64)  # (S,)
@@ -128,10 +130,6 @@ class LearntScores(Readout):
         """Labels that training never had have no vector here."""
         raise ValueError(BY_HEART)
 
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The vectors of the labels."""
-        return [self.table]
-
     def forward(self, h: Tensor, rows: Rows) -> Iterator[Scores]:
         """(n, D) -> scores of all rows, part by part"""
         slots, counts = present(rows.slot)
@@ -142,6 +140,8 @@ class LearntScores(Readout):
 
 class TextScores(Readout):
     """Against the vectors of the labels' texts. Costs a reading of the texts of the slots in each training step."""
+
+    multiplied: ClassVar[tuple[str, ...]] = ("query.weight", "query.bias")
 
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()
@@ -155,10 +155,6 @@ class TextScores(Readout):
         self.sizes = np.array([len(own) for own in labels], np.int64)  # (S,)
         self.starts = self.sizes.cumsum() - self.sizes  # (S,)
         self.texts.lay(all_texts(labels))
-
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The map to queries: scores are 0 where a query is."""
-        return list(self.query.parameters())
 
     def forward(self, h: Tensor, rows: Rows) -> Iterator[Scores]:
         """(n, D) -> scores of all rows, part by part"""

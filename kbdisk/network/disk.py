@@ -60,12 +60,11 @@ class DiSK(nn.Module):
         presence = self.presence(h).float()[:, 0] + self.usual[batch.slot[queries]]
         return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": presence})
 
-    @torch.no_grad()
     def silence(self) -> None:
         """Let beliefs about values no longer depend on what is visible: they are about the marginals, where they began."""
         for module in self.kinds.decoders.modules():
-            for weight in module.weights() if isinstance(module, Readout) else ():
-                weight.zero_()
+            if isinstance(module, Readout):
+                module.silence()
 
     def vectors(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
         """(q, D) what the network makes of what is visible (T,), for each of the asked tokens (T,), in their order."""

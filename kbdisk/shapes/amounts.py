@@ -31,9 +31,8 @@ def see_quantity(kind: QuantityKind, raw: Any, habit: Habit) -> None:
     if isinstance(raw, Quantity):
         form, unit, number = TYPED, raw.unit, raw.value
     elif isinstance(raw, dict):
-        fields = fields_of(raw)
-        number, unit = (fields.get(name) for name in kind.names)
-        names = [key for key in kind.names if fields.get(key) is not None]
+        number, unit = _number_and_unit(kind, raw)
+        names = [key for key, part in zip(kind.names, (number, unit), strict=True) if part is not None]
         form = Form("part", " ".join(key for key in raw if key in names))
     elif isinstance(raw, str):
         spelt = measure(raw)
@@ -75,11 +74,7 @@ def fill_quantity(kind: QuantityKind, raw: Any, new: Parts, habit: Habit) -> dic
     """The number, or the unit, of one that has the other; the number is that of its unit."""
     if not isinstance(raw, Quantity | dict):
         raise given(raw)
-    if isinstance(raw, Quantity):
-        number, unit = raw.value, raw.unit
-    else:
-        fields = fields_of(raw)
-        number, unit = (fields.get(name) for name in kind.names)
+    number, unit = (raw.value, raw.unit) if isinstance(raw, Quantity) else _number_and_unit(kind, raw)
     if number is not None:
         new = {path: part for path, part in new.items() if path != VALUE}
     elif VALUE in new and kind.normal and unit is not None:
@@ -91,6 +86,11 @@ def fill_quantity(kind: QuantityKind, raw: Any, new: Parts, habit: Habit) -> dic
         return {(): replace(raw, **{str(path[0]): part for path, part in new.items()})}
     names: dict[Path, str] = {VALUE: kind.names[0], UNIT: kind.names[1]}
     return {(names[path],): habit.numbers.typed(part) if path == VALUE else part for path, part in new.items()}
+
+
+def _number_and_unit(kind: QuantityKind, part: dict[str, Any]) -> tuple[Any, Any]:
+    fields = fields_of(part)
+    return fields.get(kind.names[0]), fields.get(kind.names[1])
 
 
 def _of_unit(kind: QuantityKind, amount: Any, unit: str) -> Any:

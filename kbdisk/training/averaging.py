@@ -15,7 +15,8 @@ class Average:
     def __init__(self, network: nn.Module, smoothing: float) -> None:
         self.parameters = list(network.parameters())
         self.smoothing = smoothing
-        self.weights: list[Tensor] = [one.detach().clone() for one in self.parameters]
+        self.weights: list[Tensor] = []
+        self.restart()
 
     @torch.no_grad()
     def update(self, step: int) -> None:
@@ -25,7 +26,7 @@ class Average:
 
     def restart(self) -> None:
         """Begin anew with the weights that the network has now."""
-        self.weights = [one.detach().clone() for one in self.parameters]
+        self.weights = [parameter.detach().clone() for parameter in self.parameters]
 
     @contextmanager
     def applied(self) -> Iterator[None]:

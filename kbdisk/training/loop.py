@@ -185,10 +185,8 @@ class Trainer:
         spent = state.seconds + seconds + taken
         after = planned(self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records)
         state.values, state.recorded, state.spare = after
-        if not self.pace.buy(
-            budget, spent, taken, least
-        ):  # the network has learnt nothing, not even what neighbours could be found by
-            state.values = 0
+        if not self.pace.buy(budget, spent, taken, least):
+            state.values = 0  # the network has learnt nothing, not even what neighbours could be found by
             self.network.silence()
             self.average.restart()
 

@@ -278,13 +278,18 @@ def test_members_of_sets_are_predicted_by_trees_and_are_features():
     assert row.probs.shape[0] == 1
 
 
-def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
-    known = [Entity(f"t{n}", {"x": n % 4, "kind": f"k{n % 4}"}) for n in range(400)]
+def label_task(entities: int, labels: int, numbers: int) -> Task:
+    """The trees of labels beside a number."""
+    known = [Entity(f"t{n}", {"x": n % numbers, "kind": f"k{n % labels}"}) for n in range(entities)]
     codec = Codec.fit(of_one_class({("x",): Property(Number()), ("kind",): Property(Category())}), known)
     tokens = codec.encode(known)
-    examples = OneHotExamples(Sides(tokens, tokens), 1000, 100, 0)
-    slot = next(number for number, one in enumerate(codec.slots) if one.path == ("kind",))
-    task = Task.build(codec, slot, examples.training[slot], examples.features, BoostedTreesConfig(share=0.3))
+    examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
+    place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("kind",))
+    return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
+
+
+def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
+    task = label_task(400, labels=4, numbers=4)
     kept = task.target != 1
     part = replace(task, features=task.features[kept], target=task.target[kept], entities=task.entities[kept])
     trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Pace())
@@ -295,12 +300,7 @@ def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
 
 def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_differ():
     labels = 20
-    known = [Entity(f"t{n}", {"x": n % 7, "kind": f"k{n % labels}"}) for n in range(1200)]
-    codec = Codec.fit(of_one_class({("x",): Property(Number()), ("kind",): Property(Category())}), known)
-    tokens = codec.encode(known)
-    examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
-    slot = next(number for number, one in enumerate(codec.slots) if one.path == ("kind",))
-    task = Task.build(codec, slot, examples.training[slot], examples.features, BoostedTreesConfig(share=0.3))
+    task = label_task(1200, labels, numbers=7)
     repeats = 10
     features = torch.zeros(repeats * len(task.features), 1)
     features[1::4001] = 1.0

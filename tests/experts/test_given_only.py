@@ -174,7 +174,6 @@ def test_without_given_properties_held_out_entities_or_a_share_there_is_none():
         assert train(*things(60, role), one, CPU, lambda progress: None).given_only is None
 
 
-@pytest.mark.slow
 def test_it_is_weighed_by_experts_that_have_not_seen_the_held_out_values(monkeypatch):
     asked = []
     monkeypatch.setattr(given_only, "fit", lambda model, *_, **__: asked.append(model))
@@ -184,6 +183,7 @@ def test_it_is_weighed_by_experts_that_have_not_seen_the_held_out_values(monkeyp
     assert asked[0].groups[-1] is not made.boosted_trees
 
 
+@pytest.mark.slow
 def test_without_given_properties_it_takes_no_time():
     made = [train(*things(60, role), run(), CPU, lambda progress: None) for role in ("value", "given")]
     assert [one.run.given_only.share for one in made] == [0, 0.1]

@@ -34,10 +34,6 @@ class AtomHead(Readout):
         self.register_buffer("prior", prior.float(), persistent=False)
         self.linear = GroupedLinear(setting.sets, setting.width, 1 + most) if most else None
 
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The weights of the linear map, if there is one."""
-        return [] if self.linear is None else [self.linear.weight]
-
     def forward(self, h: Tensor, rows: Rows) -> Tensor:
         """(n, D) -> the log mass of the curve and of each atom (n, 1 + A); 0 alone where no property has atoms."""
         if self.linear is None:

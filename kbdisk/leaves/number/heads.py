@@ -37,10 +37,6 @@ class MixtureHead(Readout):
         self.register_buffer("floor", torch.tensor([codec.floor for codec in codecs]), persistent=False)  # (S,)
         self.tails = Tails(codecs)
 
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The weights of the linear map."""
-        return [self.linear.weight]
-
     def forward(self, h: Tensor, rows: Rows) -> Tailed:
         """(n, D) -> a mixture for each row."""
         logits, mean, std = self.linear(h, rows.counts).float().chunk(3, dim=1)  # (n, K) each
@@ -55,10 +51,6 @@ class SquareHead(Readout):
         super().__init__()
         self.linear = GroupedLinear(setting.sets, setting.width, 1)
 
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The weights of the linear map."""
-        return [self.linear.weight]
-
     def forward(self, h: Tensor, rows: Rows) -> Mixture:
         """(n, D) -> a Gaussian for each row."""
         mean = self.linear(h, rows.counts).float()  # (n, 1)
@@ -72,10 +64,6 @@ class BinnedHead(Readout):
         super().__init__()
         self.bins, self.tails = Bins(codecs), Tails(codecs)
         self.linear = GroupedLinear(setting.sets, setting.width, TAILS + self.bins.count)
-
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The weights of the linear map."""
-        return [self.linear.weight]
 
     def forward(self, h: Tensor, rows: Rows) -> Tailed:
         """(n, D) -> a density for each row."""

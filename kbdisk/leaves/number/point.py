@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.blocks import GroupedLinear, Readout
@@ -58,10 +58,6 @@ class PointHead(Readout):
         moments = torch.tensor([codec.moments for codec in codecs], dtype=torch.float64).view(-1, 2)
         self.register_buffer("mean", moments[:, 0], persistent=False)  # (S,)
         self.register_buffer("deviation", moments[:, 1], persistent=False)
-
-    def weights(self) -> Sequence[nn.Parameter]:
-        """The weights of the linear map."""
-        return [self.linear.weight]
 
     def forward(self, h: Tensor, rows: Rows) -> Points:
         """(n, D) -> a number for each row"""
