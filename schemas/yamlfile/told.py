@@ -41,7 +41,7 @@ class As:
 
 def got(value: Any) -> str:
     """A value as an error shows it."""
-    if value is None or (isinstance(value, Scalar) and value.plain and not value):
+    if nothing(value):
         return "nothing"
     if isinstance(value, str):
         return repr(value[:60] + "..." if len(value) > 60 else str(value))
@@ -57,6 +57,13 @@ def text(value: Any) -> str:
     except UnicodeEncodeError:
         raise ValueError("expected text, got half of a surrogate pair") from None
     return str(value)
+
+
+def words(value: Any) -> str:
+    """Text that is not left out."""
+    if nothing(value):
+        raise ValueError("expected text, got nothing")
+    return text(value)
 
 
 def title(value: Any) -> str:
@@ -177,7 +184,7 @@ def or_default(one: As, default: Any) -> As:
     return As(read, may_be_null.schema)
 
 
-WORDS = As(text, {"type": ["string", "number", "boolean"]})
+WORDS = As(words, {"type": ["string", "number", "boolean"]})
 REAL = As(real, {"type": "number"})
 WHOLE = As(whole, {"type": "integer"})
 COUNT = As(at_least(0), {"type": "integer", "minimum": 0})

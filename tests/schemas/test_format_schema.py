@@ -283,6 +283,17 @@ def test_what_a_number_and_a_unit_are_called_may_be_null_which_is_the_default():
     VALIDATOR.validate(files[1])
 
 
+def test_null_is_no_name_for_either():
+    tree = changed(
+        next(name for name in FILES if ("classes", "Thing", "superclasses") in places(name)),
+        ("classes", "Thing", "superclasses"),
+        lambda holds: holds.update({"superclasses": [None]}),
+    )
+    with pytest.raises(SchemaError, match="nothing"):
+        loads(json.dumps(tree))
+    assert not VALIDATOR.is_valid(tree)
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()
