@@ -138,7 +138,7 @@ def each_squares(
         of_some = {key: torch.zeros_like(present[key]) for key in some}
         for key, there in of_some.items():
             there[predictors] = present[key][predictors]
-        of_rows: Mapping[Key, Tensor | None] = {key: None for key in some}
+        of_rows: Mapping[Key, Tensor | None] = dict.fromkeys(some)
         limits = {key: limited(own[:, of_some[key]]) for key, own in some.items()}
         for _ in range(ABSOLUTE_STEPS if absolute else 1):
             forms = {key: _form(own, of_rows[key]) for key, own in limits.items()}
