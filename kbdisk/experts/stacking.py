@@ -240,10 +240,10 @@ def fit_weights(
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
     estimate, answer = (
-        each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors, absolute=absolute)
-        for errors, absolute in (
-            ({key: values.errors for key, values in numbers.items()}, True),
-            ({key: values.answer_errors for key, values in numbers.items()}, False),
+        each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors)
+        for errors in (
+            {key: values.errors for key, values in numbers.items()},
+            {key: values.answer_errors for key, values in numbers.items()},
         )
     )
     around = likelihoods_around(numbers, estimate)

@@ -1,7 +1,7 @@
 """Weights of several predictors, fitted to what each has predicted of known values.
 
-Likelihoods are combined by the weights of a mixture (EM), numbers by least squares or least absolute errors under weights that
-are at least 0 and sum to 1. Properties of one kind share strength: what is best for all of them counts as some values of each. Predictors
+Likelihoods are combined by the weights of a mixture (EM), numbers by least squares under weights that are at least 0 and
+sum to 1. Properties of one kind share strength: what is best for all of them counts as some values of each. Predictors
 beyond the first have a weight only where they are proven on entities that the weights were not fitted to.
 
 A predictor may lack a property: its predictions of it are NaN, and its weight is 0. The first predictor lacks none.
@@ -22,8 +22,6 @@ Key = TypeVar("Key")
 Each: TypeAlias = Mapping[Key, Tensor]  # of each property the predictions, or the weights
 
 EM_STEPS = 100
-ABSOLUTE_STEPS = 6  # of least squares, each weighed by the errors of the one before
-LEAST_ERROR = 0.01  # of the best predictor's: smaller ones weigh as much
 RIDGE = 1e-9  # of the mean square, added so that a form is always definite
 MAX_ERROR = 5.0  # root mean squared errors of the best predictor: larger errors count as this
 MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
@@ -60,13 +58,8 @@ def mixture_weights(likelihoods: Tensor, prior: Tensor) -> Tensor:
 
 def squares(errors: Tensor) -> Tensor:
     """(n, E) errors -> (E, E) the quadratic form of a weighted mean's squared error, relative to the best predictor's."""
-    return _form(limited(errors))
-
-
-def _form(errors: Tensor, weights: Tensor | None = None) -> Tensor:
-    """(n, E) errors, each row with its weight (n,) -> (E, E) the quadratic form of a weighted mean's squared error."""
-    weighted = errors if weights is None else errors * weights[:, None]
-    return weighted.T @ errors / max(len(errors), 1)
+    errors = limited(errors)
+    return errors.T @ errors / max(len(errors), 1)
 
 
 def limited(errors: Tensor) -> Tensor:
@@ -119,18 +112,9 @@ def each_mixture(
 
 
 def each_squares(
-    errors: Each[Key],
-    prior: float,
-    entities: Each[Key],
-    first: int = 1,
-    required_errors: float = REQUIRED_ERRORS,
-    absolute: bool = False,
+    errors: Each[Key], prior: float, entities: Each[Key], first: int = 1, required_errors: float = REQUIRED_ERRORS
 ) -> Each[Key]:
-    """`least_squares_weights` of several properties, with (n, E) errors each, likewise; `first` predictors are the first.
-
-    `absolute`: the weights with the least absolute errors instead, by least squares in which each row weighs as much as its
-    error by the weights so far is small.
-    """
+    """`least_squares_weights` of several properties, with (n, E) errors each, likewise; `first` predictors are the first."""
 
     present = {key: _present(own) for key, own in errors.items()}
 
@@ -138,25 +122,19 @@ def each_squares(
         of_some = {key: torch.zeros_like(present[key]) for key in some}
         for key, there in of_some.items():
             there[predictors] = present[key][predictors]
-        of_rows: Mapping[Key, Tensor | None] = dict.fromkeys(some)
-        limits = {key: limited(own[:, of_some[key]]) for key, own in some.items()}
-        for _ in range(ABSOLUTE_STEPS if absolute else 1):
-            forms = {key: _form(own, of_rows[key]) for key, own in limits.items()}
-            common = _common_form(forms, of_some, {key: len(own) for key, own in some.items()})
-            weights = {
-                key: least_squares_weights(len(some[key]) * form + prior * common[there][:, there])
-                for (key, form), there in zip(forms.items(), of_some.values(), strict=True)
-            }
-            of_rows = {key: 1 / (own @ weights[key]).abs().clamp(min=LEAST_ERROR) for key, own in limits.items()}
-        return {key: _spread(of_key, of_some[key]) for key, of_key in weights.items()}
+        forms = {key: squares(own[:, of_some[key]]) for key, own in some.items()}
+        common = _common_form(forms, of_some, {key: len(own) for key, own in some.items()})
+        return {
+            key: _spread(least_squares_weights(len(some[key]) * form + prior * common[there][:, there]), there)
+            for (key, form), there in zip(forms.items(), of_some.values(), strict=True)
+        }
 
     def first_alone(some: Each[Key]) -> Each[Key]:
         return fit(some, slice(first))
 
     def cost(own: Tensor, weights: Tensor) -> Tensor:
         there = _present(own)
-        error = limited(own[:, there]) @ weights[there]
-        return error.abs() if absolute else error.square()
+        return (limited(own[:, there]) @ weights[there]).square()
 
     return proven(errors, entities, prior, fit, first_alone, cost, required_errors)
 

@@ -159,17 +159,3 @@ def test_relative_likelihoods_keep_what_is_lacking():
     relative = relative_likelihoods(logs)
     assert relative[:, 1].isnan().all()
     assert relative[:, [0, 2]].flatten().tolist() == pytest.approx([1, math.exp(-1), 0, 1])
-
-
-def test_absolute_errors_are_not_led_by_a_few_that_are_large():
-    """The first predictor is nearly always right and seldom far off; the second is always a bit off."""
-    generator = torch.Generator().manual_seed(0)
-    errors = torch.randn(400, 2, generator=generator, dtype=torch.float64)
-    errors[:, 0] *= 0.02
-    errors[::20, 0] += 4
-    errors[:, 1] *= 0.5
-    entities = torch.arange(400)
-    by_squares = each_squares({1: errors}, 20.0, {1: entities}, 2)[1]
-    by_size = each_squares({1: errors}, 20.0, {1: entities}, 2, absolute=True)[1]
-    assert (errors @ by_size).abs().mean() < 0.9 * (errors @ by_squares).abs().mean()
-    assert (errors @ by_squares).square().mean() < (errors @ by_size).square().mean()
