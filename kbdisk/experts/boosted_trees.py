@@ -4,8 +4,8 @@ Every training value is hidden alone once, and every composite as a whole. A fir
 training entities; values that nothing has learnt from give its weight beside the model. Boosters that have a weight are
 then averaged with further ones, each fitted to all entities but one fold, as far as there is time.
 
-Trees of numbers learn by the logarithm of the hyperbolic cosine of errors: a mean follows a few numbers that lie far out, a
-median takes many trees, and both were worse.
+Trees of numbers minimize the log-cosh loss: about squared errors near the truth and absolute ones beyond, so that a few outliers
+do not lead them astray.
 
 n values of one slot   F features   f of them that one property uses   K labels, or outputs   T trees   d levels of a tree
 """
@@ -65,7 +65,7 @@ HURRIED_BORDERS = 32  # of a feature, where time is short: with fewer of them a 
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 MIN_TREES = 40  # that are planned, however little time is left; at its end fewer are there
 MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
-STEEPNESS = 8.0  # errors of numbers count by their squares up to about a STEEPNESS-th of the deviation, and by their size beyond
+STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
 RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
 
 
@@ -339,7 +339,7 @@ class Task:
 
 
 def log_shares(target: Tensor, labels: int) -> Tensor:
-    """(K,) the logarithms of the shares that labels have, where trees start; (1,) 0 of numbers, which is their mean."""
+    """(K,) the logarithms of the shares that labels have, where trees start; (1,) 0, the mean, of numbers."""
     if labels == 0:
         return torch.zeros(1, dtype=torch.float64)
     counts = torch.bincount(target, minlength=labels).double() + 1

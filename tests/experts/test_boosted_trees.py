@@ -288,6 +288,20 @@ def label_task(entities: int, labels: int, numbers: int) -> Task:
     return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
 
 
+def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
+    known = [Entity(f"t{n}", {"x": n % 4, "y": n % 4 - 2.0 + 40 * (n % 50 == 0)}) for n in range(400)]
+    codec = Codec.fit(of_one_class({("x",): Property(Number()), ("y",): Property(Number())}), known)
+    tokens = codec.encode(known)
+    examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
+    place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("y",))
+    task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
+    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, Pace())
+    numbers = task.scale.unscaled(trees(task.features)[:, 0].numpy())
+    truth = task.scale.unscaled(task.target.numpy())
+    errors = abs(numbers - truth)[abs(truth) < 30]
+    assert errors.mean() < 0.2  # by squared errors a number is 0.8 too large, as the mean is
+
+
 def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
     task = label_task(400, labels=4, numbers=4)
     kept = task.target != 1
