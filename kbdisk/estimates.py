@@ -22,7 +22,6 @@ from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.values import EXACT
 
-TOLERANCE = 0.1  # of a property's spread: how far off a number may be and still count as right
 LEVEL = 0.9
 FINER = 100  # than its interval: the digits that a number is given
 
@@ -87,8 +86,8 @@ def _answers(codec: Codec, batch: Batch, kind: str, asked: Asked, codes: Tensor,
     if kind == "number":
         belief: NumberBelief = asked.belief  # type: ignore[assignment]
         low, high = (bound.tolist() for bound in belief.interval(level))
-        within = tolerances(codec, batch.slot[tokens])  # (q,)
         middle = belief.values(codes)
+        within = tolerances(codec, batch.slot[tokens], middle)  # (q,)
         sure = (belief.cdf(middle + within) - belief.cdf(middle - within - 1e-9)).clamp(0, 1)
     else:
         sure = asked.belief.log_prob(codes).exp()
@@ -121,14 +120,11 @@ def shortened(number: float, interval: tuple[float, float]) -> float:
     return round(number, max(digits, least))
 
 
-def tolerances(codec: Codec, slots: Tensor) -> Tensor:
-    """(q,) how far off a number may be and still count as right."""
-    known = {slot: _tolerance(codec, slot) for slot in set(slots.tolist())}
-    return torch.tensor([known[slot] for slot in slots.tolist()], dtype=torch.float64, device=slots.device)
-
-
-def _tolerance(codec: Codec, slot: int) -> float:
-    """A share of the spread of its values in training, and at least half a step of its resolution."""
-    number = codec.slots[slot].codec
-    low, high = (float(x) for x in number.spread)
-    return max(TOLERANCE * (high - low), float(number.step) / 2)
+def tolerances(codec: Codec, slots: Tensor, values: Tensor) -> Tensor:
+    """(q,) how far off the truth each predicted number of a slot may be and still count as right."""
+    found = torch.zeros(len(slots), dtype=torch.float64, device=slots.device)
+    for slot in set(slots.tolist()):
+        rows = slots == slot
+        numbers = values[rows].double().cpu().numpy()
+        found[rows] = torch.from_numpy(codec.slots[slot].codec.tolerances(numbers)).to(slots.device)
+    return found

@@ -8,6 +8,7 @@ ValueError `expected ..., got ...` where a value is none of this kind.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -24,6 +25,29 @@ Label: TypeAlias = str | int | float | bool  # what a category's values are
 
 
 @dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a predicted number may be from the true one and still count as right: a distance, or a share of it."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not all(0 <= size < math.inf for size in (self.absolute, self.relative)):
+            raise ValueError("expected a tolerance of at least 0")
+
+    def around(self, value: float) -> float:
+        """The greatest distance from a number."""
+        return max(self.absolute, self.relative * abs(value))
+
+    def times(self, factor: float) -> Tolerance:
+        """The same in another unit."""
+        return Tolerance(self.absolute * factor, self.relative)
+
+
+EXACT_NUMBER = Tolerance()  # of parts of dates and lengths of lists
+
+
+@dataclass(frozen=True, slots=True)
 class Number:
     """A quantity on a real scale, such as a weight or a year. `transform` is advice to the codec."""
 
@@ -34,6 +58,7 @@ class Number:
     decimals: int | None = None
     above: float | None = None  # bounds that are not reached themselves
     below: float | None = None
+    tolerance: Tolerance | None = None  # None: what suits the known values
 
     def check(self, value: Any) -> None:
         """A finite number within the bounds."""

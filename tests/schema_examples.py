@@ -8,7 +8,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text, Tolerance
 from kbdisk.schemas.schema import Class, Property, Schema
 
 PHONE = """\
@@ -38,7 +38,7 @@ classes:
       latlng: {kind: coordinate, longitude_first: false}
       born: {kind: date, novalue: ["0000-00-00"], iri: schema:birthDate, label: born}
       bmi: {kind: number, decimals: 1, transform: log, formula: weight.value / height ** 2}
-      height: {kind: number, integer: false, above: 0, many: latest, depends: [model, name.common]}
+      height: {kind: number, integer: false, above: 0, tolerance: 2.5 %, many: latest, depends: [model, name.common]}
       name.common: {kind: text, role: ignore}
       '"a.b"."c d"': boolean
 """
@@ -71,7 +71,9 @@ PHONE_SCHEMA = Schema(
                 ("bmi",): Property(
                     Number(decimals=1, transform="log"), formula=Formula.read("weight.value / height ** 2")
                 ),
-                ("height",): Property(Number(above=0), many="latest", depends=(("model",), ("name", "common"))),
+                ("height",): Property(
+                    Number(above=0, tolerance=Tolerance(relative=0.025)), many="latest", depends=(("model",), ("name", "common"))
+                ),
                 ("name", "common"): Property(Text(), role="ignore"),
                 ("a.b", "c d"): Property(Boolean()),
             },

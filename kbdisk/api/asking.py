@@ -22,7 +22,6 @@ from kbdisk.data.slots import Slot
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import SchemaError
-from kbdisk.estimates import tolerances
 from kbdisk.likelihood import in_order, log_prob
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
@@ -85,13 +84,12 @@ def beliefs_of(
     for token, one in _asked(trained, batch, slots, wanted):
         slot = slots[token]
         value = trained.codec.leaves(batch, torch.arange(len(batch)) == token)[0] if batch.known[token] else {}
-        within = float(tolerances(trained.codec, batch.slot[[token]])) if slot.kind == "number" else None
         assert one.presence is not None
         recorded = float(one.presence["logits"][one.presence["tokens"] == 0].sigmoid()[0])
         row = next(iter(one.kinds.values())).belief
         given = known.get(slot.path, value.get(slot.path))
         found[slot.path] = KINDS[slot.kind](
-            entity.id, slot.path, slot, row, given, recorded, unit_of(trained.schema, of, slot.path), within
+            entity.id, slot.path, slot, row, given, recorded, unit_of(trained.schema, of, slot.path)
         )
     order = {path: place for place, path in enumerate(trained.schema.classes[of].properties)}
     return dict(sorted(found.items(), key=lambda pair: _place(order, pair[0])))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,7 +34,6 @@ class Belief:
     given: Any = None  # the value that the entity has
     recorded: float | None = None  # how likely such an entity is to have one at all
     unit: str | None = None  # of a quantity's number
-    within: float | None = None  # of a number: how far off it may be and still count as right
 
     @property
     def kind(self) -> str:
@@ -139,11 +139,15 @@ class NumberBelief(Belief):
         return self._decoded(self.row.codes(self.row.typical()))[0]
 
     @property
+    def within(self) -> float:
+        """How far off the truth the value may be and still count as right."""
+        return float(self.slot.codec.tolerances(np.array([float(self.value)]))[0])
+
+    @property
     def confidence(self) -> float:
-        """How likely the truth is `within` so much of the median."""
-        assert self.within is not None
-        middle = float(self.median)
-        return min(max(self.cdf(middle + self.within) - self.cdf(middle - self.within - 1e-9), 0.0), 1.0)
+        """The probability that the truth is `within` so much of the value."""
+        value, within = float(self.value), self.within
+        return min(max(self.cdf(value + within) - self.cdf(value - within - 1e-9), 0.0), 1.0)
 
     def quantile(self, level: float) -> float:
         """The number below which so much of the mass is."""

@@ -12,7 +12,7 @@ from kbdisk.entity import Date as Day
 from kbdisk.entity import Path
 from kbdisk.schemas import dates
 from kbdisk.schemas.composites.base import Parts, fields_of
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.leaf import EXACT_NUMBER, Category, Number
 
 NUMBERS = ("year", "month", "day")
 CARRIED = ("precision", "time", "calendar", "note")
@@ -35,7 +35,9 @@ class Date:
     def leaves(self) -> dict[Path, Any]:
         """Its numbers, and how precise it is where that says more than which are there."""
         bounds = {"year": (self.minimum, self.maximum), "month": (1, 12), "day": (1, 31)}
-        leaves: dict[Path, Any] = {(name,): Number(True, *bounds[name]) for name in NUMBERS if name in self.parts}
+        leaves: dict[Path, Any] = {
+            (name,): Number(True, *bounds[name], tolerance=EXACT_NUMBER) for name in NUMBERS if name in self.parts
+        }
         return leaves | ({("precision",): Category(("", *COARSE), closed=True)} if self.coarse else {})
 
     def apply(self, value: Any) -> Day:

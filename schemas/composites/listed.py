@@ -8,7 +8,7 @@ from typing import Any
 
 from kbdisk.entity import Known, Link, Path
 from kbdisk.schemas.composites.base import EACH, Kind, Parts, apply_kind, join_kind, split_kind, within
-from kbdisk.schemas.leaf import Number, Set
+from kbdisk.schemas.leaf import EXACT_NUMBER, Number, Set
 
 COUNT = ("count",)
 
@@ -23,7 +23,7 @@ class Listed:
     def leaves(self) -> dict[Path, Any]:
         """How many there are, and the fields of each."""
         inner: dict[Path, Any] = {(EACH, *_key(name)): kind for name, kind in self.fields.items()}
-        return {COUNT: Number(integer=True, minimum=0, maximum=self.most), **inner}
+        return {COUNT: Number(integer=True, minimum=0, maximum=self.most, tolerance=EXACT_NUMBER), **inner}
 
     def apply(self, value: Any) -> list[Any]:
         """A list, or a part alone, which is a list of one."""

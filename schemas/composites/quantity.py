@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from kbdisk.entity import Path
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.base import Parts, fields_of
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.leaf import Category, Number, Tolerance
 from kbdisk.schemas.measures import measure
 from kbdisk.schemas.numerals import is_number, number
 from kbdisk.schemas.units import Conversion, conversion
@@ -112,10 +112,20 @@ class Quantity:
         known = {unit: self.conversion(unit) for unit in self.units()}
         if all(found is None or found.is_identity for found in known.values()):  # nothing is converted
             decimals, bounded = self.value.decimals, self.value if self.unit is None else None
-            return bounded or Number(transform=self.value.transform, decimals=decimals)
+            return bounded or Number(transform=self.value.transform, decimals=decimals, tolerance=self.value.tolerance)
         least = self.value.minimum
         zero = least is not None and least >= 0 and not any(found and found.offset for found in known.values())
-        return Number(transform=self.value.transform, minimum=0 if zero else None)
+        return Number(transform=self.value.transform, minimum=0 if zero else None, tolerance=self._tolerance_as_learnt)
+
+    @property
+    def _tolerance_as_learnt(self) -> Tolerance | None:
+        """The tolerance, which is stated in the main unit, in the unit that amounts are learnt in."""
+        found = self.conversion(self.unit)
+        return (
+            self.value.tolerance
+            if self.value.tolerance is None or found is None
+            else self.value.tolerance.times(found.factor)
+        )
 
     def apply(self, value: Any) -> Amount:
         """A quantity, a bare number, a part with value and unit, or text such as `6.9 kg` or `$6.90`."""

@@ -15,10 +15,12 @@ from kbdisk.schemas.yamlfile.told import (
     MaybeCount,
     MaybePositive,
     MaybeReal,
+    MaybeTolerance,
     MaybeWords,
     Spelling,
     Truth,
     choice,
+    written_tolerance,
 )
 
 
@@ -78,6 +80,10 @@ CLOSED = Field(False, description="No other labels than the values can come.")
 ORDERED = Field(False, description="The values go from least to most.")
 TO = Field(None, description="The class of the entity that is linked to.")
 Transform: TypeAlias = Annotated[str, choice("auto", "none", "log", "quantile", "standard")]
+TOLERANCE = Field(
+    None,
+    description="How far a predicted number may be off and still count as right: a distance (0.5) or a share (5 %).",
+)
 TRANSFORM = Field("auto", description="How numbers are scaled before they are learnt.")
 
 
@@ -92,6 +98,12 @@ class NumberKeys(BoundedKeys):
     below: MaybeReal = BELOW
     decimals: MaybeCount = DECIMALS
     transform: Transform = TRANSFORM
+    tolerance: MaybeTolerance = TOLERANCE
+
+    @classmethod
+    def written(cls, kind: Number) -> Written:
+        keys = super().written(kind)
+        return keys if kind.tolerance is None else keys | {"tolerance": written_tolerance(kind.tolerance)}
 
 
 class CategoryKeys(LabelledKeys):

@@ -10,12 +10,14 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from kbdisk.schemas import numerals
+from kbdisk.schemas.leaf import Tolerance
 from kbdisk.schemas.suggest import did_you_mean
 from kbdisk.schemas.yamlfile.text import Scalar
 
@@ -111,6 +113,27 @@ def at_least(low: int) -> Callable[[Any], int]:
     return read
 
 
+def tolerance(value: Any) -> Tolerance:
+    """A distance, or a share of the number: 0.5, 5 %."""
+    if isinstance(value, str) and value.rstrip().endswith("%"):
+        return Tolerance(relative=float(Decimal(repr(not_negative(value.rstrip()[:-1].rstrip()))) / 100))
+    return Tolerance(not_negative(value))
+
+
+def not_negative(value: Any) -> float:
+    """A finite number of at least 0."""
+    if (number := real(value)) < 0:
+        raise ValueError(f"expected a number of at least 0, got {number:g}")
+    return number
+
+
+def written_tolerance(tolerance: Tolerance) -> float | str:
+    """A tolerance as a schema file has it."""
+    if tolerance.relative:
+        return f"{(Decimal(repr(tolerance.relative)) * 100).normalize():f} %"
+    return tolerance.absolute
+
+
 def factor(value: Any) -> float:
     """How many of one unit another is."""
     if (number := real(value)) <= 0:
@@ -190,6 +213,7 @@ WHOLE = As(whole, {"type": "integer"})
 COUNT = As(at_least(0), {"type": "integer", "minimum": 0})
 POSITIVE = As(at_least(1), {"type": "integer", "minimum": 1})
 FACTOR = As(factor, {"type": "number", "exclusiveMinimum": 0})
+TOLERANCE = As(tolerance, {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*\+?[0-9.eE+-]+\s*%?\s*$"})
 
 Words: TypeAlias = Annotated[str, WORDS]
 Title: TypeAlias = Annotated[str, As(title, maybe(WORDS).schema)]
@@ -204,4 +228,5 @@ MaybeReal: TypeAlias = Annotated[float | None, maybe(REAL)]
 MaybeWhole: TypeAlias = Annotated[int | None, maybe(WHOLE)]
 MaybeCount: TypeAlias = Annotated[int | None, maybe(COUNT)]
 MaybePositive: TypeAlias = Annotated[int | None, maybe(POSITIVE)]
+MaybeTolerance: TypeAlias = Annotated[Tolerance | None, maybe(TOLERANCE)]
 MaybeFactor: TypeAlias = Annotated[float | None, maybe(FACTOR)]

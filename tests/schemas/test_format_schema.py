@@ -37,7 +37,16 @@ COMMON = {
     "label": "a label",
     "description": "a description",
 }
-BOUNDS = {"integer": True, "min": 1, "max": 9, "above": 0.5, "below": 10, "decimals": 0, "transform": "log"}
+BOUNDS = {
+    "integer": True,
+    "min": 1,
+    "max": 9,
+    "above": 0.5,
+    "below": 10,
+    "decimals": 0,
+    "transform": "log",
+    "tolerance": "5 %",
+}
 LABELS = {"values": ["a", 3, True], "closed": True, "ordered": True}
 FULL = {  # each kind with all its keys
     "number": BOUNDS,
@@ -85,7 +94,7 @@ FILES["changes"] = file_of(area={"min": 5, "max": 9, "required": False, "unique"
 REQUIRED = {"kbdisk", "classes", "kind", "of"}
 FREE = {"prefixes", "classes", "properties", "units", "scales"}  # mappings whose keys are names of the user's
 TEXTS = {"label", "description", "to", "language", "unit", "iri", "id", "formula", "value_key", "unit_key"}
-NULLABLE = {*TEXTS, "min", "max", "above", "below", "decimals", "max_length", "most"}
+NULLABLE = {*TEXTS, "min", "max", "above", "below", "decimals", "tolerance", "max_length", "most"}
 NEEDED_BY = {
     "values": "closed",
     "unit": "normal",
@@ -254,7 +263,7 @@ def fits(place, right, wrong) -> bool:
         return key in NULLABLE or "area" in place[3:]  # null leaves a key of a shared property out
     if key in TEXTS:
         return isinstance(wrong, str | float)
-    return key in ("min", "max", "above", "below") and wrong == 2.25 and "a date" not in place
+    return key in ("min", "max", "above", "below", "tolerance") and wrong == 2.25 and "a date" not in place
 
 
 @for_each("name", FILES)

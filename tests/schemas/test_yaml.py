@@ -207,7 +207,7 @@ def test_what_is_wrong_with_a_property_is_said_with_its_place(parser, line, said
         (["a.b: text", 'a."b": text'], "p.yaml:6: P.properties.a.\"b\": a.b stands twice."),
         (["a[0]: text"], "p.yaml:5: P.properties.a[0]: expected names alone, got 'a[0]'. Several values at a path are of the kind list."),
         (["a..b: text"], "p.yaml:5: P.properties.a..b: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'a..b'."),
-        (["a: {kind: number, min: x, max: y, mni: 1}", "b: {}"], "p.yaml:5: P.properties.a.mni: unknown key. Did you mean 'min'? Known keys of number: kind, integer, min, max, above, below, decimals, transform, role, required, unique, many, missing, novalue, formula, depends, iri, label, description. (And 3 more.)"),
+        (["a: {kind: number, min: x, max: y, mni: 1}", "b: {}"], "p.yaml:5: P.properties.a.mni: unknown key. Did you mean 'min'? Known keys of number: kind, integer, min, max, above, below, decimals, transform, tolerance, role, required, unique, many, missing, novalue, formula, depends, iri, label, description. (And 3 more.)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_between_properties_is_said_too(lines, said):

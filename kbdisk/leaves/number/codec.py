@@ -24,7 +24,7 @@ from kbdisk.leaves.number.binning import bins_of
 from kbdisk.leaves.number.config import NumberConfig
 from kbdisk.leaves.number.maps import ADVICE, CODES, CodeMap, Floats
 from kbdisk.leaves.number.resolution import bounds_of, decimals_of
-from kbdisk.schemas.leaf import LARGEST, Number
+from kbdisk.schemas.leaf import LARGEST, Number, Tolerance
 
 FAR = 1e6  # no code is further out: what is, is as surprising as can be told in float32
 OPEN = 1e20  # how far a step without an end goes
@@ -33,6 +33,9 @@ BESIDE = 10  # values next to an end
 DECADE = 10.0  # times the first decile, beyond which the last makes numbers skewed
 FAR_BELOW = 100.0  # the floor of logarithms is at least the first decile divided by this
 LARGEST_LOG = 700.0  # of a float
+TOLERANCE = 0.1  # of a number, or of the range around it: how far off a prediction counts as right
+WINDOW = 0.5  # of the training values, those nearest to a number: their range is its surroundings
+OUTERMOST = 0.05  # of the training values at either end that belong to no such range
 PILED = 4  # times as often as these an end was met, where others are counted as it
 
 
@@ -121,15 +124,41 @@ class NumberCodec:
         """Between which numbers the training values are."""
         return {"range": [round(one) if self.whole else one for one in self.met]}
 
+    def tolerances(self, values: Floats) -> Floats:
+        """(n,) how far off the truth each of these predicted numbers may be and still count as right.
+
+        What the schema says; else a share of the number where the training values spread over more than a decade, or a share of
+        the range of those training values, half of all, that are nearest to it. Half a step at least.
+        """
+        stated = self.leaf.tolerance
+        if stated is not None:
+            sizes = np.maximum(stated.absolute, stated.relative * np.abs(values))
+        elif self.floor_of_logs > 0:
+            sizes = TOLERANCE * np.abs(values)
+        else:
+            numbers, ranks = self._ranks
+            scale = max(float(np.abs(numbers).max()), 1.0)  # slopes between numbers of 1e300 overflow
+            rank = np.interp(values / scale, numbers / scale, ranks).clip(
+                OUTERMOST + WINDOW / 2, 1 - OUTERMOST - WINDOW / 2
+            )
+            low, high = (np.interp(rank + side * WINDOW / 2, ranks, numbers / scale) for side in (-1, 1))
+            sizes = TOLERANCE * scale * (high - low)
+        return np.asarray(np.maximum(sizes, self.step / 2))
+
     @cached_property
-    def spread(self) -> tuple[float, float]:
-        """Between which numbers the middle four fifths of the training values are."""
-        ends = self.map.inverse(np.array(self.edges))
-        numbers = np.concatenate([(ends[1:] + ends[:-1]) / 2, np.array(self.atoms)])
-        order = numbers.argsort()
-        masses = np.concatenate([np.array(self.weights), np.array(self.shares)])[order].cumsum()
-        low, high = np.searchsorted(masses, np.array([0.1, 0.9]) * masses[-1]).clip(max=len(order) - 1)
-        return float(numbers[order[low]]), float(numbers[order[high]])
+    def _ranks(self) -> tuple[Floats, Floats]:
+        """Ascending numbers, and the share of the training values that is below each: ends of bins, and atoms."""
+        ends, atoms = self.map.inverse(np.array(self.edges)), np.array(self.atoms)
+        weights = np.array(self.weights) / (math.fsum(self.weights) or 1.0)
+        below = np.concatenate([[0.0], weights.cumsum()]) * max(1 - math.fsum(self.shares), 0.0)
+        sides = np.concatenate([atoms - self.step / 2, atoms + self.step / 2])
+        numbers = np.sort(np.concatenate([ends, sides]))
+        scale = max(float(np.abs(numbers).max()), 1.0)  # slopes between numbers of 1e300 overflow
+        ranks = np.interp(numbers / scale, ends / scale, below)
+        for atom, share in zip(self.atoms, self.shares, strict=True):
+            ranks += share * ((numbers > atom) + 0.0)
+        total = ranks[-1] or 1.0
+        return numbers.clip(self.met[0] - self.step / 2, self.met[1] + self.step / 2), ranks / total
 
     @cached_property
     def moments(self) -> tuple[float, float]:
@@ -195,7 +224,10 @@ class NumberCodec:
         line: dict[str, Any] = {name: _frozen(value) for name, value in data["map"].items()}
         map = CodeMap(**line)
         map.refuse_falling()
-        return cls(**{**fields, "leaf": Number(**data["leaf"]), "map": map})
+        leaf = {**data["leaf"]}
+        if leaf.get("tolerance") is not None:
+            leaf["tolerance"] = Tolerance(**leaf["tolerance"])
+        return cls(**{**fields, "leaf": Number(**leaf), "map": map})
 
 
 def _frozen(value: Any) -> Any:
