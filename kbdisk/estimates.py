@@ -34,7 +34,10 @@ class Answer:
     slot: int
     token: int
     value: Any
-    confidence: float  # the probability that it is right; of a number: that the truth is `within` so much of it
+    confidence: (
+        float  # the probability that it is right: of a number that the truth is `within` so much of it, of a set
+    )
+    # the expected share of its members that are
     interval: tuple[float, float] | None = None  # of a number: where the truth is with the probability `LEVEL`
     within: float | None = None
 
@@ -89,6 +92,8 @@ def _answers(codec: Codec, batch: Batch, kind: str, asked: Asked, codes: Tensor,
         middle = belief.values(codes)
         within = tolerances(codec, batch.slot[tokens], middle)  # (q,)
         sure = (belief.cdf(middle + within) - belief.cdf(middle - within - 1e-9)).clamp(0, 1)
+    elif kind == "set":
+        sure = _members_sure(asked.belief, codes)
     else:
         sure = asked.belief.log_prob(codes).exp()
     whose, slots, places = batch.entity[tokens].tolist(), batch.slot[tokens].tolist(), tokens.tolist()
@@ -96,6 +101,13 @@ def _answers(codec: Codec, batch: Batch, kind: str, asked: Asked, codes: Tensor,
         between = None if low is None or high is None else (low[i], high[i])
         off = None if within is None else float(within[i])
         yield Answer(entity, slot, token, values[i], float(sure[i]), between, off)
+
+
+def _members_sure(belief: Any, codes: Tensor) -> Tensor:
+    """(q,) the expected share of the stated members that are right; of an empty set the probability that it is empty."""
+    stated = codes >= 0
+    chances = belief.probs.gather(1, codes.clamp(min=0)).where(stated, 0)
+    return torch.where(stated.any(1), chances.sum(1) / stated.sum(1).clamp(min=1), belief.log_prob(codes).exp())
 
 
 def decoded(codec: Codec, slots: Tensor, codes: Tensor) -> list[Any]:

@@ -7,6 +7,7 @@ examples/phones.jsonl, trained and saved once in a session: never change them in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import torch
 
 import kbdisk
 from kbdisk.data import CodecConfig
+from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity
+from kbdisk.evaluation.calibration import Calibration, Line, Statement
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.network.config import ModelConfig
@@ -76,3 +79,16 @@ evaluations = {evaluations}
 def tiny(schema: Schema, entities: Sequence[Entity], **choices: Any) -> Trained:
     """A model of some entities, trained for 5 steps on the processor."""
     return train(schema, entities, tiny_run(**choices), torch.device("cpu"), lambda progress: None)
+
+
+SURE = Line(slope=0.05, intercept=6.0)  # whatever the model says it is above .99, and in the order of what it says
+
+
+def calibrated(trained: Trained, presence: Line = SURE, correctness: Line = SURE, right: float = 1.0) -> Trained:
+    """The model with a calibration: as if so many held-out statements of each property had been right, and no constant."""
+    keys = {
+        trained.codec.learnt_as(slot.of, pattern(slot.path)) for slot in trained.codec.slots if slot.role == "value"
+    }
+    statements = {key: [Statement(0.999, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
+    made = Calibration(presence, correctness, statements)
+    return replace(trained, record=replace(trained.record, calibration=made.to_json()))

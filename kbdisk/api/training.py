@@ -18,14 +18,17 @@ import torch
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
 from kbdisk.completion.earlier import is_told_by_blocks
+from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import by_chance
+from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
+from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.exam import Scope
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
@@ -51,6 +54,7 @@ Folder = str | os.PathLike[str]
 
 RULES_SHARE = 0.1  # of the time for training, that the search for rules may take
 LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
+CALIBRATION_SHARE = 0.1  # of the time budget, that a trial of completion may take once the model is trained
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
@@ -117,6 +121,7 @@ def train(
         sample = evaluation_sample(held_out, chosen) + evaluation_sample(reserving, chosen)
         graph, scope = reading.graph(made.schema), scope_of(chosen)
         made.record.quality = evaluate(made, sample, graph, scope, reserved=made.reserved) if sample else []
+        made.record.calibration = calibrated(made, sample, graph, chosen) if sample else {}
         if out is not None and keep is not None:
             save(made, out, force=force)
             checkpoint.remove(keep)
@@ -137,6 +142,13 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     seconds = run.train.seconds
     size = len(entities) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
     return [entities[index] for index in by_chance(len(entities), size, run.seed).tolist()]
+
+
+def calibrated(trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run) -> dict[str, Any]:
+    """The calibration of confidence on held-out entities and reserved values, as plain data."""
+    seconds = None if run.train.seconds is None else CALIBRATION_SHARE * run.train.seconds
+    outcomes = outcomes_of(trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=run.seed)
+    return Calibration.fit(outcomes).to_json() if outcomes else {}
 
 
 def scope_of(run: Run) -> Scope:

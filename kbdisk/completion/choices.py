@@ -26,7 +26,8 @@ class Choices:
     order: str = GIVEN  # a row of ORDERS: whether the values of an entity are filled by each other, and in which order
     leap: int | None = None  # how many of an entity at a time; enough for PASSES passes where it is not told
     draws: int = 0  # values drawn of each gap, besides the one that is filled in
-    min_confidence: float | None = None  # None: none, but no mere guess is made where nothing asks for it
+    min_confidence: float | None = None  # None: as `fill` has it
+    precision: float | None = None  # in the place of a confidence, the share of right statements
     least: int = 30  # values in training that a property must have
     seed: int = 0
 
@@ -40,5 +41,8 @@ class Choices:
             raise ConfigError("--leap", "is for values that are filled in turn. Say --order certain or random, too.")
         if self.draws < 0:
             raise ConfigError("--draws", f"expected at least 0, got {self.draws}.")
-        if self.min_confidence is not None and not 0 <= self.min_confidence <= 1:
-            raise ConfigError("--min-confidence", f"expected 0 to 1, got {self.min_confidence}.")
+        for name, share in ("min-confidence", self.min_confidence), ("precision", self.precision):
+            if share is not None and not 0 <= share <= 1:
+                raise ConfigError(f"--{name}", f"expected 0 to 1, got {share}.")
+        if self.min_confidence is not None and self.precision is not None:
+            raise ConfigError("--precision", "chooses the confidence. Leave --min-confidence out.")

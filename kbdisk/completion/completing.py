@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from kbdisk.completion.choices import Choices
+from kbdisk.completion.decide import Decider, Decision, below
 from kbdisk.completion.fields import Field, fields_of, meets, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, passed_over
@@ -39,8 +40,6 @@ from kbdisk.training.trained import Trained
 
 ENTITIES = 500  # in memory at once
 GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of a token that is asked for: beliefs take the most memory
-GUESS = 0.05  # how sure a value is to be, as it is told, where nothing asks for it
-GUESSED = f"a mere guess: less sure than {GUESS:g}"
 
 Watch = Callable[[int, int], None]  # how many entities are done, of how many
 
@@ -69,10 +68,11 @@ class Completing(Iterator[Completion]):
         self.entities = list(entities) if isinstance(entities, Iterator) else entities
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, choices)
+        self.decider = Decider(trained, choices)
         refuse_unknown_classes(self.schema, choices.classes)
         self.summary = Summary.of(trained.record.quality, self.codec.learnt_as)
         self.drift = Drift(self.schema, self.codec)
-        self.siblings = Siblings(self.schema, choices.only, choices.min_confidence)
+        self.siblings = Siblings(self.schema, choices.only, self.decider.minimum)
         self._lay_rows()
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
         self._met: Counter[str] = Counter()
@@ -89,7 +89,7 @@ class Completing(Iterator[Completion]):
         most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
         shapes = Shapes.learn(self.schema, self._counted())
         evidence = self._evidence()
-        filler = Filler(self.trained, self.choices, most, Keys(self.codec, self._labels()))
+        filler = Filler(self.trained, self.choices, most, Keys(self.codec, self._labels()), self.decider.skips)
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()
@@ -183,17 +183,17 @@ class Completing(Iterator[Completion]):
         made = {path[:length] for path in one.entity.made or () for length in range(1, len(path) + 1)}
         closed = {*one.reading.said, *one.reading.none, *made}
         for ruled in self.rules.filled(one.entity, of.name, one.reading.gaps, closed):
-            path, sure, least = ruled.path, ruled.confidence, self.choices.min_confidence
+            path, sure = ruled.path, ruled.confidence
             if self.choices.only and not any(meets(each, path) for each in self.choices.only):
                 continue
             row = self.summary.row(self._field(of.name, path, ruled.known))
-            if least is not None and sure < least:
+            if sure < self.decider.minimum:
                 continue
             try:
                 raws = placing.put(one.entity, path, ruled.value)
             except ValueError:
                 continue
-            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule))
+            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule), correctness=sure)
             one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
             leaves = {(*path, *within): leaf for within, leaf in split_kind(ruled.known.kind, ruled.value).items()}
             one.leaves |= leaves
@@ -202,6 +202,7 @@ class Completing(Iterator[Completion]):
             row.missing += 1
             row.filled += 1
             row.sure += sure
+            self.summary.add(sure)
             row.by_rule[by_rule(ruled.rule)] += 1
 
     def _field(self, of: str, path: Path, known: Property) -> Field:
@@ -215,31 +216,30 @@ class Completing(Iterator[Completion]):
         if any(filling.gap.parts or filling.gap.path != filling.gap.of.top for filling in several):
             given = self.schema.leaves(one.entity)  # of a list longer than is learnt all of it
         for filling in several:
-            row = self.summary.row(filling.gap.of)
+            row, decision = self.summary.row(filling.gap.of), self.decider.decided(filling)
+            if not filling.why_not and not self.decider.why_not(self.decider.key(decision.filling)):
+                self.summary.add(decision.confidence)
             try:
-                filled = self._placed(one, filling, given, placing)
+                filled = self._placed(one, decision, given, placing)
             except ValueError as error:
                 row.held[str(error)] += 1
                 continue
-            sure = math.prod(answer.confidence for answer in filling.answers.values())
+            leaves = decision.filling.leaves
             row.filled += 1
-            row.sure += sure
-            row.leaves.update(map(pattern, filling.leaves))
+            row.sure += decision.confidence
+            row.leaves.update(map(pattern, leaves))
             one.filled |= filled
-            one.leaves |= filling.leaves
-            one.sure |= dict.fromkeys(filling.leaves, sure)
+            one.leaves |= leaves
+            one.sure |= dict.fromkeys(leaves, decision.confidence)
 
-    def _placed(self, one: Asked, filling: Filling, given: Mapping[Path, Any], placing: Placing) -> dict[Path, Filled]:
+    def _placed(
+        self, one: Asked, decision: Decision, given: Mapping[Path, Any], placing: Placing
+    ) -> dict[Path, Filled]:
         """What is to stand where; ValueError where a gap stays one."""
-        if filling.why_not:
-            raise ValueError(filling.why_not)
-        sure = [answer.confidence for answer in filling.answers.values()]
-        least = self.choices.min_confidence
-        if least is not None and math.prod(sure) < least:
-            raise ValueError(f"less sure than {least:g}")
-        filled = placing.placed(one.entity, filling, given)
-        if least is None and self.choices.fill == "likely" and not filling.gap.asked and _is_guess(filled):
-            raise ValueError(GUESSED)
+        filling = decision.filling
+        if decision.why_not:
+            raise ValueError(decision.why_not)
+        filled = placing.placed(one.entity, decision, given, calibrated=self.decider.calibration.is_known)
         met = self._unique.get((filling.gap.of.of, filling.gap.of.top))
         if met is not None:
             told = repr(sorted((path, repr(leaf)) for path, leaf in filling.leaves.items()))
@@ -264,6 +264,10 @@ class Completing(Iterator[Completion]):
                 continue
             row = self.summary.row(Field(of.name, path, path, known, known.kind))
             row.missing += 1
+            self.summary.add(sure)
+            if sure < self.decider.minimum:
+                row.held[below(self.decider.minimum)] += 1
+                continue
             try:
                 raws = placing.put(one.entity, path, value)
             except ValueError as error:
@@ -317,10 +321,6 @@ class Completing(Iterator[Completion]):
                     row = self.summary.row(one)
                     row.missing += lacking
                     row.held[one.held] += lacking
-
-
-def _is_guess(filled: Mapping[Path, Filled]) -> bool:
-    return any(one.confidence is not None and one.confidence < GUESS for one in filled.values())
 
 
 def _slots(gaps: Iterable[Gap]) -> Iterator[int]:

@@ -32,13 +32,13 @@ from kbdisk.schemas.composites.quantity import VALUE
 from kbdisk.training.trained import Trained
 
 SALT = 1  # of the seeds: none is one of training's
-LIKELY = 0.75  # of the share of its class that has it: as likely as that, a property is taken to be recorded
-MIN_PRESENCE = 0.5  # a property that is more likely not recorded than recorded is not filled by default
-HALF = 0.5  # of how often the fullest part of a thing in a list is there: as often as that, others are filled with it
+HALF = (
+    0.5  # presence from which on a part of a date is predicted; and of how often the fullest part of a thing in a list
+)
+# is there: as often as that, others are filled with it
 LEAST = 0.5  # nats of a slot's entropy, in whose parts it is told how certain a belief is
-UNLIKELY = "unlikely to be recorded"
-HOPELESS = "no better than a constant, where it was held out"  # a wrong value is worse than none
-TELLING = 3  # held-out values that say so
+WhyNot = Callable[[Gap, "float | None"], str]
+
 EMPTY = "likeliest to be empty"
 TAKEN = "every label that is known is taken: no two entities have the same pair of them"
 
@@ -59,14 +59,12 @@ class Filling:
 class Filler:
     """A model that fills gaps as was chosen."""
 
-    def __init__(self, trained: Trained, choices: Choices, most: int, keys: Keys) -> None:
+    def __init__(
+        self, trained: Trained, choices: Choices, most: int, keys: Keys, why_not: WhyNot = lambda gap, presence: ""
+    ) -> None:
+        """`why_not` tells of a gap whose presence is known why nothing is to be predicted for it."""
         self.codec, self.model, self.choices = trained.codec, trained.believer, choices
-        self.trusting, self.keys = Trusting(trained), keys
-        self.hopeless = {
-            (row["class"], row["path"])
-            for row in trained.record.quality
-            if row.get("n", 0) >= TELLING and (better := row.get("better")) is not None and better <= 0
-        }
+        self.trusting, self.keys, self.why_not = Trusting(trained), keys, why_not
         self.leap = choices.leap or max(1, -(-most // PASSES))
         entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
         self.scale = entropies.clamp(min=LEAST)  # (S,)
@@ -104,29 +102,20 @@ class Filler:
         """The tokens of a gap; why it is left alone, where it is."""
         gap, slots = one.gap, self.codec.slots
         places = {spot.path: (spot.slot, place) for spot in gap.spots if (place := token(spot.slot)) is not None}
-        likely = {
-            path: present[place] >= max(LIKELY * self.codec.index.fill(gap.of.of, slot), MIN_PRESENCE)
-            for path, (slot, place) in places.items()
-            if place in present
-        }
         lead = (*gap.path, *COUNT) if gap.of.is_list else _lead(places, slots)
         if lead not in places:
             one.why_not = "no such value to learn from"
             return
         one.presence = present.get(places[lead][1])
-        if not gap.asked and self.choices.fill != "all":
-            if self.choices.fill == "asked":
-                one.why_not = "not asked for"
-            elif not likely.get(lead, True):
-                one.why_not = UNLIKELY
-            elif self.codec.learnt_as(gap.of.of, lead) in self.hopeless:
-                one.why_not = HOPELESS
+        one.why_not = (
+            "not asked for" if not gap.asked and self.choices.fill == "asked" else self.why_not(gap, one.presence)
+        )
         wanted = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.of.kind, DateKind) and not gap.parts:
             named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}
-            found = {} if self.choices.fill == "all" else likely
             counts = {path: slots[slot].count for path, (slot, _) in places.items()}
-            wanted = {path: wanted[path] for path in _precise(gap, counts, found, named)}
+            absent = {path for path, place in wanted.items() if present.get(place, 1.0) < HALF}
+            wanted = {path: wanted[path] for path in _precise(gap, counts, absent - named)}
         one.tokens = wanted
 
     def _counted(self, batch: Batch, given: Beliefs, found: list[list[Filling]], generator: Generator) -> Batch:
@@ -280,15 +269,15 @@ def _date_part(path: Path) -> int:
     return NUMBERS.index(str(path[-1])) if path[-1] in NUMBERS else len(NUMBERS)
 
 
-def _precise(gap: Gap, counts: Mapping[Path, int], likely: Mapping[Path, bool], named: set[Path]) -> list[Path]:
-    """Which parts a date has: year, month and day, each where the one before it is and it is likely itself.
+def _precise(gap: Gap, counts: Mapping[Path, int], absent: set[Path]) -> list[Path]:
+    """Which parts are predicted of a date: year, month and day, each where the one before it is, up to an absent one.
 
     Where no date of the training data ends with a part (`counts`), a new one does not: it might have no form to be in.
     """
     chosen: list[Path] = []
     for path in ((*gap.path, name) for name in NUMBERS if (*gap.path, name) in counts):
         ends = bool(chosen) and counts[path] < counts[chosen[-1]]
-        if ends and path not in named and not likely.get(path, True):
+        if ends and path in absent:
             break
         chosen.append(path)
     return chosen + [path for path in counts if path[-1] not in NUMBERS]

@@ -5,11 +5,11 @@ Nothing is filled in that breaks the schema, and nothing given is changed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kbdisk.completion.decide import Decision
 from kbdisk.completion.filling import EMPTY, Filling
 from kbdisk.entity import Entity, Filled, Path, is_fillable
 from kbdisk.entity import Quantity as Amount
@@ -37,7 +37,8 @@ class Told:
     of: str  # the class
     field: Path  # EACH for any place of a list
     gap: Path  # what was filled as one: of a date whose month and day are missing, the date
-    presence: float | None = None  # how likely such an entity has it recorded
+    presence: float | None = None  # the probability that the entity has such a value
+    correctness: float | None = None  # the probability that this value is right, given that the entity has one
     interval: Bounds | Mapping[str, Bounds] | None = None  # of a number; of several, each by its name
     within: float | Mapping[str, float] | None = None  # how far off a number may be and still count as right
     draws: tuple[Any, ...] = ()
@@ -53,14 +54,17 @@ class Placing:
     def __init__(self, schema: Schema, place: Place, estimate: str) -> None:
         self.schema, self.place, self.estimate = schema, place, estimate
 
-    def placed(self, entity: Entity, one: Filling, given: Mapping[Path, Any]) -> dict[Path, Filled]:
+    def placed(
+        self, entity: Entity, decision: Decision, given: Mapping[Path, Any], *, calibrated: bool
+    ) -> dict[Path, Filled]:
         """What has to stand where; ValueError, with the reason, where nothing can. `given` are the entity's leaves."""
+        one = decision.filling
         gap = one.gap
         value = self._value(one, one.leaves, given)
         raws = self.put(entity, gap.of.top, value)
         drawn = [raw for leaves in one.draws if (raw := self._raws(entity, one, leaves, given))]
         answers = _in_units(gap.of.one.kind, gap.of.top, value, one.answers)
-        return {path: self._filled(one, answers, path, raw, drawn) for path, raw in raws.items()}
+        return {path: self._filled(decision, answers, path, raw, drawn, calibrated) for path, raw in raws.items()}
 
     def put(self, entity: Entity, property: Path, value: Any) -> dict[Path, Any]:
         """The paths and values that say this; ValueError where that is nothing, or would change what is given."""
@@ -100,25 +104,29 @@ class Placing:
 
     def _filled(
         self,
-        one: Filling,
+        decision: Decision,
         answers: Mapping[Path, Answer],
         path: Path,
         raw: Any,
         drawn: Collection[Mapping[Path, Any]],
+        calibrated: bool,
     ) -> Filled:
-        """How sure one of the places is: of a part that was said by itself as sure as that, else as all of it is."""
+        """What stands at one of the places: it is as sure as all that is stated with it."""
+        one = decision.filling
         under = {leaf: answer for leaf, answer in answers.items() if leaf[: len(path)] == path} or answers
         told = Told(
             of=one.gap.of.of,
             field=one.gap.of.path,
             gap=one.gap.path,
-            presence=one.presence,
+            presence=decision.presence,
+            correctness=decision.correctness,
             interval=_by_name(under, "interval", len(path)),
             within=_by_name(under, "within", len(path)),
             draws=tuple(each[path] for each in drawn if path in each),
             estimate=self.estimate,
+            calibrated=calibrated,
         )
-        return Filled(raw, math.prod(answer.confidence for answer in under.values()), told, blank=True)
+        return Filled(raw, decision.confidence, told, blank=True)
 
 
 def _in_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer]) -> Mapping[Path, Answer]:

@@ -5,13 +5,15 @@ numbered    is its number, counted from 1 in the order of the source, headers an
 id_path     is what stands at this path, by --id or by the schema
 path, value what was put where, as it stands in the target; a key that another file may have for another predicate is an IRI
 property    what of the schema that is, or is a part of; `gap` is what was filled as one, where that is more
-confidence  how likely it is right; of a number, that the truth is no further off than `within`
+confidence  the probability that it is right: presence times correctness; of a number, that the truth is no further off
+            than `within`
 interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
 draws       values drawn besides, where they were asked for: each with those of the entity's other gaps
 estimate    which value was taken: median, mean, mode, sample, by a formula, by a rule, or one shared by all that it
             stands beside; `formula` or `rule` says which, a rule with how many of the known values agree with it
-presence    how likely such an entity has the property recorded at all
-calibrated  whether confidence and interval were corrected on held-out entities
+presence    the probability that the entity has such a value at all
+correctness the probability that the value is right, given that the entity has one
+calibrated  whether presence and correctness were calibrated on held-out entities
 model, time by which model, and when
 block       false where the target's format has blocks, and the value stands in none
 
@@ -82,7 +84,13 @@ def rows(completion: Completion, model: Mapping[str, Any], time: str) -> Iterato
             row["formula"] = told.formula
         if told.rule:
             row["rule"] = told.rule
-        yield row | {"presence": _short(told.presence), "calibrated": told.calibrated, "model": model, "time": time}
+        yield row | {
+            "presence": _short(told.presence),
+            "correctness": _short(told.correctness),
+            "calibrated": told.calibrated,
+            "model": model,
+            "time": time,
+        }
 
 
 def line(row: Mapping[str, Any]) -> bytes:

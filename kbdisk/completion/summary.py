@@ -72,6 +72,7 @@ class Summary:
     strangers: int = 0  # of no class of the schema, or of none that was asked for
     left_out: Counter[Path] = field(default_factory=Counter)  # what the schema leaves out -> gaps of it, which stay
     ignored: Counter[Path] = field(default_factory=Counter)  # what it has, and the model has not learnt -> its gaps
+    confidences: list[float] = field(default_factory=list)  # of all statements that another threshold would write
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
     quality: Quality = field(default_factory=dict)
     learnt_as: LearntAs = as_itself
@@ -80,6 +81,14 @@ class Summary:
     def of(cls, quality: Sequence[Mapping[str, Any]], learnt_as: LearntAs = as_itself) -> Summary:
         """A blank one that knows how well each property is told, as rows of an evaluation have it."""
         return cls(quality={(row["class"], row["path"]): row for row in quality}, learnt_as=learnt_as)
+
+    def add(self, confidence: float) -> None:
+        """Count a statement for the thresholds that would write it."""
+        self.confidences.append(confidence)
+
+    def at(self, threshold: float) -> int:
+        """How many statements a threshold would write."""
+        return sum(confidence >= threshold for confidence in self.confidences)
 
     def row(self, one: Field) -> Row:
         """The row of a field."""

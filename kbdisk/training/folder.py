@@ -82,6 +82,7 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         history=metrics["history"],
         quality=metrics["quality"],
         constants=metrics["constants"],
+        calibration=metrics["calibration"],
         facts=files.config["facts"],
     )
     shapes = _shapes(files, codec)
@@ -136,7 +137,7 @@ def _networks(trained: Trained, where: str) -> dict[str, bytes]:
 
 def _metrics(record: Record) -> Told:
     """What metrics.json says."""
-    told: Told = _finite({"quality": record.quality, "history": record.history, "constants": record.constants})
+    told: Told = _finite({name: getattr(record, name) for name in ("quality", "history", "constants", "calibration")})
     return told
 
 

@@ -35,6 +35,7 @@ class Record:
     history: list[dict[str, Any]] = field(default_factory=list)  # the looks at the held-out part
     quality: list[dict[str, Any]] = field(default_factory=list)  # of each property, on the held-out part
     constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (scoring)
+    calibration: dict[str, Any] = field(default_factory=dict)  # of confidence, on the held-out part; empty: nothing was
     facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions
 
 
@@ -100,8 +101,13 @@ class Trained:
     @property
     def fair(self) -> Model:
         """What is asked about entities that were held out: the believer as it was before it learnt from them."""
+        return self.before_held_out.believer
+
+    @property
+    def before_held_out(self) -> Trained:
+        """The model as it was before its experts learnt from held-out values."""
         as_judged: dict[str, Any] = dict(self.judged)
-        return replace(self, **as_judged).believer if as_judged else self.believer
+        return replace(self, **as_judged, judged={}) if as_judged else self
 
     @property
     def maker(self) -> Model:

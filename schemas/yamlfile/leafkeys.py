@@ -101,7 +101,7 @@ class NumberKeys(BoundedKeys):
     tolerance: MaybeTolerance = TOLERANCE
 
     @classmethod
-    def written(cls, kind: Number) -> Written:
+    def written(cls, kind: Any) -> Written:
         keys = super().written(kind)
         return keys if kind.tolerance is None else keys | {"tolerance": written_tolerance(kind.tolerance)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from models import tiny
+from models import calibrated, tiny
 from things import COUNT, entities, schema, thing
 
 SOME = 24
@@ -19,4 +19,4 @@ def things():
 
 @pytest.fixture(scope="session")
 def model():
-    return tiny(schema(), entities(*map(thing, range(COUNT))))
+    return calibrated(tiny(schema(), entities(*map(thing, range(COUNT)))))

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import tiny
+from models import calibrated, tiny
 from tables import examples
 from things import COUNT, entities, schema, thing
 
-from kbdisk.completion import complete, completing, filling, gaps
+from kbdisk.completion import complete, decide
 from kbdisk.completion.choices import FILLS, Choices
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.estimates import ESTIMATES
+from kbdisk.evaluation.calibration import Line
 from kbdisk.schemas.schema import Schema
-from kbdisk.training import Trained
 
 PREDICTED = {"size", "mass", "born", "at", "colour", "new", "tags", "parts", "near"}
 
@@ -68,31 +66,57 @@ def test_an_entity_without_gaps_comes_out_as_it_is(model, things):
     assert not any(values(model, *things, fill="all", only=[("size",), ("parts",)]))
 
 
-def test_likely_goes_by_the_presence_of_a_property_relative_to_its_class(model, things):
+def test_an_absent_property_is_filled_where_the_entity_probably_has_it(model, things):
     for one in things[:20]:
         del one["colour"]
-    likely = complete(model, entities(*things), only=[("colour",)])
-    [row] = [row for one in [list(likely)] for row in likely.summary.shown() if one]
-    assert row.filled + row.held.get("unlikely to be recorded", 0) == 20
-    presences = [
-        one.belief.presence for each in filled(model, *things, only=[("colour",)], fill="all") for one in each.values()
-    ]
-    slot = next(slot for slot in model.codec.slots if slot.path == ("colour",))
-    assert row.filled == sum(chance >= max(0.75 * slot.fill, 0.5) for chance in presences)
+    by_presence = calibrated(model, presence=Line())  # as the model says it
+    presences = [one["colour",].belief.presence for one in filled(by_presence, *things, fill="all")[:20]]
+    middle = sorted(presences)[10]
+    likely = complete(by_presence, entities(*things), only=[("colour",)], min_confidence=0.99 * middle)
+    written = [bool(one.filled) for one in likely][:20]
+    assert written == [chance >= 0.99 * middle for chance in presences]
+    assert any(written)
+    [row] = likely.summary.shown()
+    assert row.filled + row.held[decide.ABSENT] + row.held[decide.below(0.99 * middle)] == 20
 
 
-def test_what_is_more_likely_not_recorded_than_recorded_is_not_filled(things, monkeypatch):
-    trees = [thing(i) for i in range(COUNT)]
-    for i, one in enumerate(trees):
-        if i % 20 >= 8:
-            del one["colour"]
-    rare = tiny(schema(), entities(*trees))
-    monkeypatch.setattr(filling, "LIKELY", 0.0)
-    monkeypatch.setattr(completing, "GUESS", 0.0)
-    presences = [one.belief.presence for each in filled(rare, *trees, fill="all") for one in each.values() if one]
-    assert any(chance < 0.5 for chance in presences)
-    written = filled(rare, *trees, only=[("colour",)])
-    assert all(one.belief.presence >= 0.5 for each in written for one in each.values())
+def test_a_blank_is_as_likely_to_have_a_value_as_its_entity_is_beside_others(model, things):
+    absent = copy.deepcopy(things)
+    things[3]["colour"] = None
+    del absent[3]["colour"]
+    by_presence = calibrated(model, presence=Line())
+    of_blank, of_absent = (
+        filled(by_presence, *some, fill="all")[3]["colour",].belief.presence for some in (things, absent)
+    )
+    share = next(slot.fill for slot in model.codec.slots if slot.path == ("colour",))
+    assert of_blank == pytest.approx(min(of_absent / share, 1.0))
+
+
+def test_of_a_value_with_a_missing_part_presence_is_certain(model, things):
+    things[3]["at"] = {"lat": 10.5}
+    by_presence = calibrated(model, presence=Line())
+    assert filled(by_presence, *things)[3]["at", "lon"].belief.presence == 1
+
+
+def test_nothing_is_filled_without_evidence_but_where_all_is_wanted(model, things):
+    for one in things[:9]:
+        one["colour"] = None
+    useless = calibrated(model, right=0.0)
+    assert not any(values(useless, *things))
+    assert held(useless, *things)["colour",] == {decide.NO_EVIDENCE: 9}
+    unmeasured = replace(model, record=replace(model.record, calibration={}))
+    assert held(unmeasured, *things)["colour",] == {decide.UNMEASURED: 9}
+    assert all(("colour",) in one for one in values(useless, *things, fill="all")[:9])
+
+
+def test_confidence_is_presence_times_correctness(model, things):
+    for one in things[:20]:
+        del one["colour"], one["born"], one["mass"]
+    lines = {"presence": Line(0.3, 2.0), "correctness": Line(0.3, 1.0)}
+    for one in filled(calibrated(model, **lines), *things, fill="all")[:20]:
+        for each in one.values():
+            assert each.confidence == pytest.approx(each.belief.presence * each.belief.correctness)
+            assert each.belief.calibrated
 
 
 def test_completions_come_in_the_order_of_the_source_one_for_each_entity(model, things):
@@ -153,55 +177,21 @@ def test_no_given_value_is_ever_changed(model, things, fill):
             assert value is None or at(after, path) == value
 
 
-def test_what_is_filled_unasked_is_told_as_no_mere_guess_also_where_it_has_parts(model, things, monkeypatch):
-    monkeypatch.setattr(filling, "HALF", 0.0)
-    monkeypatch.setattr(filling, "TELLING", 1000)
-    monkeypatch.setattr(gaps, "ASKS", {**gaps.ASKS, "gaps": lambda reading, table: ()})  # none is asked for itself
-    for one in things[:20]:
-        one.pop("born", None)
-    every = [one["born",].confidence for one in filled(model, *things, fill="all")[:20] if ("born",) in one]
-    middle = sorted(every)[len(every) // 2]
-    monkeypatch.setattr(completing, "GUESS", middle)
-    unasked = [one["born",].confidence for one in filled(model, *things)[:20] if ("born",) in one]
-    assert 0 < min(every) < middle <= min(unasked)
-
-
 WHOLE = {"year", "month", "day"}
 
 
-@cache
-def dated(there: Collection[str]) -> Trained:
-    """A model of things a third of which have dates of so many parts alone."""
-    trees = [thing(i) for i in range(COUNT)]
-    for one in trees[::3]:
-        one["born"] = {part: one["born"][part] for part in one["born"] if part in there}
-    return tiny(schema(), entities(*trees))
-
-
 @pytest.mark.parametrize(
-    ("fill", "there", "parts"),
-    [
-        ("all", {"year"}, WHOLE),
-        ("likely", {"year"}, {"year"}),
-        pytest.param("likely", {"year", "month"}, {"year", "month"}, marks=pytest.mark.slow),
-        pytest.param("likely", WHOLE, WHOLE, marks=pytest.mark.slow),
-    ],
+    "sure_of", [("year",), pytest.param(("year", "month"), marks=pytest.mark.slow), ("year", "month", "day")]
 )
-def test_a_date_is_as_precise_as_is_likely_among_the_forms_there_are(things, monkeypatch, fill, there, parts):
-    of_them = dated(frozenset(there))
-    monkeypatch.setattr(gaps, "ASKS", {**gaps.ASKS, "gaps": lambda reading, table: ()})  # none is asked for itself
-    choose = filling._precise
-    doubted = {("born", part): False for part in ("month", "day")}
-    monkeypatch.setattr(
-        filling,
-        "_precise",
-        lambda gap, counts, likely, named: choose(gap, counts, doubted if likely else {}, named),
-    )
-    del things[4]["born"]
-    monkeypatch.setattr(filling, "LIKELY", 0.0)  # the date itself is likely
-    monkeypatch.setattr(filling, "MIN_PRESENCE", 0.0)
-    monkeypatch.setattr(completing, "GUESS", 0.0)
-    assert values(of_them, *things, fill=fill)[4]["born",].keys() == parts
+def test_a_date_has_as_many_parts_as_reach_the_threshold(things, sure_of):
+    trees = [thing(i) for i in range(COUNT)]
+    for i, one in enumerate(trees):
+        one["born"] = {part: one["born"][part] for part in list(one["born"])[: 1 + i % 3]}
+    doubts = {("", f"born.{part}"): -20.0 for part in ("year", "month", "day") if part not in sure_of}
+    model = calibrated(tiny(schema(), entities(*trees)), correctness=Line(0.05, 6.0, doubts))
+    things[4]["born"] = None
+    assert set(values(model, *things)[4]["born",]) == set(sure_of)
+    assert values(model, *things, fill="all")[4]["born",].keys() == {"year", "month", "day"}
 
 
 def test_of_a_date_only_the_missing_parts_are_filled(model, things):
@@ -323,7 +313,7 @@ def test_what_is_less_sure_than_wanted_is_held_back(model, things):
     assert 0 < sum(map(len, kept)) < 20
     assert all(one.confidence >= middle for each in kept for one in each.values())
     [why] = held(model, *things, min_confidence=middle)["colour",]
-    assert why == f"less sure than {middle:g}"
+    assert why == f"confidence below {middle:g}"
 
 
 def test_a_part_of_a_date_that_is_written_as_one_word_has_no_place(model, things):
@@ -388,28 +378,6 @@ def test_each_estimate_says_another_number_within_the_same_interval_bounds(model
     assert all(0 <= one.value <= 100 for one in said.values())
     assert len({one.belief.interval for one in said.values()}) == 1
     assert len({one.value for one in said.values()}) > 1
-
-
-@pytest.mark.slow
-def test_a_mere_guess_is_made_only_where_it_is_asked_for(model, things, monkeypatch):
-    monkeypatch.setattr(filling, "LIKELY", 0.0)
-    monkeypatch.setattr(filling, "TELLING", 1000)
-    asked = {(3, ("colour",))}
-    things[3]["colour"] = None
-    for one in things[4:20]:
-        del one["colour"], one["size"], one["mass"]
-
-    def fills(guess: float, **choices) -> set[tuple]:
-        monkeypatch.setattr(completing, "GUESS", guess)
-        several = values(model, *things, **choices)
-        return {(place, path) for place, one in enumerate(several) for path in one if len(path) == 1}
-
-    likely = fills(0.0)
-    assert fills(1.1) == asked < likely
-    assert fills(1.1, min_confidence=0) == likely == fills(1.1, fill="all")
-    monkeypatch.setattr(completing, "GUESS", 1.1)
-    told = sum(row[completing.GUESSED] for row in held(model, *things).values() if completing.GUESSED in row)
-    assert told >= len(likely - asked)
 
 
 def test_the_same_seed_says_the_same_and_another_another(model, things):

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from models import calibrated
 from things import entities
 
-from kbdisk.completion import complete, filling
+from kbdisk.completion import complete
 from kbdisk.constants import Constants
+from kbdisk.evaluation.calibration import Line
 from kbdisk.marginals import Marginals
 from kbdisk.training.trained import Trained
 
@@ -43,9 +45,10 @@ def test_how_sure_a_label_is_leans_to_its_share_as_far(model, things, estimate):
     del things[3]["colour"]
 
     def told(trust: float) -> tuple[object, float]:
-        some = complete(distrusted(model, trust), entities(*things), fill="all", only=[("colour",)], estimate=estimate)
+        as_it_says = calibrated(distrusted(model, trust), correctness=Line())
+        some = complete(as_it_says, entities(*things), fill="all", only=[("colour",)], estimate=estimate)
         filled = list(some)[3].filled
-        return filled["colour",].value, filled["colour",].confidence
+        return filled["colour",].value, filled["colour",].belief.correctness
 
     (plain, sure), (value, half), (last, none) = map(told, (1.0, 0.5, 0.05))
     assert value == plain == last
@@ -61,21 +64,3 @@ def test_samples_are_as_the_model_has_them(model, things):
     del things[3]["size"]
     drawn = [said(one, things, "size", estimate="sample", seed=1) for one in (model, distrusted(model, 0.0))]
     assert drawn[0] == drawn[1]
-
-
-@pytest.mark.parametrize(("fill", "found"), [("all", True), ("likely", False), ("asked", True)])
-def test_what_was_told_no_better_than_by_a_constant_is_left_alone_unless_it_is_asked_for(
-    model, things, monkeypatch, fill, found
-):
-    monkeypatch.setattr(filling, "LIKELY", 0.0)  # everything is likely to be recorded
-    if fill == "asked":
-        things[3]["size"] = None
-    else:
-        del things[3]["size"]
-    of = model.codec.slots[0].of
-    bad = {"class": of, "path": "size", "n": 9, "better": -0.1, "trust": 1.0, "metric": "MAE", "ours": 1.1}
-    other = replace(model, record=replace(model.record, quality=[bad]))
-    completing = complete(other, entities(*things), fill=fill)
-    assert (("size",) in list(completing)[3].filled) is found
-    held = {row.path: dict(row.held) for row in completing.summary.shown()}["size",]
-    assert held == ({} if found else {"no better than a constant, where it was held out": 1})

@@ -1,0 +1,171 @@
+"""Which statements are written: those whose confidence reaches the threshold, of properties with evidence that this pays.
+
+    asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and evidence
+    likely   these, and absent properties: threshold and evidence
+    all      every property that the entity's class has: neither, unless a threshold or a precision is stated
+
+Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value
+presence is 1. Of a blank cell and a null it is relative to the share of entities that have the property, at most 1: a table
+has a cell wherever it has a column, so that a blank cell alone says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kbdisk.completion.choices import Choices
+from kbdisk.completion.filling import Filling
+from kbdisk.completion.gaps import Gap
+from kbdisk.entity import Path
+from kbdisk.evaluation.calibration import THRESHOLD, Calibration, Evidence, Key
+from kbdisk.schemas.composites.date import Date
+from kbdisk.training.trained import Trained
+
+MIN_STATEMENTS = 20  # held-out statements of a property, from which on it has a threshold of its own for a precision
+ABSENT = "probably the entity has none"
+NO_EVIDENCE = "filling it gained nothing on held-out values"
+UNMEASURED = "no held-out values to measure confidence on"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A statement with its confidence; why it is not written, where it is not."""
+
+    filling: Filling
+    presence: float  # calibrated
+    correctness: float
+    why_not: str = ""
+
+    @property
+    def confidence(self) -> float:
+        """The probability that the statement is right."""
+        return self.presence * self.correctness
+
+
+class Decider:
+    """Decides which statements of a model are written."""
+
+    def __init__(self, trained: Trained, choices: Choices) -> None:
+        self.codec, self.choices = trained.codec, choices
+        self.calibration = (
+            Calibration.from_json(trained.record.calibration) if trained.record.calibration else Calibration()
+        )
+        self._evidence: dict[tuple[Key, float], Evidence | None] = {}
+        self._thresholds: dict[Key, float | None] = {}
+
+    @property
+    def minimum(self) -> float:
+        """The least confidence of what is written, whatever property it is of."""
+        choices = self.choices
+        stated = choices.min_confidence if choices.precision is None else choices.precision
+        return stated if stated is not None else 0.0 if choices.fill == "all" else THRESHOLD
+
+    def threshold(self, key: Key) -> float | None:
+        """The confidence from which on statements of a property are written; None where no confidence suffices."""
+        choices = self.choices
+        if choices.precision is not None:
+            if key not in self._thresholds:
+                self._thresholds[key] = self._threshold_for(choices.precision, key)
+            return self._thresholds[key]
+        return self.minimum
+
+    def _threshold_for(self, precision: float, key: Key) -> float | None:
+        """The threshold that reached a precision on held-out statements of a property; of few statements that of all."""
+        common = self.calibration.threshold_for(precision)
+        if len(self.calibration.statements.get(key, ())) < MIN_STATEMENTS:
+            return common
+        return self.calibration.threshold_for(precision, key)
+
+    def why_not(self, key: Key) -> str:
+        """Why nothing of a property is written, whatever its confidence."""
+        if self.choices.fill == "all":
+            return ""
+        threshold = self.threshold(key)
+        if not self.calibration.is_known:
+            return UNMEASURED
+        if threshold is None:
+            return f"its held-out statements never reached a precision of {self.choices.precision:g}"
+        if (key, threshold) not in self._evidence:
+            self._evidence[key, threshold] = self.calibration.evidence(key, threshold)
+        evidence = self._evidence[key, threshold]
+        return "" if evidence is not None and evidence.suffices else NO_EVIDENCE
+
+    def skips(self, gap: Gap, presence: float | None) -> str:
+        """Why no value is predicted for a gap: no statement about it could be written. Empty where one may be."""
+        key = self.codec.learnt_as(gap.of.of, gap.of.lead or gap.of.path)
+        threshold = self.threshold(key)
+        if why_not := self.why_not(key):
+            return why_not
+        return ABSENT if threshold is not None and self.presence(gap, key, presence) < threshold else ""
+
+    def presence(self, gap: Gap, key: Key, presence: float | None) -> float:
+        """The calibrated probability that an entity has what a gap lacks."""
+        if presence is None or gap.parts or gap.of.one.required:
+            return 1.0
+        found = self.calibration.presence(key, presence)
+        return min(found / max(self._share(gap), 1e-6), 1.0) if gap.asked else found
+
+    def _share(self, gap: Gap) -> float:
+        """The share of the entities of a class that have a property."""
+        lead = [spot.slot for spot in gap.spots if self.codec.slots[spot.slot].path[: len(gap.path)] == gap.path]
+        return max((self.codec.index.fill(gap.of.of, slot) for slot in lead), default=1.0)
+
+    def decided(self, filling: Filling) -> Decision:
+        """What becomes of a statement. Of a date as many parts are kept as reach the threshold."""
+        decisions = [self._decided(part) for part in by_precision(filling)]
+        written = [decision for decision in decisions if not decision.why_not]
+        return written[-1] if written else decisions[0]
+
+    def _decided(self, filling: Filling) -> Decision:
+        gap, key = filling.gap, self.key(filling)
+        presence = self.presence(gap, key, filling.presence)
+        correctness = correctness_of(filling)
+        correctness = 0.0 if correctness is None else self.calibration.correctness(key, correctness)
+        decision = Decision(filling, presence, correctness, filling.why_not or self.why_not(key))
+        threshold = self.threshold(key)
+        if not decision.why_not and threshold is not None and decision.confidence < threshold:
+            return replace(decision, why_not=below(threshold))
+        return decision
+
+    def key(self, filling: Filling) -> Key:
+        """The property that a statement is learnt as; of a date its last part."""
+        gap = filling.gap
+        path = gap.of.lead or gap.of.path
+        if isinstance(gap.of.kind, Date) and filling.answers:
+            path = list(filling.answers)[-1]
+        return self.codec.learnt_as(gap.of.of, path)
+
+
+def below(threshold: float) -> str:
+    """Why a statement is not written whose confidence is below a threshold."""
+    return f"confidence below {threshold:g}"
+
+
+def correctness_of(filling: Filling) -> float | None:
+    """The model's own probability that a statement is right, given that there is a value; None where none is made."""
+    if filling.why_not or not filling.leaves:
+        return None
+    product = 1.0
+    for answer in filling.answers.values():
+        product *= answer.confidence
+    return product
+
+
+def by_precision(filling: Filling) -> Sequence[Filling]:
+    """A statement; of a date that to the year, to the month and to the day."""
+    if not isinstance(filling.gap.of.kind, Date) or filling.why_not or len(filling.answers) < 2 or filling.gap.parts:
+        return [filling]
+    paths = list(filling.answers)
+    return [_first(filling, paths[: number + 1]) for number in range(len(paths))]
+
+
+def _first(filling: Filling, paths: Sequence[Path]) -> Filling:
+    """A statement with some of its parts alone."""
+    return replace(
+        filling,
+        leaves={path: filling.leaves[path] for path in paths if path in filling.leaves},
+        answers={path: filling.answers[path] for path in paths},
+        tokens={path: filling.tokens[path] for path in paths if path in filling.tokens},
+        draws=[{path: leaf for path, leaf in each.items() if path in paths} for each in filling.draws],
+    )

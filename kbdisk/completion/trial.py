@@ -1,0 +1,288 @@
+"""A trial of completion: values of held-out entities are hidden and filled, and what the entities lack is filled, too.
+
+Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. Questions are as in
+completion: one property of an entity is hidden, with everything that came over its links, and all other values are given.
+What lacks along with all else beneath its first key, as a height does with a whole size, is hidden along with that as
+often as it lacks so. Of entities that the model was trained on only reserved values are asked for.
+
+T tokens
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kbdisk.completion.choices import Choices
+from kbdisk.completion.decide import Decider, by_precision, correctness_of
+from kbdisk.completion.fields import fields_of
+from kbdisk.completion.filling import Filler, Filling
+from kbdisk.completion.gaps import Gap, gaps_of
+from kbdisk.completion.keys import Keys
+from kbdisk.constants import Constants
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import CHUNK, Layout
+from kbdisk.data.encode import Encoding
+from kbdisk.data.graph import Graph, pattern
+from kbdisk.data.parse import Reading, read
+from kbdisk.data.slots import Slot
+from kbdisk.entity import Entity, Path
+from kbdisk.evaluation.calibration import Key, Outcome
+from kbdisk.metrics import label, members
+from kbdisk.schemas.composites.date import Date
+from kbdisk.training.recording import lacking_together
+from kbdisk.training.trained import Trained
+
+MAX_QUESTIONS = 300  # about a property where its value is hidden, and as many where it lacks
+
+Watch = Callable[[int, int], None]
+
+
+class Question(NamedTuple):
+    """An entity, and either a property of it that is hidden or the properties that it lacks."""
+
+    entity: int
+    hidden: Path | None
+    gaps: tuple[Gap, ...]
+    weight: float  # how many such questions it stands for
+
+
+def outcomes_of(
+    trained: Trained,
+    entities: Collection[Entity],
+    graph: Graph | None = None,
+    *,
+    reserved: Mapping[str, Collection[int]] = MappingProxyType({}),
+    seconds: float | None = None,
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> list[Outcome]:
+    """What completion would state about held-out entities, and how right that would be."""
+    trial = Trial(trained, entities, graph, reserved, seed)
+    return list(trial.outcomes(seconds, watch))
+
+
+class Trial:
+    """The questions about some entities."""
+
+    def __init__(
+        self,
+        trained: Trained,
+        entities: Collection[Entity],
+        graph: Graph | None,
+        reserved: Mapping[str, Collection[int]],
+        seed: int,
+    ) -> None:
+        self.trained, self.codec, self.reserved = trained, trained.codec, reserved
+        self.random = random.Random(seed)
+        self.choices = Choices(fill="all", seed=seed)
+        self.fields, self.decider = fields_of(self.codec, self.choices), Decider(trained, self.choices)
+        self.readings = [reading for entity in entities if (reading := read(trained.schema, entity)) is not None]
+        graph = Graph.read(trained.schema, entities) if graph is None else graph
+        evidence = self.codec.evidence(graph) if self.codec.index.over else None
+        encoding = Encoding(self.codec.index, self._asked_slots, evidence)
+        for reading in self.readings:
+            encoding.add(reading)
+        self.tokens = encoding.tokens().to(trained.device)
+        self.together = lacking_together(self.tokens).cpu() if len(self.tokens.slot) else torch.zeros(0)
+        self.constants = Constants.from_json(trained.record.constants or {}).slots
+
+    def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
+        """The outcome of every statement; of a random part of them where the seconds do not suffice."""
+        filler = Filler(self.trained.before_held_out, self.choices, 1, Keys(self.codec, ()))
+        begun, questions = time.monotonic(), list(self.questions())
+        self.random.shuffle(questions)
+        sizes = self.tokens.sizes.tolist()
+        done, number = 0, 0
+        while done < len(questions) and (seconds is None or time.monotonic() - begun < seconds):
+            end, room = done, CHUNK
+            while end < len(questions) and (end == done or room >= sizes[questions[end].entity]):
+                room -= sizes[questions[end].entity]
+                end += 1
+            some, number = questions[done:end], number + 1
+            batch, ids = self._batch(some), [self.readings[one.entity].id for one in some]
+            for question, fillings in zip(
+                some, filler.fill(batch, ids, [one.gaps for one in some], number), strict=True
+            ):
+                yield from (self._outcome(question, part) for filling in fillings for part in by_precision(filling))
+            done = end
+            if watch is not None:
+                watch(done, len(questions))
+
+    # ------------------------------------------------------------ questions
+
+    def questions(self) -> Iterator[Question]:
+        """One for each hidden property of an entity, and one for all that an entity lacks; of each property so many at most."""
+        hidden: dict[Key, list[tuple[int, Path]]] = {}
+        lacking: dict[Key, list[tuple[int, Gap]]] = {}
+        having: dict[Key, float] = defaultdict(float)  # the values that so many held-out entities are expected to have
+        held_out: Counter[Key] = Counter()
+        for number, reading in enumerate(self.readings):
+            for top in self._known(reading):
+                hidden.setdefault(self._key(reading.of, top), []).append((number, top))
+            if reading.id in self.reserved:
+                continue
+            for gap in self._gaps(reading):
+                if gap.path == gap.of.top and not gap.parts:
+                    lacking.setdefault(self._key(reading.of, gap.of.top), []).append((number, gap))
+            for top, field in self.fields[reading.of].fields.items():
+                if not field.held and top == field.top:
+                    key = self._key(reading.of, top)
+                    held_out[key] += 1
+                    having[key] += self._share(reading.of, field.lead)
+        by_entity: dict[tuple[int, float], list[Gap]] = {}
+        for key in dict.fromkeys([*hidden, *lacking]):
+            with_value, without_value = self._some(hidden.get(key, [])), self._some(lacking.get(key, []))
+            for_hidden, for_lacking = weights(len(with_value), len(without_value), having[key], held_out[key])
+            for number, top in with_value:
+                reading = self.readings[number]
+                gaps = [gap for gap in self._gaps(without(reading, top)) if gap.of.top == top and gap.path == top]
+                if gaps:
+                    yield Question(number, top, tuple(gaps), for_hidden)
+            for number, gap in without_value:
+                by_entity.setdefault((number, for_lacking), []).append(gap)
+        for (number, weight), several in by_entity.items():
+            yield Question(number, None, tuple(several), weight)
+
+    def _some(self, all_of: list[Any]) -> list[Any]:
+        return all_of if len(all_of) <= MAX_QUESTIONS else self.random.sample(all_of, MAX_QUESTIONS)
+
+    def _share(self, of: str, path: Path) -> float:
+        """The share of a class that has a value at a path; of a list's places the first."""
+        slots = self.codec.index.tables[of].slot
+        return max((self.codec.index.fill(of, slot) for at, slot in slots.items() if pattern(at) == path), default=0.0)
+
+    def _known(self, reading: Reading) -> Iterator[Path]:
+        """The properties of an entity whose values are to be hidden: all known parts of a trained one's are reserved."""
+        fields, table = self.fields[reading.of], self.codec.index.tables[reading.of]
+        reserved = self.reserved.get(reading.id)
+        by_property: dict[Path, list[int]] = {}
+        for path in reading.leaves:
+            slot, top = table.slot.get(path), fields.property.get(pattern(path))
+            if slot is not None and top is not None and path in table.under:
+                by_property.setdefault(top, []).append(slot)
+        for top, slots in by_property.items():
+            field = fields.fields.get(top)
+            if field is not None and not field.held and (reserved is None or set(slots) <= set(reserved)):
+                yield top
+
+    def _gaps(self, reading: Reading) -> list[Gap]:
+        return gaps_of(self.fields[reading.of], reading, self.codec.index.tables[reading.of], None)
+
+    def _key(self, of: str, top: Path) -> Key:
+        field = self.fields[of].fields[top]
+        return self.codec.learnt_as(of, field.lead or top)
+
+    def _asked_slots(self, reading: Reading, table: Any) -> Iterator[int]:
+        """The slots of all that an entity lacks, and of the parts that its values lack."""
+        yield from (spot.slot for gap in self._gaps(reading) for spot in gap.spots)
+        for top in self._known(reading):
+            yield from (
+                spot.slot
+                for gap in self._gaps(without(reading, top))
+                if gap.of.top == top
+                for spot in gap.spots
+                if spot.path not in reading.leaves
+            )
+
+    # ------------------------------------------------------------ batches
+
+    def _batch(self, questions: Sequence[Question]) -> Batch:
+        """The questions as a batch, an entity for each: what is hidden is asked for, and what would tell it is gone."""
+        batch = self.tokens.batch(torch.tensor([one.entity for one in questions]))
+        layout, slots = self.tokens.layout, len(self.tokens.layout.fixed)
+        keys = batch.entity * slots + batch.slot  # (T,)
+        wanted = [
+            number * slots + spot.slot for number, one in enumerate(questions) for gap in one.gaps for spot in gap.spots
+        ]
+        asked = torch.isin(keys, torch.tensor(wanted, device=keys.device)) & ~batch.fixed
+        hidden = asked & batch.known
+        hidden |= self._along(batch, layout, hidden)
+        visible = batch.seen(batch.known & ~hidden)
+        return replace(batch, known=visible).only(visible | asked)
+
+    def _along(self, batch: Batch, layout: Layout, hidden: Tensor) -> Tensor:
+        """(T,) what lacks along with what is hidden, drawn as often as it does."""
+        free, slots = batch.known & ~batch.fixed, len(layout.fixed)
+        generator = torch.Generator().manual_seed(self.random.getrandbits(32))
+        drawn = (
+            torch.rand(len(batch), generator=generator).to(hidden.device) < self.together.to(hidden.device)[batch.slot]
+        )
+        blocks = batch.entity * slots + layout.blocks[batch.slot]
+        return free & torch.isin(blocks, blocks[hidden & drawn])
+
+    # ------------------------------------------------------------ outcomes
+
+    def _outcome(self, question: Question, filling: Filling) -> Outcome:
+        reading = self.readings[question.entity]
+        key = self.decider.key(filling)
+        correctness = correctness_of(filling)
+        if question.hidden is None:
+            return Outcome(key, filling.presence, correctness, None, None, question.weight)
+        known = {path: leaf for path, leaf in reading.leaves.items() if path[: len(question.hidden)] == question.hidden}
+        truth = known if filling.why_not else {path: leaf for path, leaf in known.items() if path in filling.leaves}
+        truth = truth if isinstance(filling.gap.of.kind, Date) else known
+        constant = {path: self._constant(reading.of, path) for path in truth}
+        return Outcome(
+            key,
+            filling.presence,
+            correctness,
+            self._right(reading.of, truth, filling.leaves) if correctness is not None else 0.0,
+            self._right(reading.of, truth, constant),
+            question.weight,
+        )
+
+    def _constant(self, of: str, path: Path) -> Any:
+        slot = self.codec.index.tables[of].slot.get(path)
+        constant = None if slot is None else self.constants.get(slot)
+        return None if constant is None else constant.value
+
+    def _right(self, of: str, truth: Mapping[Path, Any], stated: Mapping[Path, Any]) -> float:
+        """1 where all that is known of the truth was stated so; of a set the share of the stated members that are right."""
+        table, right = self.codec.index.tables[of], 1.0
+        for path, value in truth.items():
+            slot = table.slot.get(path)
+            if slot is None:
+                continue
+            right *= rightness(self.codec.slots[slot], value, stated.get(path)) if path in stated else 0.0
+        return right
+
+
+def rightness(slot: Slot, truth: Any, stated: Any) -> float:
+    """How right a stated leaf is, 0 to 1: a number within its tolerance, a label that is the same, a share of a set."""
+    if stated is None:
+        return 0.0
+    if slot.kind == "number":
+        tolerance = slot.codec.tolerances(np.array([float(stated)]))[0]
+        return float(abs(float(truth) - float(stated)) <= tolerance * (1 + 1e-9))
+    if slot.kind == "set":
+        said, true = members(stated), members(truth)
+        return len(said & true) / len(said) if said else float(not true)
+    return float(label(truth) == label(stated))
+
+
+def weights(hidden: int, lacking: int, having: float, held_out: int) -> tuple[float, float]:
+    """Weights of a property's questions about hidden values and about lacking ones; their sum is their number.
+
+    Reserved values add to the hidden ones alone, so that the weights restore the share of held-out entities, `having` of all,
+    that have the property.
+    """
+    if not held_out or not hidden or not lacking:
+        return 1.0, 1.0
+    having = min(max(having, 0.5), held_out - 0.5)
+    scale = (hidden + lacking) / held_out
+    return scale * having / hidden, scale * (held_out - having) / lacking
+
+
+def without(reading: Reading, top: Path) -> Reading:
+    """What an entity says, but for one property."""
+    return reading._replace(leaves={path: leaf for path, leaf in reading.leaves.items() if path[: len(top)] != top})
