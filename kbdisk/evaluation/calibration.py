@@ -31,10 +31,11 @@ THRESHOLD = 0.5  # of the confidence, where the user states none
 THRESHOLDS = (0.9, 0.75, 0.5)  # that a summary shows
 FOLDS = 5
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
-PRIOR_OF_LINE = 4.0  # precision of the prior of intercept and slope, around 0 and 1
+PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MAX_LOG_ODDS = 12.0
 MIN_OUTCOMES = 10  # from which on anything is calibrated
-NOISE = 1.0  # standard errors by which a gain has to be above 0
+NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
+SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain
 PRIOR_STATEMENTS = 2.0  # imagined statements, half of them wrong, in every estimate of a gain
 STEPS, CLOSE = 100, 1e-9  # of Newton's method
 
@@ -84,7 +85,12 @@ class Line:
             sum(data.cost(data.fitted(width, fold != held_out), fold == held_out) for held_out in range(FOLDS))
             for width in WIDTHS
         ]
-        found = data.fitted(WIDTHS[int(np.argmin(costs))], np.ones(len(keys), dtype=bool))
+        width = next(width for width, cost in zip(WIDTHS, costs, strict=True) if cost <= min(costs) + SIMPLER)
+        everything = np.ones(len(keys), dtype=bool)
+        found = data.fitted(width, everything)
+        if found[1] < 0:  # what the model says has nothing to do with the truth
+            found = data._replace(odds=np.zeros_like(data.odds)).fitted(width, everything)
+            found[1] = 0.0
         offsets = {
             (name.split("\n", 1)[0], name.split("\n", 1)[1]): float(offset)
             for name, offset in zip(names.tolist(), found[2:], strict=True)

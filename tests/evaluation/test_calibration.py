@@ -1,0 +1,141 @@
+"""Confidence is calibrated by property; a property is filled where that pays on held-out statements."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import examples
+
+from kbdisk.evaluation.calibration import Calibration, Line, Outcome, Statement, log_odds
+
+A, B, C = ("T", "a"), ("T", "b"), ("", "c.year")
+
+
+def fitted(slope, intercept, offsets, count=4000, seed=0):
+    """A line fitted to truths that are drawn by a line."""
+    draw = np.random.default_rng(seed)
+    keys = [(A, B, C)[n % 3] for n in range(count)]
+    chances = draw.uniform(0.02, 0.98, count)
+    odds = intercept + slope * log_odds(chances) + np.array([offsets.get(key, 0.0) for key in keys])
+    truth = (draw.uniform(size=count) < 1 / (1 + np.exp(-odds))).astype(float)
+    return Line.fit(keys, chances, truth, np.ones(count))
+
+
+def test_a_line_is_found_again():
+    line = fitted(0.5, 0.3, {A: 1.5, B: -1.5})
+    assert line.slope == pytest.approx(0.5, abs=0.1)
+    for key, offset in ((A, 1.5), (B, -1.5), (C, 0.0)):
+        assert line.intercept + line.offsets[key] == pytest.approx(0.3 + offset, abs=0.25)
+    assert line(A, 0.5) == pytest.approx(1 / (1 + math.exp(-1.8)), abs=0.05)
+
+
+def test_a_property_with_few_values_has_the_line_of_all():
+    keys, chances, truth = [A] * 400 + [B] * 2, [0.5] * 402, [1.0, 0.0] * 200 + [0.0, 0.0]
+    line = Line.fit(keys, np.array(chances), np.array(truth), np.ones(402))
+    assert line(A, 0.5) == pytest.approx(0.5, abs=0.03)
+    assert 0.25 < line(B, 0.5) <= line(A, 0.5) + 1e-6
+
+
+def test_where_the_model_is_misleading_only_the_share_of_right_statements_counts():
+    line = fitted(-1.0, 0.0, {})
+    assert line.slope == 0
+    assert line(A, 0.01) == line(A, 0.99) == pytest.approx(0.5, abs=0.05)
+
+
+def test_what_a_statement_stands_for_counts_as_often():
+    keys, chances = [A] * 60, np.full(60, 0.5)
+    truth = np.array([1.0] * 30 + [0.0] * 30)
+    weights = np.array([3.0] * 30 + [1.0] * 30)
+    assert Line.fit(keys, chances, truth, weights)(A, 0.5) == pytest.approx(0.75, abs=0.03)
+
+
+def test_without_held_out_values_probabilities_stay_as_the_model_has_them():
+    assert Line.fit([], np.zeros(0), np.zeros(0), np.zeros(0))(A, 0.3) == pytest.approx(0.3)
+    assert not Calibration.fit([]).is_known
+    assert Calibration().confidence(A, 0.5, 0.5) == pytest.approx(0.25)
+    assert Calibration().evidence(A) is None
+
+
+def outcomes(key, right, constant, count, correctness=0.9, presence=0.95) -> list[Outcome]:
+    return [
+        Outcome(key, presence, correctness, float(n < right * count), float(n < constant * count)) for n in range(count)
+    ]
+
+
+def lacking(key, count, presence) -> list[Outcome]:
+    return [Outcome(key, presence, 0.9, None, None)] * count
+
+
+def test_a_property_whose_statements_are_right_and_whose_constant_is_not_is_worth_filling():
+    assert Calibration.fit(outcomes(A, 0.9, 0.2, 60)).evidence(A).suffices
+
+
+def test_a_property_is_not_worth_filling_where_its_constant_does_as_well():
+    assert not Calibration.fit(outcomes(A, 0.9, 0.9, 60)).evidence(A).suffices
+
+
+def test_a_property_is_not_worth_filling_where_as_many_are_wrong_as_right():
+    assert not Calibration.fit(outcomes(A, 0.5, 0.1, 60)).evidence(A).suffices
+
+
+def test_two_right_statements_are_no_evidence():
+    both = [*outcomes(A, 1.0, 0.0, 2), *outcomes(B, 0.9, 0.2, 60)]
+    assert not Calibration.fit(both).evidence(A).suffices
+
+
+def test_of_a_property_with_one_value_evidence_is_that_presence_is_known():
+    """Its constant is right wherever there is a value; writing it everywhere is wrong where there is none."""
+    known = [*outcomes(A, 1.0, 1.0, 60), *lacking(A, 40, 0.05)]
+    unknown = [*outcomes(B, 1.0, 1.0, 4, presence=0.04), *lacking(B, 96, 0.04)]
+    calibration = Calibration.fit([*known, *unknown])
+    assert calibration.evidence(A).suffices
+    assert not calibration.evidence(B).suffices
+
+
+def test_the_precision_of_a_threshold_is_that_of_held_out_statements():
+    statements = {A: [Statement(0.9, 1.0, 0.0, 1.0), Statement(0.8, 0.0, 0.0, 1.0), Statement(0.3, 0.0, 0.0, 2.0)]}
+    calibration = Calibration(statements=statements)
+    assert calibration.precision(0.85) == (1.0, 1.0)
+    assert calibration.precision(0.5) == (0.5, 2.0)
+    assert calibration.precision(0.0, [A]) == (0.25, 4.0)
+    assert math.isnan(calibration.precision(0.95)[0])
+
+
+def test_the_threshold_for_a_precision_is_the_lowest_that_reached_it():
+    sure = [Statement(0.9, 1.0, 0.0, 1.0)] * 40
+    unsure = [Statement(0.6, float(n % 2), 0.0, 1.0) for n in range(20)]
+    calibration = Calibration(statements={A: [*sure, *unsure], B: [Statement(0.9, 0.0, 0.0, 1.0)] * 9})
+    assert calibration.threshold_for(0.95, A) == 0.9
+    assert calibration.threshold_for(0.8, A) == 0.6
+    assert calibration.threshold_for(0.8, B) is None
+
+
+CHANCES = st.floats(0, 1)
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([A, B, C]), CHANCES, CHANCES, st.none() | CHANCES, CHANCES, st.floats(0.1, 9)),
+        max_size=80,
+    )
+)
+def test_whatever_the_outcomes_confidence_is_a_probability_that_rises_with_what_the_model_says(rows):
+    made = [
+        Outcome(key, presence, correctness, right, None if right is None else constant, weight)
+        for key, presence, correctness, right, constant, weight in rows
+    ]
+    calibration = Calibration.fit(made)
+    found = [calibration.confidence(A, 0.5, chance / 10) for chance in range(11)]
+    assert all(0 <= one <= 1 for one in found)
+    assert found == sorted(found)
+    again = Calibration.from_json(json.loads(json.dumps(calibration.to_json())))
+    assert again.confidence(A, 0.5, 0.5) == pytest.approx(calibration.confidence(A, 0.5, 0.5), abs=1e-5)
+    assert {key: again.evidence(key) is None for key in (A, B, C)} == {
+        key: calibration.evidence(key) is None for key in (A, B, C)
+    }
