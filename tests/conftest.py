@@ -106,7 +106,7 @@ def tiny_folder(tmp_path_factory) -> Path:
 
     All processes that test side by side have the same one: the first trains it.
     """
-    from models import phones, tiny
+    from models import calibrated, phones, tiny
 
     from kbdisk.training.folder import save
 
@@ -117,7 +117,7 @@ def tiny_folder(tmp_path_factory) -> Path:
     with (common / "tiny.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            trained = tiny(*phones(), nearest=8)
+            trained = calibrated(tiny(*phones(), nearest=8))
             trained.record.source = {"name": "examples/phones.jsonl", "entities": 63}
             save(trained, folder)
     return folder

@@ -12,13 +12,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 import rdflib
+import torch
 from judges import graph, quads
-from models import QUICK, phones, tiny
+from models import QUICK, calibrated, phones, tiny
 
 import kbdisk
 from kbdisk.cli import complete as command
@@ -28,10 +30,11 @@ from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
 from kbdisk.completion.earlier import given
 from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
+from kbdisk.evaluation.calibration import Calibration, Statement
 from kbdisk.training.alone import alone
 from kbdisk.training.configfile import checksum
 from kbdisk.training.files import FORMAT
-from kbdisk.training.folder import save
+from kbdisk.training.folder import open_folder, save
 from kbdisk.training.run import PRESETS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -57,7 +60,7 @@ def elements_folder(tmp_path_factory) -> Path:
     """A model of examples/elements.ttl after five steps, with text that is only read."""
     kb = kbdisk.load(str(EXAMPLES / "elements.ttl"))
     folder = tmp_path_factory.mktemp("elements") / "elements.kbdisk"
-    save(tiny(told_apart(kbdisk.infer(kb).schema, ()), list(kb)), folder)
+    save(calibrated(tiny(told_apart(kbdisk.infer(kb).schema, ()), list(kb))), folder)
     return folder
 
 
@@ -65,7 +68,7 @@ def elements_folder(tmp_path_factory) -> Path:
 def phones_folder(tmp_path_factory) -> Path:
     """A model of all phones of the example after five steps, which remembers nothing."""
     folder = tmp_path_factory.mktemp("phones") / "phones.kbdisk"
-    save(tiny(*phones()), folder)
+    save(calibrated(tiny(*phones())), folder)
     return folder
 
 
@@ -164,7 +167,8 @@ def test_each_row_of_the_sidecar_is_a_value_of_the_target(few):
         assert row["model"]["name"] == "phones.kbdisk"
         assert re.fullmatch("[0-9a-f]{12}", row["model"]["hash"])
         assert row["time"].endswith("+00:00")
-        assert row["calibrated"] is False
+        assert row["calibrated"] is True
+        assert row["confidence"] == pytest.approx(row["presence"] * row["correctness"], rel=1e-5)
     more = sum(map(leaves, done.values())) - sum(map(leaves, given.values()))
     assert more == sum(leaves({"": row["value"]}) for row in new)
 
@@ -330,7 +334,43 @@ def test_nothing_is_filled_that_is_less_sure_than_wanted(few):
     middle = sorted(row["confidence"] for row in rows("any.jsonl"))[len(rows("any.jsonl")) // 2]
     _, _, err = few("--out", "sure.jsonl", "--min-confidence", middle)
     assert 0 < len(rows("sure.jsonl")) < len(rows("any.jsonl"))
-    assert "less sure than" in " ".join(err.split())
+    assert "confidence below" in " ".join(err.split())
+
+
+@about("--precision")
+def test_for_a_precision_a_property_has_the_threshold_that_reached_it(few, place):
+    model = open_folder("phones.kbdisk", torch.device("cpu"))
+    calibration = Calibration.from_json(model.record.calibration)
+    statements = {key: [Statement(0.6, 1.0, 0.0, 1.0)] * 20 for key in calibration.statements}
+    statements["", "weight.value"] = [Statement(0.6, 0.0, 0.0, 1.0)] * 20
+    model.record.calibration = replace(calibration, statements=statements).to_json()
+    save(model, "phones.kbdisk", force=True)
+    _, out, _ = few("--out", "sure.jsonl", "--precision", 0.9, "--json")
+    told = json.loads(out)
+    assert told["precision"] == 1
+    weight = next(row for row in told["properties"] if row["path"] == "weight")
+    assert (weight["filled"], list(weight["held_back"])) == (
+        0,
+        ["its held-out values never reached a precision of 0.9"],
+    )
+    assert rows("sure.jsonl")
+    status, _, err = few("--out", "sure.jsonl", "--precision", 0.9, "--min-confidence", 0.5, "--force")
+    assert (status, err) == (2, "error: --precision: chooses the confidence. Leave --min-confidence out.\n")
+
+
+def test_the_summary_says_what_other_thresholds_would_write(few):
+    _, out, err = few("--out", "done.jsonl", "--json")
+    thresholds = json.loads(out)["thresholds"]
+    assert [row["threshold"] for row in thresholds] == [0.9, 0.75, 0.5, None]
+    values = [row["values"] for row in thresholds]
+    assert values == sorted(values)
+    assert values[2] == len(
+        {(row["id"], row.get("gap", row["path"])) for row in rows("done.jsonl") if row["estimate"] == "median"}
+    )
+    _, _, err = few("--out", "again.jsonl")
+    assert re.search(
+        r"^by minimum confidence: 0\.9: \d+ values \(100 % right\), 0\.75: \d+ \(100 % right\), 0\.5: ", err, re.M
+    )
 
 
 @about("--draws")
@@ -679,7 +719,7 @@ def test_an_empty_string_that_stands_for_no_value_is_filled_and_other_spellings_
     colours, sizes = ["red", "blue", ""], [1, 2, 3, -1]
     lines = [f'{{"id": "t{i}",  "colour": "{colours[i % 3]}", "size": {sizes[i % 4]}}}\n' for i in range(60)]
     Path("t.jsonl").write_text("".join(lines))
-    status, _, err = run("t.jsonl", "--out", "done.jsonl", *SOON)
+    status, _, err = run("t.jsonl", "--out", "done.jsonl", "--fill", "all", *SOON)
     assert status == 0, err
     for before, after in zip(lines, Path("done.jsonl").read_text().splitlines(keepends=True), strict=True):
         assert re.fullmatch(re.escape(before).replace('""', '"(red|blue)"'), after)
@@ -823,8 +863,9 @@ def test_what_the_schema_leaves_out_is_named_and_its_gaps_are_counted(run, place
     assert err == f"error: never: {source} has it, and kb.yaml leaves it out. Put it in there.\n"
     Path("kb.yaml").unlink()
     assert sorted(place.rglob("*")) == before
-    _, _, err = run(source, "--out", "done.jsonl", *SOON)
-    assert "\nbesides, 160 gaps of what the schema leaves out: never, part.no\nwrote done.jsonl: 20 gaps of 20" in err
+    _, _, err = run(source, "--out", "done.jsonl", "--fill", "all", *SOON)
+    assert "\nbesides, 160 gaps of what the schema leaves out: never, part.no\n" in err
+    assert "\nwrote done.jsonl: 20 gaps of 20" in err
 
 
 @pytest.mark.slow

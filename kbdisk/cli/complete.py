@@ -36,7 +36,7 @@ FILLS, ESTIMATES, ORDERS = (
     type=click.Choice(FILLS),
     default="likely",
     show_default=True,
-    help="asked: blank cells, nulls, missing parts, what the schema requires. likely: also what such an entity is likely to have, where it can be told better than by a constant. all: all that its class has.",
+    help="asked: blank cells, nulls, missing parts of a value, what the schema requires. likely: also absent properties. Both write what reaches the minimum confidence, of properties whose values the model predicts better than a constant does. all: every property that the entity's class has, whatever its confidence.",
 )
 @click.option(
     "--estimate",
@@ -50,7 +50,14 @@ FILLS, ESTIMATES, ORDERS = (
     metavar="C",
     type=click.FloatRange(0, 1),
     default=None,
-    help="Fill only what is this sure, from 0 to 1.  [default: any; with --fill likely nothing below 0.05 that nothing asks for]",
+    help="Minimum confidence of a value to be written, 0 to 1.  [default: 0.5; with --fill all: 0]",
+)
+@click.option(
+    "--precision",
+    metavar="P",
+    type=click.FloatRange(0, 1),
+    default=None,
+    help="In the place of a minimum confidence: for each property the one at which a share P of held-out values was right.",
 )
 @click.option(
     "--draws",
@@ -106,8 +113,8 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
 
     Without --model a schema is inferred and a model trained on SOURCE itself: a minute for a thousand entities or
     fewer. Given values stay as they are, to the byte where TARGET has the format of SOURCE. Properties with fewer
-    than 30 known values are held back, as are free text, labels and identifiers. How sure each value is, and between
-    which bounds it is, stands in TARGET.provenance.jsonl: while that stands beside it, what was filled in is no
+    than 30 known values are held back, as are free text, labels, identifiers and axioms of an ontology. The confidence of
+    each value is the probability that it is right: see docs/confidence.md. It stands with its interval in TARGET.provenance.jsonl: while that stands beside it, what was filled in is no
     evidence later. Several sources become one. Exits with status 1 where a given value has no place in
     TARGET, --skip-errors skipped something, or --strict finds what is unlike what MODEL learnt from.
 

@@ -202,7 +202,7 @@ class Plan:
         from kbdisk.completion import complete
 
         options = self.options
-        names = ("fill", "estimate", "min_confidence", "draws", "order", "leap", "seed", "classes")
+        names = ("fill", "estimate", "min_confidence", "precision", "draws", "order", "leap", "seed", "classes")
         chosen = {name: options[name] for name in names}
         return complete(model.trained, self._entities(), only=self.only, watch=told, **chosen)
 

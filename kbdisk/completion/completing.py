@@ -16,7 +16,7 @@ import torch
 
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.decide import Decider, Decision, below
-from kbdisk.completion.fields import Field, fields_of, meets, refuse_unknown_classes
+from kbdisk.completion.fields import AXIOM, LABEL, Field, fields_of, meets, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, passed_over
 from kbdisk.completion.keys import Keys, Known, labels_of
@@ -103,6 +103,7 @@ class Completing(Iterator[Completion]):
             if self.watch is not None:
                 self.watch(self.summary.entities, self.total)
         self._count_held()
+        self.summary.measured = self.decider.measured()
 
     def _filled(
         self, chunk: Sequence[Entity], filler: Filler, evidence: Evidence | None, number: int, placing: Placing
@@ -186,7 +187,10 @@ class Completing(Iterator[Completion]):
             path, sure = ruled.path, ruled.confidence
             if self.choices.only and not any(meets(each, path) for each in self.choices.only):
                 continue
-            row = self.summary.row(self._field(of.name, path, ruled.known))
+            field = self._field(of.name, path, ruled.known)
+            if field.held in (AXIOM, LABEL):
+                continue
+            row = self.summary.row(field)
             if sure < self.decider.minimum:
                 continue
             try:
@@ -215,10 +219,12 @@ class Completing(Iterator[Completion]):
         given: Mapping[Path, Any] = one.reading.leaves
         if any(filling.gap.parts or filling.gap.path != filling.gap.of.top for filling in several):
             given = self.schema.leaves(one.entity)  # of a list longer than is learnt all of it
+        self.summary.askable += len(several)
         for filling in several:
             row, decision = self.summary.row(filling.gap.of), self.decider.decided(filling)
             if not filling.why_not and not self.decider.why_not(self.decider.key(decision.filling)):
                 self.summary.add(decision.confidence)
+                self.decider.keys.add(self.decider.key(decision.filling))
             try:
                 filled = self._placed(one, decision, given, placing)
             except ValueError as error:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.filling import Filling
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.summary import Measured
 from kbdisk.entity import Path
-from kbdisk.evaluation.calibration import THRESHOLD, Calibration, Evidence, Key
+from kbdisk.evaluation.calibration import THRESHOLD, THRESHOLDS, Calibration, Evidence, Key, precision_of
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 
@@ -53,6 +54,7 @@ class Decider:
         )
         self._evidence: dict[tuple[Key, float], Evidence | None] = {}
         self._thresholds: dict[Key, float | None] = {}
+        self.keys: set[Key] = set()  # properties of which statements were made that a threshold may write
 
     @property
     def minimum(self) -> float:
@@ -85,11 +87,25 @@ class Decider:
         if not self.calibration.is_known:
             return UNMEASURED
         if threshold is None:
-            return f"its held-out statements never reached a precision of {self.choices.precision:g}"
+            return f"its held-out values never reached a precision of {self.choices.precision:g}"
         if (key, threshold) not in self._evidence:
             self._evidence[key, threshold] = self.calibration.evidence(key, threshold)
         evidence = self._evidence[key, threshold]
         return "" if evidence is not None and evidence.suffices else NO_EVIDENCE
+
+    def measured(self) -> Measured | None:
+        """The share of right statements on held-out data, of the properties of which statements were made."""
+        if not self.calibration.is_known:
+            return None
+        statements = [
+            one for key in self.keys for one in self.calibration.statements.get(key, ())
+            if one.confidence >= (self.threshold(key) or 0.0)
+        ]  # fmt: skip
+        return Measured(
+            precision_of(statements),
+            {threshold: self.calibration.precision(threshold, self.keys) for threshold in THRESHOLDS},
+            self.calibration.precision(0.0),
+        )
 
     def skips(self, gap: Gap, presence: float | None) -> str:
         """Why no value is predicted for a gap: no statement about it could be written. Empty where one may be."""

@@ -21,6 +21,7 @@ from kbdisk.inspection import is_class
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Text
 from kbdisk.schemas.schema import Class, Property, Schema, names_of
 from kbdisk.schemas.suggest import did_you_mean, no_class
@@ -173,6 +174,8 @@ class _Making:
             return few(known, self.choices.least)
         if any(meets(path, one.path) for path in self.choices.only):
             return ""
+        if one.one.iri is not None and (why := why_never(one.one.iri)):
+            return why
         if one.one.unique:
             return UNIQUE
         leading = next(slot for slot in map(self.codec.slots.__getitem__, one.slots) if pattern(slot.path) == one.lead)
@@ -205,7 +208,33 @@ GIVEN = "given: read, but never predicted"
 IGNORED = "ignored by the schema"
 UNIQUE = "unique: written only where --only names it"
 NAMES = "hardly a value comes again, as of an identifier: written only where --only names it"
+AXIOM = "an axiom of the ontology: written only where --only names it"
+LABEL = "a label or an identifier: written only where --only names it"
 NOTHING = "nothing of its parts can be predicted"
+
+
+VOCABULARIES = ("http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#", "http://www.w3.org/ns/shacl#", "http://www.w3.org/2004/02/skos/core#")  # fmt: skip
+WIKIDATA = "http://www.wikidata.org/prop/"
+# subclass of, subproperty of, equivalent class, equivalent property, exact match, disjoint union of
+WIKIDATA_AXIOMS = frozenset(["P279", "P1647", "P1709", "P1628", "P2888", "P2738"])
+LABELS = {"label", "prefLabel", "altLabel", "hiddenLabel", "notation", "comment", "note", "definition", "example", "scopeNote", "changeNote", "editorialNote", "historyNote"}  # fmt: skip
+NAMING = frozenset(
+    [
+        *(f"{scheme}://schema.org/{name}" for scheme in ("http", "https") for name in ("name", "alternateName", "identifier", "description")),
+        *(f"http://purl.org/dc/{part}/{name}" for part in ("terms", "elements/1.1") for name in ("title", "identifier", "description", "alternative")),
+        *(f"http://xmlns.com/foaf/0.1/{name}" for name in ("name", "givenName", "familyName", "nick")),
+    ]
+)  # fmt: skip
+
+
+def why_never(iri: str) -> str:
+    """Why a property is written in no mode unless it is named: it states what classes are, or what things are called."""
+    vocabulary = next((one for one in VOCABULARIES if iri.startswith(one)), None)
+    if vocabulary is not None:
+        return LABEL if iri[len(vocabulary) :] in LABELS else AXIOM
+    if iri.startswith(WIKIDATA) and last_word(iri) in WIKIDATA_AXIOMS:
+        return AXIOM
+    return LABEL if iri in NAMING else ""
 
 
 def few(known: int, least: int) -> str:

@@ -64,6 +64,15 @@ class Row:
         }
 
 
+@dataclass(frozen=True)
+class Measured:
+    """The share of held-out statements that were right: among those that would be written, by threshold, and among all."""
+
+    written: float | None
+    by_threshold: Mapping[float, float | None]
+    everything: float | None
+
+
 @dataclass
 class Summary:
     """Of all entities that were gone through by now."""
@@ -72,6 +81,8 @@ class Summary:
     strangers: int = 0  # of no class of the schema, or of none that was asked for
     left_out: Counter[Path] = field(default_factory=Counter)  # what the schema leaves out -> gaps of it, which stay
     ignored: Counter[Path] = field(default_factory=Counter)  # what it has, and the model has not learnt -> its gaps
+    askable: int = 0  # gaps for which the model can predict a value
+    measured: Measured | None = None  # None until the last entity, and where nothing was held out
     confidences: list[float] = field(default_factory=list)  # of all statements that another threshold would write
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
     quality: Quality = field(default_factory=dict)
@@ -89,6 +100,18 @@ class Summary:
     def at(self, threshold: float) -> int:
         """How many statements a threshold would write."""
         return sum(confidence >= threshold for confidence in self.confidences)
+
+    def thresholds(self) -> list[dict[str, Any]]:
+        """How many values other thresholds would write, and their measured precision; the last without a threshold."""
+        if self.measured is None:
+            return []
+        return [
+            *(
+                {"threshold": threshold, "values": self.at(threshold), "precision": precision}
+                for threshold, precision in self.measured.by_threshold.items()
+            ),
+            {"threshold": None, "values": self.askable, "precision": self.measured.everything},
+        ]
 
     def row(self, one: Field) -> Row:
         """The row of a field."""
@@ -126,6 +149,8 @@ class Summary:
             "missing": self.missing,
             "filled": self.filled,
             "left_out": {show_pattern(path): count for path, count in self.left_out.items()},
+            "thresholds": self.thresholds(),
+            "precision": self.measured.written if self.measured else None,
             "ignored": {show_pattern(path): count for path, count in self.ignored.items()},
             "properties": [row.to_json() for row in self.shown()],
         }

@@ -209,15 +209,10 @@ class Calibration:
         lacking = int(((constant == 0) & (right == 0)).sum())
         return Evidence(len(own) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
 
-    def precision(self, threshold: float, keys: Iterable[Key] | None = None) -> tuple[float, float]:
-        """The share of right statements among those at or above a threshold, and how many statements that is."""
+    def precision(self, threshold: float, keys: Iterable[Key] | None = None) -> float | None:
+        """The share of right statements among those of some properties that reach a threshold; None where none does."""
         chosen = self.statements.values() if keys is None else [self.statements.get(key, ()) for key in keys]
-        table = np.array([one for several in chosen for one in several]).reshape(-1, 4)
-        written = table[:, 0] >= threshold
-        weight = table[written, 3]
-        return (float((table[written, 1] * weight).sum() / weight.sum()) if len(weight) else math.nan), float(
-            weight.sum()
-        )
+        return precision_of([one for several in chosen for one in several if one.confidence >= threshold])
 
     def threshold_for(self, precision: float, key: Key | None = None) -> float | None:
         """The lowest threshold at which the held-out statements of a property, or of all, reached a precision; None: none did."""
@@ -250,6 +245,12 @@ class Calibration:
             (row["class"], row["path"]): [Statement(*one) for one in row["outcomes"]] for row in data["statements"]
         }
         return cls(Line.from_json(data["presence"]), Line.from_json(data["correctness"]), statements)
+
+
+def precision_of(statements: Sequence[Statement]) -> float | None:
+    """The share of right statements; None where there is none."""
+    weight = math.fsum(one.weight for one in statements)
+    return math.fsum(one.right * one.weight for one in statements) / weight if weight else None
 
 
 def confidence_of(lines: tuple[Line, Line], key: Key, presence: float | None, correctness: float | None) -> float:

@@ -100,10 +100,10 @@ def test_of_a_property_with_one_value_evidence_is_that_presence_is_known():
 def test_the_precision_of_a_threshold_is_that_of_held_out_statements():
     statements = {A: [Statement(0.9, 1.0, 0.0, 1.0), Statement(0.8, 0.0, 0.0, 1.0), Statement(0.3, 0.0, 0.0, 2.0)]}
     calibration = Calibration(statements=statements)
-    assert calibration.precision(0.85) == (1.0, 1.0)
-    assert calibration.precision(0.5) == (0.5, 2.0)
-    assert calibration.precision(0.0, [A]) == (0.25, 4.0)
-    assert math.isnan(calibration.precision(0.95)[0])
+    assert calibration.precision(0.85) == 1
+    assert calibration.precision(0.5) == 0.5
+    assert calibration.precision(0.0, [A]) == 0.25
+    assert calibration.precision(0.95) is calibration.precision(0.0, [B]) is None
 
 
 def test_the_threshold_for_a_precision_is_the_lowest_that_reached_it():

@@ -6,10 +6,11 @@ import random
 
 import pytest
 import torch
-from models import tiny_run
+from models import calibrated, tiny_run
 
 from kbdisk.completion import complete
 from kbdisk.entity import Entity
+from kbdisk.evaluation.calibration import Line
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training import loop
@@ -60,8 +61,7 @@ def test_what_is_held_out_tells_that_more_is_known_and_values_are_believed_as_be
 def test_cars_are_given_no_legs():
     several = [moving(i) for i in range(160)]  # of 80 one seed in five gives wheels to animals
     model = train(schema(), several, tiny_run(steps=40, validation=0.2), CPU, lambda progress: None)
-    for row in model.record.quality:
-        row["better"] = 1.0
+    model = calibrated(model, presence=Line())
     filled = {(one.entity.tree["kind"], path) for one in complete(model, several, fill="likely") for path in one.filled}
     assert filled == {("car", ("weight",)), ("animal", ("weight",))}
 
@@ -69,8 +69,7 @@ def test_cars_are_given_no_legs():
 def test_without_it_they_are(monkeypatch):
     monkeypatch.setattr(loop, "relearn", lambda *told: None)
     model = train(schema(), MOVING, tiny_run(steps=20, validation=0.2), CPU, lambda progress: None)
-    for row in model.record.quality:
-        row["better"] = 1.0
+    model = calibrated(model, presence=Line())
     filled = {(one.entity.tree["kind"], path) for one in complete(model, MOVING, fill="likely") for path in one.filled}
     assert filled & {("car", ("legs",)), ("animal", ("wheels",))}
 
@@ -92,8 +91,7 @@ def of_crates() -> Schema:
 def test_what_lacks_as_a_whole_is_filled_as_a_whole():
     crates = [crate(i) for i in range(200)]
     model = train(of_crates(), crates, tiny_run(steps=40, validation=0.2), CPU, lambda progress: None)
-    for row in model.record.quality:
-        row["better"] = 1.0
+    model = calibrated(model, presence=Line())
     filled = {one.entity.id: set(one.filled) for one in complete(model, crates, fill="likely") if one.filled}
     lacking = {one.id for one in crates if "size" not in one.tree}
     assert len(lacking) == 40
