@@ -19,6 +19,7 @@ from kbdisk.completion.decide import Decider, Decision, below
 from kbdisk.completion.fields import AXIOM, LABEL, Field, fields_of, meets, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, passed_over
+from kbdisk.completion.groups import HALF_MADE, Groups
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.rules import RuleFiller, by_rule
@@ -29,7 +30,7 @@ from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read
-from kbdisk.entity import Completion, Entity, Filled, Path, with_values
+from kbdisk.entity import Completion, Entity, Filled, Path, at, is_gap, with_values
 from kbdisk.evaluation.drift import Drift
 from kbdisk.inspection import is_class
 from kbdisk.schemas.composites.base import split_kind
@@ -72,6 +73,10 @@ class Completing(Iterator[Completion]):
         refuse_unknown_classes(self.schema, choices.classes)
         self.summary = Summary.of(trained.record.quality, self.codec.learnt_as)
         self.drift = Drift(self.schema, self.codec)
+        fillable = {
+            name: {path for path, field in each.fields.items() if not field.held} for name, each in self.fields.items()
+        }
+        self.groups = Groups(self.schema, fillable)
         self.siblings = Siblings(self.schema, choices.only, self.decider.minimum)
         self._lay_rows()
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
@@ -144,6 +149,7 @@ class Completing(Iterator[Completion]):
             of = self.schema.class_of(entity)
             if of is not None:
                 self.siblings.see(of.name, entity.tree)
+                self.groups.see(of.name, {path for path in of.properties if _has(entity, path)})
             yield entity
 
     def _evidence(self) -> Evidence | None:
@@ -220,8 +226,14 @@ class Completing(Iterator[Completion]):
         if any(filling.gap.parts or filling.gap.path != filling.gap.of.top for filling in several):
             given = self.schema.leaves(one.entity)  # of a list longer than is learnt all of it
         self.summary.askable += len(several)
-        for filling in several:
-            row, decision = self.summary.row(filling.gap.of), self.decider.decided(filling)
+        decisions = [self.decider.decided(filling) for filling in several]
+        written = {decision.filling.gap.of.top for decision in decisions if not decision.why_not}
+        half_made = self.groups.half_made(one.reading.of, (filling.gap.of.top for filling in several), written)
+        for filling, decision in zip(several, decisions, strict=True):
+            row = self.summary.row(filling.gap.of)
+            if filling.gap.of.top in half_made and self.choices.fill != "all" and not decision.why_not:
+                row.held[HALF_MADE] += 1
+                continue
             if not filling.why_not and not self.decider.why_not(self.decider.key(decision.filling)):
                 self.summary.add(decision.confidence)
                 self.decider.keys.add(self.decider.key(decision.filling))
@@ -327,6 +339,15 @@ class Completing(Iterator[Completion]):
                     row = self.summary.row(one)
                     row.missing += lacking
                     row.held[one.held] += lacking
+
+
+def _has(entity: Entity, path: Path) -> bool:
+    """Whether anything stands at a path."""
+    try:
+        value = at(entity.tree, path)
+    except KeyError:
+        return False
+    return not is_gap(value)
 
 
 def _slots(gaps: Iterable[Gap]) -> Iterator[int]:
