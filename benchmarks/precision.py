@@ -91,8 +91,11 @@ def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
 
 
-def is_right(task: Task, cell: Cell, value: Any, values: Values) -> bool:
-    """Whether a value is right, by the benchmark's own tolerance."""
+def is_right(task: Task, cell: Cell, value: Any, truth: Any, values: Values) -> bool:
+    """Whether a value is right, by the benchmark's own tolerance; of a date every stated part that is known."""
+    if isinstance(value, Date) and isinstance(truth, Date):
+        parts = ((getattr(value, part), getattr(truth, part)) for part in ("year", "month", "day"))
+        return all(stated is None or known is None or stated == known for stated, known in parts)
     half, kind = cell.property[1:]
     scalar = next((one for h, k, one in values.scalars(cell.property[0], value) if (h, k) == (half, kind)), None)
     if scalar is None:
@@ -130,6 +133,7 @@ def statements_of(
     hidden: Mapping[Place, list[tuple[Task, Cell]]],
     absences: Sequence[Place],
     values: Values,
+    truth: Sequence[Entity],
 ) -> Iterator[tuple[Place, Statement | None]]:
     """What was stated at each scored place."""
     trees = [one.tree() if one.filled else one.entity.tree for one in completions]
@@ -140,7 +144,8 @@ def statements_of(
         if found is None or value is None:
             yield place, None
             continue
-        right = all(is_right(task, cell, value, values) for task, cell in cells)
+        known = _value_at(truth[entity].tree, path)
+        right = all(is_right(task, cell, value, known, values) for task, cell in cells)
         yield place, Statement(found.confidence or 0.0, right, True, cells[0][0].of[2], _covered(found, cells))
     for place in absences:
         found = _filled_at(completions[place[0]], place[1])
@@ -316,8 +321,10 @@ def measure(source: str, arguments: argparse.Namespace) -> None:
     fit = ResumedFit({"preset": "default", "budget": arguments.budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller)  # fmt: skip
     model = fit(masked.entities, arguments.mask)
     extra = {} if arguments.precision is None else {"precision": arguments.precision}
-    written = dict(statements_of(list(model.complete(masked.entities, **extra)), hidden, absences, values))
-    everything = dict(statements_of(list(model.complete(masked.entities, fill="all")), hidden, absences, values))
+    written = dict(statements_of(list(model.complete(masked.entities, **extra)), hidden, absences, values, entities))
+    everything = dict(
+        statements_of(list(model.complete(masked.entities, fill="all")), hidden, absences, values, entities)
+    )
     seconds = time.monotonic() - begun
     by_default = [one for one in written.values() if one is not None]
     scored = [one or Statement(0.0, place not in hidden and False, False, "none") for place, one in everything.items()]

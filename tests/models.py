@@ -17,7 +17,7 @@ import kbdisk
 from kbdisk.data import CodecConfig
 from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity
-from kbdisk.evaluation.calibration import Calibration, Line, Statement
+from kbdisk.evaluation.calibration import Calibration, Line, Presence, Statement
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.network.config import ModelConfig
@@ -89,6 +89,6 @@ def calibrated(trained: Trained, presence: Line = SURE, correctness: Line = SURE
     keys = {
         trained.codec.learnt_as(slot.of, pattern(slot.path)) for slot in trained.codec.slots if slot.role == "value"
     }
-    statements = {key: [Statement(0.999, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
-    made = Calibration(presence, correctness, statements)
+    statements = {key: [Statement(0.999, 0.0, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
+    made = Calibration(Presence(presence), correctness, statements)
     return replace(trained, record=replace(trained.record, calibration=made.to_json()))

@@ -342,8 +342,8 @@ def test_nothing_is_filled_that_is_less_sure_than_wanted(few):
 def test_for_a_precision_a_property_has_the_threshold_that_reached_it(few, place):
     model = open_folder("phones.kbdisk", torch.device("cpu"))
     calibration = Calibration.from_json(model.record.calibration)
-    statements = {key: [Statement(0.6, 1.0, 0.0, 1.0)] * 20 for key in calibration.statements}
-    statements["", "weight.value"] = [Statement(0.6, 0.0, 0.0, 1.0)] * 20
+    statements = {key: [Statement(0.6, 0.0, 1.0, 0.0, 1.0)] * 20 for key in calibration.statements}
+    statements["", "weight.value"] = [Statement(0.6, 0.0, 0.0, 0.0, 1.0)] * 20
     model.record.calibration = replace(calibration, statements=statements).to_json()
     save(model, "phones.kbdisk", force=True)
     _, out, _ = few("--out", "sure.jsonl", "--precision", 0.9, "--json")

@@ -4,9 +4,8 @@
     likely   these, and absent properties: threshold and evidence
     all      every property that the entity's class has: neither, unless a threshold or a precision is stated
 
-Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value
-presence is 1. Of a blank cell and a null it is relative to the share of entities that have the property, at most 1: a table
-has a cell wherever it has a column, so that a blank cell alone says nothing.
+Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value, and
+of what the schema requires, presence is 1.
 """
 
 from __future__ import annotations
@@ -117,15 +116,9 @@ class Decider:
 
     def presence(self, gap: Gap, key: Key, presence: float | None) -> float:
         """The calibrated probability that an entity has what a gap lacks."""
-        if presence is None or gap.parts or gap.of.one.required:
+        if gap.parts or gap.of.one.required:
             return 1.0
-        found = self.calibration.presence(key, presence)
-        return min(found / max(self._share(gap), 1e-6), 1.0) if gap.asked else found
-
-    def _share(self, gap: Gap) -> float:
-        """The share of the entities of a class that have a property."""
-        lead = [spot.slot for spot in gap.spots if self.codec.slots[spot.slot].path[: len(gap.path)] == gap.path]
-        return max((self.codec.index.fill(gap.of.of, slot) for slot in lead), default=1.0)
+        return self.calibration.presence(key, presence, has_place=gap.asked)
 
     def decided(self, filling: Filling) -> Decision:
         """What becomes of a statement. Of a date as many parts are kept as reach the threshold."""

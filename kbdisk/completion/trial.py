@@ -24,7 +24,7 @@ from torch import Tensor
 
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.decide import Decider, by_precision, correctness_of
-from kbdisk.completion.fields import fields_of
+from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys
@@ -87,6 +87,7 @@ class Trial:
         self.choices = Choices(fill="all", seed=seed)
         self.fields, self.decider = fields_of(self.codec, self.choices), Decider(trained, self.choices)
         self.readings = [reading for entity in entities if (reading := read(trained.schema, entity)) is not None]
+        self._hidden_gaps: dict[tuple[str, Path], tuple[Gap, ...]] = {}
         graph = Graph.read(trained.schema, entities) if graph is None else graph
         evidence = self.codec.evidence(graph) if self.codec.index.over else None
         encoding = Encoding(self.codec.index, self._asked_slots, evidence)
@@ -127,27 +128,24 @@ class Trial:
         having: dict[Key, float] = defaultdict(float)  # the values that so many held-out entities are expected to have
         held_out: Counter[Key] = Counter()
         for number, reading in enumerate(self.readings):
-            for top in self._known(reading):
-                hidden.setdefault(self._key(reading.of, top), []).append((number, top))
+            for path, field in self._known(reading):
+                hidden.setdefault(self._key(field), []).append((number, path))
             if reading.id in self.reserved:
                 continue
             for gap in self._gaps(reading):
-                if gap.path == gap.of.top and not gap.parts:
-                    lacking.setdefault(self._key(reading.of, gap.of.top), []).append((number, gap))
-            for top, field in self.fields[reading.of].fields.items():
-                if not field.held and top == field.top:
-                    key = self._key(reading.of, top)
-                    held_out[key] += 1
-                    having[key] += self._share(reading.of, field.lead)
+                if not gap.parts:
+                    lacking.setdefault(self._key(gap.of), []).append((number, gap))
+            for path, field in self.fields[reading.of].fields.items():
+                if not field.held and path == field.top:
+                    held_out[self._key(field)] += 1
+                    having[self._key(field)] += self._share(reading.of, field.lead)
         by_entity: dict[tuple[int, float], list[Gap]] = {}
         for key in dict.fromkeys([*hidden, *lacking]):
             with_value, without_value = self._some(hidden.get(key, [])), self._some(lacking.get(key, []))
             for_hidden, for_lacking = weights(len(with_value), len(without_value), having[key], held_out[key])
-            for number, top in with_value:
-                reading = self.readings[number]
-                gaps = [gap for gap in self._gaps(without(reading, top)) if gap.of.top == top and gap.path == top]
-                if gaps:
-                    yield Question(number, top, tuple(gaps), for_hidden)
+            for number, path in with_value:
+                if gaps := self._gaps_at(self.readings[number], path):
+                    yield Question(number, path, gaps, for_hidden)
             for number, gap in without_value:
                 by_entity.setdefault((number, for_lacking), []).append(gap)
         for (number, weight), several in by_entity.items():
@@ -161,38 +159,43 @@ class Trial:
         slots = self.codec.index.tables[of].slot
         return max((self.codec.index.fill(of, slot) for at, slot in slots.items() if pattern(at) == path), default=0.0)
 
-    def _known(self, reading: Reading) -> Iterator[Path]:
-        """The properties of an entity whose values are to be hidden: all known parts of a trained one's are reserved."""
-        fields, table = self.fields[reading.of], self.codec.index.tables[reading.of]
-        reserved = self.reserved.get(reading.id)
-        by_property: dict[Path, list[int]] = {}
-        for path in reading.leaves:
-            slot, top = table.slot.get(path), fields.property.get(pattern(path))
-            if slot is not None and top is not None and path in table.under:
-                by_property.setdefault(top, []).append(slot)
-        for top, slots in by_property.items():
-            field = fields.fields.get(top)
-            if field is not None and not field.held and (reserved is None or set(slots) <= set(reserved)):
-                yield top
+    def _known(self, reading: Reading) -> Iterator[tuple[Path, Field]]:
+        """Where an entity has what is filled as one, and what that is; of a trained entity where all of it is reserved."""
+        fields, reserved = self.fields[reading.of], self.reserved.get(reading.id)
+        slots: dict[Path, list[int]] = {}
+        found: dict[Path, Field] = {}
+        for spot in fields.spots:
+            if spot.path not in reading.leaves:
+                continue
+            path = spot.path[: spot.length]
+            found[path] = spot.field
+            slots.setdefault(path, []).append(spot.slot)
+        for path, field in found.items():
+            beneath = slots[path]
+            if field.is_list:
+                beneath = [slot for other, own in slots.items() if other[: len(path)] == path for slot in own]
+            if not field.held and (reserved is None or set(beneath) <= set(reserved)):
+                yield path, field
 
     def _gaps(self, reading: Reading) -> list[Gap]:
         return gaps_of(self.fields[reading.of], reading, self.codec.index.tables[reading.of], None)
 
-    def _key(self, of: str, top: Path) -> Key:
-        field = self.fields[of].fields[top]
-        return self.codec.learnt_as(of, field.lead or top)
+    def _gaps_at(self, reading: Reading, path: Path) -> tuple[Gap, ...]:
+        """The gap that an entity would have if what stands at a path lacked."""
+        key = reading.id, path
+        if key not in self._hidden_gaps:
+            self._hidden_gaps[key] = tuple(gap for gap in self._gaps(without(reading, path)) if gap.path == path)
+        return self._hidden_gaps[key]
+
+    def _key(self, field: Field) -> Key:
+        return self.codec.learnt_as(field.of, field.lead or field.path)
 
     def _asked_slots(self, reading: Reading, table: Any) -> Iterator[int]:
         """The slots of all that an entity lacks, and of the parts that its values lack."""
         yield from (spot.slot for gap in self._gaps(reading) for spot in gap.spots)
-        for top in self._known(reading):
-            yield from (
-                spot.slot
-                for gap in self._gaps(without(reading, top))
-                if gap.of.top == top
-                for spot in gap.spots
-                if spot.path not in reading.leaves
-            )
+        for path, _ in self._known(reading):
+            spots = (spot for gap in self._gaps_at(reading, path) for spot in gap.spots)
+            yield from (spot.slot for spot in spots if spot.path not in reading.leaves)
 
     # ------------------------------------------------------------ batches
 

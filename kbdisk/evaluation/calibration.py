@@ -1,10 +1,15 @@
 """Confidence: the probability that a statement is right, as presence times correctness, each calibrated on held-out data.
 
-    presence      the probability that the entity has the property
+    presence      the probability that the entity has the property: relative to entities that are known to have it
     correctness   the probability that the value is right, given that the entity has the property
 
 Both are calibrated per property by logistic regression on the model's own log odds, with shrinkage: all properties share
 a slope and an intercept, and each has an offset with a Gaussian prior whose width cross-validation chooses.
+
+Presence learnt from what is recorded is at most the share that is recorded: where a fifth of the values is missing, no
+entity has more than .8. So it is divided by a usual one, that of the lower quarter of the entities that have the property:
+an entity that looks like these has presence 1. A property that fewer than half of such entities have recorded is taken to
+be recorded wherever it can be in half of the cases at least; and a blank cell is a place for a value in any case.
 
 Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
 threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses as much as
@@ -33,6 +38,8 @@ FOLDS = 5
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MAX_LOG_ODDS = 12.0
+USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is divided by
+MIN_USUAL = 0.5
 MIN_OUTCOMES = 10  # from which on anything is calibrated
 NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
 SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain
@@ -55,9 +62,15 @@ class Statement(NamedTuple):
     """A held-out statement, as it was judged."""
 
     confidence: float  # cross-fitted
+    unknown: float  # of an entity that lacks the property the probability that it has it all the same
     right: float  # 0 where the entity lacks the property
     constant: float  # how right the constant would have been
     weight: float
+
+    @property
+    def counted(self) -> float:
+        """How much it counts in a precision: less where it is about an entity that may have the property unrecorded."""
+        return self.weight * (1 - self.unknown)
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,47 @@ class Line:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
         return cls(data["slope"], data["intercept"], {(of, path): offset for of, path, offset in data["offsets"]})
+
+
+@dataclass(frozen=True)
+class Presence:
+    """The probability that an entity has a property, by the model's own."""
+
+    line: Line = Line()
+    usual: Mapping[Key, float] = field(default_factory=dict)  # the calibrated one of entities that have the property
+
+    def __call__(self, key: Key, presence: float | None, *, has_place: bool = False) -> float:
+        """`has_place`: the entity has a place for a value, such as a blank cell."""
+        if presence is None:
+            return 1.0
+        usual = self.usual.get(key, 1.0)
+        return min(self.line(key, presence) / max(usual, 1e-6 if has_place else MIN_USUAL), 1.0)
+
+    @classmethod
+    def fit(cls, outcomes: Sequence[Outcome]) -> Self:
+        """Learn from outcomes of which the presence is known."""
+        known = [one for one in outcomes if one.presence is not None]
+        line = Line.fit(
+            [one.property for one in known],
+            np.array([one.presence for one in known], dtype=np.float64),
+            np.array([float(one.right is not None) for one in known]),
+            np.array([one.weight for one in known]),
+        )
+        having: dict[Key, list[float]] = {}
+        for one in known:
+            if one.right is not None and one.presence is not None:
+                having.setdefault(one.property, []).append(line(one.property, one.presence))
+        return cls(line, {key: float(np.quantile(own, USUAL)) for key, own in having.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        usual = [[of, path, round(chance, 6)] for (of, path), chance in self.usual.items()]
+        return {"line": self.line.to_json(), "usual": usual}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself again."""
+        return cls(Line.from_json(data["line"]), {(of, path): chance for of, path, chance in data["usual"]})
 
 
 class _Data(NamedTuple):
@@ -171,22 +225,21 @@ class Evidence(NamedTuple):
 class Calibration:
     """Presence and correctness calibrated, the evidence for each property, and what each threshold would have given."""
 
-    presence: Line = Line()
+    presence: Presence = Presence()
     correctness: Line = Line()
     statements: Mapping[Key, Sequence[Statement]] = field(default_factory=dict)
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
         """Learn from the outcomes of a trial."""
-        presence, correctness = _lines(outcomes)
+        presence, correctness = Presence.fit(outcomes), fit_correctness(outcomes)
         fold = _folds(len(outcomes))
         statements: dict[Key, list[Statement]] = {}
         for held_out in range(FOLDS):
-            lines = _lines([one for one, number in zip(outcomes, fold, strict=True) if number != held_out])
+            others = [one for one, number in zip(outcomes, fold, strict=True) if number != held_out]
+            without = cls(Presence.fit(others), fit_correctness(others))
             for outcome in (one for one, number in zip(outcomes, fold, strict=True) if number == held_out):
-                confidence = confidence_of(lines, outcome.property, outcome.presence, outcome.correctness)
-                own = Statement(confidence, outcome.right or 0.0, outcome.constant or 0.0, outcome.weight)
-                statements.setdefault(outcome.property, []).append(own)
+                statements.setdefault(outcome.property, []).append(without._judged(outcome))
         return cls(presence, correctness, statements)
 
     @property
@@ -194,16 +247,25 @@ class Calibration:
         """Whether anything was held out to learn from."""
         return bool(self.statements)
 
+    def _judged(self, outcome: Outcome) -> Statement:
+        """A statement with its confidence, and how right it was."""
+        presence = self.presence(outcome.property, outcome.presence)
+        made = outcome.correctness is not None
+        correctness = self.correctness(outcome.property, outcome.correctness) if made else 0.0
+        unknown = presence if outcome.right is None else 0.0
+        return Statement(presence * correctness, unknown, outcome.right or 0.0, outcome.constant or 0.0, outcome.weight)
+
     def confidence(self, key: Key, presence: float | None, correctness: float) -> float:
         """The probability that a statement is right."""
-        return confidence_of((self.presence, self.correctness), key, presence, correctness)
+        return self.presence(key, presence) * self.correctness(key, correctness)
 
     def evidence(self, key: Key, threshold: float = THRESHOLD) -> Evidence | None:
         """What writing a property gains; None where nothing of it was held out."""
         own = self.statements.get(key)
         if not own:
             return None
-        confidence, right, constant, weight = np.array(own).T
+        confidence, unknown, right, constant, weight = np.array(own).T
+        weight = weight * (1 - unknown)
         gain = (confidence >= threshold) * (2 * right - 1)
         nothing, beyond = _mean(gain, weight), _mean(gain - (2 * constant - 1), weight)
         lacking = int(((constant == 0) & (right == 0)).sum())
@@ -220,11 +282,11 @@ class Calibration:
         own = sorted((one for several in chosen for one in several), reverse=True)
         right = weight = 0.0
         found = None
-        for place, (confidence, truth, _, amount) in enumerate(own):
-            right, weight = right + truth * amount, weight + amount
-            is_last_of_equals = place + 1 == len(own) or own[place + 1][0] < confidence
+        for place, one in enumerate(own):
+            right, weight = right + one.right * one.weight, weight + one.counted
+            is_last_of_equals = place + 1 == len(own) or own[place + 1].confidence < one.confidence
             if is_last_of_equals and (right + precision) / (weight + 1) >= precision:
-                found = confidence
+                found = one.confidence
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -244,40 +306,23 @@ class Calibration:
         statements = {
             (row["class"], row["path"]): [Statement(*one) for one in row["outcomes"]] for row in data["statements"]
         }
-        return cls(Line.from_json(data["presence"]), Line.from_json(data["correctness"]), statements)
+        return cls(Presence.from_json(data["presence"]), Line.from_json(data["correctness"]), statements)
 
 
 def precision_of(statements: Sequence[Statement]) -> float | None:
     """The share of right statements; None where there is none."""
-    weight = math.fsum(one.weight for one in statements)
+    weight = math.fsum(one.counted for one in statements)
     return math.fsum(one.right * one.weight for one in statements) / weight if weight else None
 
 
-def confidence_of(lines: tuple[Line, Line], key: Key, presence: float | None, correctness: float | None) -> float:
-    """Presence times correctness, each calibrated by its line; 0 where no statement is made."""
-    if correctness is None:
-        return 0.0
-    there = 1.0 if presence is None else lines[0](key, presence)
-    return there * lines[1](key, correctness)
-
-
-def _lines(outcomes: Sequence[Outcome]) -> tuple[Line, Line]:
-    """The lines of presence and of correctness."""
-    by_presence = [one for one in outcomes if one.presence is not None]
-    by_statement = [one for one in outcomes if one.right is not None and one.correctness is not None]
-    return (
-        Line.fit(
-            [one.property for one in by_presence],
-            np.array([one.presence for one in by_presence], dtype=np.float64),
-            np.array([float(one.right is not None) for one in by_presence]),
-            np.array([one.weight for one in by_presence]),
-        ),
-        Line.fit(
-            [one.property for one in by_statement],
-            np.array([one.correctness for one in by_statement], dtype=np.float64),
-            np.array([one.right for one in by_statement], dtype=np.float64),
-            np.array([one.weight for one in by_statement]),
-        ),
+def fit_correctness(outcomes: Sequence[Outcome]) -> Line:
+    """The line of correctness, from the statements about what entities have."""
+    known = [one for one in outcomes if one.right is not None and one.correctness is not None]
+    return Line.fit(
+        [one.property for one in known],
+        np.array([one.correctness for one in known], dtype=np.float64),
+        np.array([one.right for one in known], dtype=np.float64),
+        np.array([one.weight for one in known]),
     )
 
 

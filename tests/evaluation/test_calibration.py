@@ -98,7 +98,9 @@ def test_of_a_property_with_one_value_evidence_is_that_presence_is_known():
 
 
 def test_the_precision_of_a_threshold_is_that_of_held_out_statements():
-    statements = {A: [Statement(0.9, 1.0, 0.0, 1.0), Statement(0.8, 0.0, 0.0, 1.0), Statement(0.3, 0.0, 0.0, 2.0)]}
+    statements = {
+        A: [Statement(0.9, 0.0, 1.0, 0.0, 1.0), Statement(0.8, 0.0, 0.0, 0.0, 1.0), Statement(0.3, 0.0, 0.0, 0.0, 2.0)]
+    }
     calibration = Calibration(statements=statements)
     assert calibration.precision(0.85) == 1
     assert calibration.precision(0.5) == 0.5
@@ -107,9 +109,9 @@ def test_the_precision_of_a_threshold_is_that_of_held_out_statements():
 
 
 def test_the_threshold_for_a_precision_is_the_lowest_that_reached_it():
-    sure = [Statement(0.9, 1.0, 0.0, 1.0)] * 40
-    unsure = [Statement(0.6, float(n % 2), 0.0, 1.0) for n in range(20)]
-    calibration = Calibration(statements={A: [*sure, *unsure], B: [Statement(0.9, 0.0, 0.0, 1.0)] * 9})
+    sure = [Statement(0.9, 0.0, 1.0, 0.0, 1.0)] * 40
+    unsure = [Statement(0.6, 0.0, float(n % 2), 0.0, 1.0) for n in range(20)]
+    calibration = Calibration(statements={A: [*sure, *unsure], B: [Statement(0.9, 0.0, 0.0, 0.0, 1.0)] * 9})
     assert calibration.threshold_for(0.95, A) == 0.9
     assert calibration.threshold_for(0.8, A) == 0.6
     assert calibration.threshold_for(0.8, B) is None
