@@ -54,7 +54,7 @@ Folder = str | os.PathLike[str]
 
 RULES_SHARE = 0.1  # of the time for training, that the search for rules may take
 LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
-CALIBRATION_SHARE = 0.1  # of the time budget, that a trial of completion may take once the model is trained
+CALIBRATION_SHARE = 0.2  # of the time budget, that a trial of completion may take once the model is trained
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget

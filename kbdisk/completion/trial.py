@@ -42,6 +42,7 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.training.recording import lacking_together
 from kbdisk.training.trained import Trained
 
+BLOCK = 1024  # questions that are asked by property; a trial that ends early has asked whole blocks, drawn at random
 MAX_QUESTIONS = 300  # about a property where its value is hidden, and as many where it lacks
 
 Watch = Callable[[int, int], None]
@@ -102,6 +103,11 @@ class Trial:
         filler = Filler(self.trained.before_held_out, self.choices, 1, Keys(self.codec, ()))
         begun, questions = time.monotonic(), list(self.questions())
         self.random.shuffle(questions)
+        questions = [
+            one
+            for start in range(0, len(questions), BLOCK)
+            for one in sorted(questions[start : start + BLOCK], key=_by_property)
+        ]
         sizes = self.tokens.sizes.tolist()
         done, number = 0, 0
         while done < len(questions) and (seconds is None or time.monotonic() - begun < seconds):
@@ -271,6 +277,11 @@ def rightness(slot: Slot, truth: Any, stated: Any) -> float:
         said, true = members(stated), members(truth)
         return len(said & true) / len(said) if said else float(not true)
     return float(label(truth) == label(stated))
+
+
+def _by_property(question: Question) -> str:
+    """Questions about the same property come together, so that its experts are asked once for many."""
+    return repr(question.hidden)
 
 
 def weights(hidden: int, lacking: int, having: float, held_out: int) -> tuple[float, float]:
