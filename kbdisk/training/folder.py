@@ -75,6 +75,7 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
     split, metrics = files.json(SPLIT), files.json(METRICS)
     with files.understood(METRICS):
         _refuse_metrics(codec, metrics)
+        _refuse_calibration(metrics["calibration"])
     record = Record(
         source=files.config["source"],
         validation=split["validation"],
@@ -216,6 +217,26 @@ def _refuse_metrics(codec: Codec, metrics: Told) -> None:
             isinstance(measure, int | float | None) for measure in measures
         ):
             raise TypeError("a row of quality has a value of another type")
+
+
+def _refuse_calibration(calibration: Told) -> None:
+    """TypeError and its like for a calibration that is none. Empty: nothing was held out."""
+    if not calibration:
+        return
+    lines = [calibration["presence"]["line"], calibration["correctness"]]
+    offsets = [row for rows in (calibration["presence"]["usual"], *(line["offsets"] for line in lines)) for row in rows]
+    outcomes = [outcome for row in calibration["statements"] for outcome in row["outcomes"]]
+    numbers = [number for line in lines for number in (line["slope"], line["intercept"])]
+    numbers += [number for _, _, number in offsets]
+    numbers += [
+        number
+        for confidence, unknown, right, constant, weight in outcomes
+        for number in (confidence, unknown, right, constant, weight)
+    ]
+    names = [name for of, path, _ in offsets for name in (of, path)]
+    names += [row[key] for row in calibration["statements"] for key in ("class", "path")]
+    if not all(isinstance(name, str) for name in names) or not all(type(number) in (int, float) for number in numbers):
+        raise TypeError("the calibration has a value of another type")
 
 
 def _shapes(files: Files, codec: Codec) -> Shapes | None:
