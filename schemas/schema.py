@@ -23,6 +23,7 @@ from kbdisk.schemas.composites import leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.constraints import Constraint, View, problem_of, violations
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Category, Link, Set
@@ -76,6 +77,7 @@ class Class:
     label: str = ""
     description: str = ""
     superclasses: tuple[str, ...] = ()  # by name or IRI, direct or not, the nearest first
+    constraints: tuple[Constraint, ...] = ()  # what must hold of several properties, or of several values
 
     def leaves(self) -> dict[Path, Any]:
         """Every leaf by its path, EACH for any place in a list; without what is ignored."""
@@ -225,7 +227,7 @@ class Schema:
         for path, one in found.properties.items():
             if one.required and path not in fitting and path not in bad:
                 misfits.append(Misfit(path, "expected a value, got none"))
-        return misfits + list(self._wrong_results(found, entity))
+        return [*misfits, *self._wrong_results(found, entity), *self._violations(found, entity)]
 
     def unknown(self, entity: Entity) -> Iterator[Path]:
         """The paths of an entity that no property is for."""
@@ -250,6 +252,18 @@ class Schema:
                     misfits.append(Misfit(path, str(error)))
                 continue
             yield path, one, value
+
+    def view(self, of: Class, entity: Entity) -> View:
+        """An entity's values, as constraints take them."""
+        return View(of.properties, entity.tree, self.missing)
+
+    def _violations(self, of: Class, entity: Entity) -> Iterator[Misfit]:
+        """The constraints that an entity's own values violate."""
+        view = self.view(of, entity)
+        for constraint in of.constraints:
+            if not constraint.needs_classes:  # that is checked when all entities are known
+                for violation in violations(constraint, view):
+                    yield Misfit(constraint.path, problem_of(constraint, violation.got))
 
     def _wrong_results(self, found: Class, entity: Entity) -> Iterator[Misfit]:
         """Derived values that are not what their formula gives."""

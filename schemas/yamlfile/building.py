@@ -17,6 +17,7 @@ from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.yamlfile.constraintkeys import write_constraint
 from kbdisk.schemas.yamlfile.keys import Written, kind_called, write_kind
 from kbdisk.schemas.yamlfile.model import VERSION, ClassKeys, FileKeys, PropertyKeys, RuleKeys, Told
 from kbdisk.schemas.yamlfile.text import Place
@@ -44,6 +45,8 @@ class Builder:
         self.prefixes = told.prefixes
         shared = None if told.properties is None else self.properties(("properties",), told.properties)
         classes = {name: self.class_(name, keys, shared) for name, keys in told.classes.items()}
+        for name, one in classes.items():
+            self.check_constraints(("classes", name, "constraints"), one, classes)
         rules = None if told.rules is None else self.rules(told.rules, classes)
         return Schema(classes, told.label, told.description, told.missing, told.prefixes, rules, shared)
 
@@ -82,7 +85,18 @@ class Builder:
             self.check(used.get(path, (*place, "properties", show(path))), path, properties)
         iri = self.read((*place, "iri"), self.iri, told.iri)
         id = self.read((*place, "id"), read_path, told.id)
-        return Class(name, properties, iri, id, told.label, told.description, told.superclasses)
+        texts = told.label, told.description
+        return Class(name, properties, iri, id, *texts, told.superclasses, told.constraints)
+
+    def check_constraints(self, place: Place, of: Class, classes: Mapping[str, Class]) -> None:
+        """Refuse constraints on properties that the class, or for links back any class, does not have."""
+        for n, one in enumerate(of.constraints):
+            if one.kind == "count" and one.most == 0:  # what must not be there needs no property
+                continue
+            for name, path in (("path", one.path), ("other", one.other)):
+                owners = classes if (one.kind, name) == ("inverse", "other") else {of.name: of}
+                if path:
+                    self.read((*place, n), lambda path, owners=owners: _of_any_class(path, owners), path)
 
     def uses(self, place: Place, told: Sequence[str], shared: Mapping[Path, Property]) -> dict[Path, Place]:
         """The shared properties that a class uses as they are, each with its place in the file."""
@@ -202,11 +216,14 @@ def _leaves(properties: Mapping[Path, Property]) -> Iterator[tuple[Path, Any]]:
 
 def _of_any_class(path: Path, classes: Mapping[str, Class]) -> None:
     """Refuse a path that no class has a property for."""
-    if not any(one.knows(path) and path != one.id for one in classes.values()) and not any(
-        path in one.properties for one in classes.values()
-    ):
+    if not any((one.knows(path) and path != one.id) or _is_part(path, one) for one in classes.values()):
         known = [show(other) for one in classes.values() for other in one.properties]
         raise ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")
+
+
+def _is_part(path: Path, of: Class) -> bool:
+    """Whether a path is a property, or a part that properties lie in."""
+    return any(own[: len(path)] == path for own in of.properties)
 
 
 # ---------------------------------------------------------------- back
@@ -264,7 +281,8 @@ def _written_class(one: Class, prefixes: Mapping[str, str], shared: Mapping[Path
     }
     said["superclasses"] = list(one.superclasses)
     said["uses"] = [show(path) for path in uses]
-    return {key: value for key, value in said.items() if value} | ({"properties": rest} if rest or not uses else {})
+    known = {key: value for key, value in said.items() if value} | ({"properties": rest} if rest or not uses else {})
+    return known | ({"constraints": list(map(write_constraint, one.constraints))} if one.constraints else {})
 
 
 def _changes(shared: str | Written, own: str | Written) -> str | Written:
