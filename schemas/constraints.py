@@ -71,7 +71,9 @@ class ValueShape:
         if self.pattern:
             compiled(self.pattern, self.flags)
         if self.max_length is not None and self.max_length < self.min_length:
-            raise ValueError(f"expected a max_length of at least the min_length, {self.min_length}, got {self.max_length}")
+            raise ValueError(
+                f"expected a max_length of at least the min_length, {self.min_length}, got {self.max_length}"
+            )
 
     @property
     def text(self) -> str:
@@ -116,7 +118,7 @@ class Constraint:
             raise ValueError("expected a least or a most number of values, got neither")
         if self.most is not None and self.most < self.least:
             raise ValueError(f"expected a max of at least the min, {self.least}, got {self.most}")
-        if self.kind in PAIRS and self.path == self.other:
+        if self.kind in PAIRS and self.kind != "inverse" and self.path == self.other:
             raise ValueError(f"expected two properties, got {show(self.path)} twice")
 
     @property
@@ -254,7 +256,7 @@ class View:
             if isinstance(one.kind, Mapped) and isinstance(raw, dict):
                 yield from (Found(entry, None) for key, entry in raw.items() if key[:1] != "@")
                 continue
-            if isinstance(raw, list) and kind is one.kind:
+            if isinstance(raw, list) and kind is one.kind and not isinstance(kind, Listed):
                 try:
                     yield Found(apply_kind(kind, raw), kind)  # a pair is one coordinate
                     continue

@@ -1,8 +1,8 @@
 """The constraints of a class in a schema file: a line of text such as `born <= died`, or a mapping.
 
-    - born <= died
-    - {path: member, constraint: count, min: 1, max: 3, where: {classes: [Person]}}
-    - {path: topic, constraint: has_value, values: [Science, {link: "http://example.org/Art"}]}
+- born <= died
+- {path: member, constraint: count, min: 1, max: 3, where: {classes: [Person]}}
+- {path: topic, constraint: has_value, values: [Science, {link: "http://example.org/Art"}]}
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ VALUE_FORMS = ("link", "date", "number")  # of a mapping with one key that stand
 def _path(value: Any) -> Path:
     path = read_path(words(value))
     if not all(isinstance(key, str) for key in path):
-        raise ValueError(f"expected names alone, got {got(value)}. A path without places is about every place of a list.")
+        raise ValueError(
+            f"expected names alone, got {got(value)}. A path without places is about every place of a list."
+        )
     return path
 
 
