@@ -198,7 +198,9 @@ class View:
             wholes = self._read(self.properties[head], _descend(self.tree, head))
             parts = (getattr(one.value, str(path[len(head)]), None) for one in wholes)
             found = [Found(part, None) for part in parts if part not in (None, "")]
-        unique = {n if isinstance(one.value, dict) else one.identity: one for n, one in enumerate(found)}
+        unique = {
+            n if isinstance(one.value, dict) else (type(one.value), one.identity): one for n, one in enumerate(found)
+        }
         return list(unique.values())
 
     def scopes(self, paths: Sequence[Path]) -> Iterator[tuple[View, list[Path]]]:

@@ -473,7 +473,9 @@ def _unbounded(kind: Kind) -> Kind:
     """The kind of values of which some qualify."""
     if isinstance(kind, Category):
         return _kind_of(kind.values[0]) if kind.values else None
-    return type(kind)() if isinstance(kind, Number | Link | Text | Date) else kind
+    if isinstance(kind, Text):
+        return Text(kind.language)
+    return type(kind)() if isinstance(kind, Number | Link | Date) else kind
 
 
 def _names(paths: Iterable[Path]) -> str:

@@ -76,7 +76,7 @@ def _both(one: ValueShape | None, other: ValueShape) -> ValueShape | None:
 def _typed(shape: Shape, names: Mapping[str, str], notes: Notes, beside: list[ValueShape]) -> list[Told]:
     """What datatypes, classes and kinds of nodes tell, each by itself."""
     found = [of_datatype(iri) for iri in shape.iris("datatype")]
-    if len({one.word for one in found} - {"integer", "number"}) > 1:
+    if len({"number" if one.word == "integer" else one.word for one in found}) > 1:
         notes.add(shape.where, "of several sh:datatype the first alone is enforced")
     found += [_of_class(iri, names) for iri in shape.iris("class")]
     for kind in map(last_word, shape.iris("nodeKind")):
