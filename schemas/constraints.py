@@ -157,6 +157,7 @@ class Violation(NamedTuple):
     key: Hashable  # of these values
     degree: int = 1
     pending: bool = False
+    path: Path = ()  # where the constraint has none
 
 
 class Found(NamedTuple):
@@ -518,7 +519,7 @@ def _closed(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iter
     allowed = {path[0] for path in constraint.allowed or view.properties}
     for key in view.tree:
         if key[:1] != "@" and key not in allowed and view.values((key,)):
-            yield Violation(show((key,)), key)
+            yield Violation(show((key,)), key, path=(key,))
 
 
 def shown(value: Any) -> str:

@@ -109,6 +109,18 @@ class Class:
         known = any(_knows(self.properties[names[:length]].kind, names[length:]) for length in heads)
         return known or names == self.id
 
+    def has(self, path: Path) -> bool:
+        """Whether a path is a property, lies in one, or is a part that properties lie in."""
+        return (self.knows(path) and path != self.id) or any(own[: len(path)] == path for own in self.properties)
+
+    def constraints_on_properties(self) -> tuple[Constraint, ...]:
+        """The constraints on properties that the class has; for links back also those of other classes."""
+        return tuple(
+            one
+            for one in self.constraints
+            if one.most == 0 or all(map(self.has, one.paths[: 1 if one.kind == "inverse" else 2]))
+        )
+
 
 @dataclass(frozen=True)
 class Misfit:
@@ -263,7 +275,7 @@ class Schema:
         for constraint in of.constraints:
             if not constraint.needs_classes:  # that is checked when all entities are known
                 for violation in violations(constraint, view):
-                    yield Misfit(constraint.path, problem_of(constraint, violation.got))
+                    yield Misfit(constraint.path or violation.path, problem_of(constraint, violation.got))
 
     def _wrong_results(self, found: Class, entity: Entity) -> Iterator[Misfit]:
         """Derived values that are not what their formula gives."""

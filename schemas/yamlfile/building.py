@@ -45,9 +45,9 @@ class Builder:
         self.prefixes = told.prefixes
         shared = None if told.properties is None else self.properties(("properties",), told.properties)
         classes = {name: self.class_(name, keys, shared) for name, keys in told.classes.items()}
+        rules = None if told.rules is None else self.rules(told.rules, classes)
         for name, one in classes.items():
             self.check_constraints(("classes", name, "constraints"), one, classes)
-        rules = None if told.rules is None else self.rules(told.rules, classes)
         return Schema(classes, told.label, told.description, told.missing, told.prefixes, rules, shared)
 
     def rules(self, told: Sequence[RuleKeys], classes: Mapping[str, Class]) -> tuple[Rule, ...]:
@@ -216,14 +216,9 @@ def _leaves(properties: Mapping[Path, Property]) -> Iterator[tuple[Path, Any]]:
 
 def _of_any_class(path: Path, classes: Mapping[str, Class]) -> None:
     """Refuse a path that no class has a property for."""
-    if not any((one.knows(path) and path != one.id) or _is_part(path, one) for one in classes.values()):
+    if not any(one.has(path) for one in classes.values()):
         known = [show(other) for one in classes.values() for other in one.properties]
         raise ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")
-
-
-def _is_part(path: Path, of: Class) -> bool:
-    """Whether a path is a property, or a part that properties lie in."""
-    return any(own[: len(path)] == path for own in of.properties)
 
 
 # ---------------------------------------------------------------- back
