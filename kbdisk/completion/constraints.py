@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
@@ -26,16 +26,13 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.constraints import (
     ClassTest,
     Constraint,
-    Found,
     View,
     item_kind,
-    matches,
     problem_of,
     violations,
 )
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Set
-from kbdisk.schemas.rules import as_decimal
 from kbdisk.schemas.schema import Class, Schema
 
 Number: TypeAlias = int | float | Decimal
@@ -178,6 +175,9 @@ class _Search:
             out, kept = self._add_all(banned)
             open_ = self._still_open(kept)
             if open_ is None:
+                for group in self._mended(banned, kept):
+                    for n in group:
+                        del out[n]
                 return [out[n] for n in sorted(out)]
             group, problem, constraint = open_
             banned |= {n: Exclusion(n, problem, constraint) for n in group}
@@ -199,6 +199,16 @@ class _Search:
                     continue
             out |= {n: Exclusion(n, *reason) for n in group}
         return out, kept
+
+    def _mended(self, banned: Collection[int], kept: list[list[int]]) -> Iterable[list[int]]:
+        """Groups that were taken back, and leave nothing open beside those that are kept at last."""
+        for group in self.groups:
+            if group[0] in banned:
+                tree = self._tree_of(kept)
+                reason, added = self._refused(tree, group)
+                if reason is None and self._worse(self._state(tree), self._state(added), pending=True) is None:
+                    kept.append(group)
+                    yield group
 
     def _refused(self, tree: Tree, group: Sequence[int]) -> tuple[tuple[str, Constraint | None] | None, Tree]:
         """Why the properties themselves refuse a group; the tree with it."""
@@ -349,8 +359,10 @@ def _with(tree: Tree, proposal: Proposal, kind: Any) -> Tree:
         return with_values(tree, {path: [value] if several else value})
     if isinstance(here, dict) or (isinstance(here, Quantity) and here.value is not None and not _is_several(kind)):
         raise ValueError(f"expected a gap at {show(path)}, got {here!r}")
-    new = value if isinstance(value, list) else [value]
-    return with_values(tree, {path: [*(here if isinstance(here, list) else [here]), *new]})
+    given = here if isinstance(here, list) else [here]
+    known = {identity(each) for each in given}
+    new = [each for each in (value if isinstance(value, list) else [value]) if identity(each) not in known]
+    return with_values(tree, {path: [*given, *new]}) if new else tree
 
 
 def _is_several(kind: Any) -> bool:
@@ -489,7 +501,7 @@ def _interval(of: Class, view: View, path: Path, kind: Any, unit: str | None) ->
             is_open = constraint.kind == "less_than"
             is_lower = constraint.path == path
             for one in view.values(constraint.other if is_lower else constraint.path):
-                bound = _bound(one.value, one.kind, kind, unit)
+                bound = _bound(one.value, one.kind, kind, unit, ROUND_FLOOR if is_lower else ROUND_CEILING)
                 if bound is not None:
                     found = found.below(bound, is_open) if is_lower else found.above(bound, is_open)
         elif constraint.kind == "equals" and path in constraint.paths:
@@ -507,7 +519,8 @@ def _interval(of: Class, view: View, path: Path, kind: Any, unit: str | None) ->
                 (where.below, True, False),
             ):
                 value = limit if limit is None or isinstance(limit, Date) else number_as(limit, like, kind)
-                bound = None if value is None else _bound(value, kind, kind, unit)
+                rounding = ROUND_CEILING if low else ROUND_FLOOR
+                bound = None if value is None else _bound(value, kind, kind, unit, rounding)
                 if bound is not None:
                     found = found.above(bound, is_open) if low else found.below(bound, is_open)
     return found
@@ -517,7 +530,7 @@ def _is_of_dates(kind: Any) -> bool:
     return type(kind).__name__ == "Date"
 
 
-def _bound(value: Any, own: Any, kind: Any, unit: str | None) -> Any:
+def _bound(value: Any, own: Any, kind: Any, unit: str | None, rounding: str = ROUND_HALF_EVEN) -> Any:
     """A value as a bound: a number, an amount in the unit, a date; None of what has no order with it."""
     if isinstance(value, Date):
         return value if value.year is not None else None
@@ -530,14 +543,15 @@ def _bound(value: Any, own: Any, kind: Any, unit: str | None) -> Any:
     if amount is None or one is None or zero is None or amount.measures != one.measures or one.value == zero.value:
         return None
     exact = (amount.value - zero.value) / (one.value - zero.value)
-    return _number(exact)
+    return _number(exact, rounding)
 
 
-def _number(exact: Fraction) -> Number:
-    """A fraction as a whole number or a decimal; rounded to 28 digits where it has no end."""
+def _number(exact: Fraction, rounding: str) -> Number:
+    """A fraction as a whole number or a decimal; rounded to 50 digits where it has no end."""
     if exact.denominator == 1:
         return exact.numerator
-    return Decimal(exact.numerator) / Decimal(exact.denominator)
+    with localcontext(prec=50, rounding=rounding):
+        return Decimal(exact.numerator) / Decimal(exact.denominator)
 
 
 def years_of(interval: Interval) -> tuple[int | None, int | None]:
