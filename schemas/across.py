@@ -98,7 +98,7 @@ class Across:
             else:
                 kept = {key: entity.tree[key] for key in (constraint.path[0],) if key in entity.tree}
                 if kept or constraint.least:
-                    self.waiting.append((of, constraint, replace(entity, tree=kept, source=None)))  # type: ignore[arg-type]
+                    self.waiting.append((of, constraint, replace(entity, tree=kept, source=None)))
 
     def _without_link_back(self, of: Class, constraint: Constraint, entity: Entity) -> Iterator[str]:
         """Linked entities that have links at the other path, and none of them back."""

@@ -185,8 +185,8 @@ def _order_of_dates(one: Date, other: Date) -> Order:
 
 
 def _form(date: Date) -> Hashable | None:
-    """The datatype that a date has: two of the same are always ordered. None where the date is a span of years."""
-    if date.precision not in ("", "day"):
+    """The datatype that a date has: two of the same are always ordered. None where the date is a span of years or a season."""
+    if date.precision not in ("", "day") or (date.month or 0) > 12:
         return None
     time = TIME.fullmatch(date.time)
     clock, zone = (time["hour"] is not None, time["zone"] is not None) if time else (False, False)

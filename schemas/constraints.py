@@ -239,7 +239,7 @@ class View:
         """The parts of a list, each with its fields as properties."""
         one = self.properties[head]
         kinds = one.kind.fields if isinstance(one.kind, Listed) else {KEY: one.kind.key, **one.kind.fields}
-        inner = {(name,): replace(one, kind=kind, many="", formula=None) for name, kind in kinds.items() if name}
+        inner: dict[Path, Property] = {(name,): replace(one, kind=kind, many="", formula=None) for name, kind in kinds.items() if name}
         number = 0
         for raw in _descend(self.tree, head):
             entries = [
@@ -434,8 +434,9 @@ def violations(constraint: Constraint, view: View, is_of: ClassTest | None = Non
         return
     paths = constraint.paths
     for scope, inner in view.scopes(paths) if paths else [(view, [])]:
-        names = dict(zip(("path", "other"), inner, strict=False))
-        local = constraint if scope is view else replace(constraint, **names)
+        local = constraint
+        if scope is not view:
+            local = replace(constraint, path=inner[0], other=inner[1] if constraint.other else ())
         for found in check(local, scope, is_of):
             yield found._replace(key=(scope.place, found.key))
 
@@ -635,9 +636,10 @@ def read_short(text: str) -> Constraint:
             continue
         left, right = text[: place.start()].strip(), text[place.end() :].strip()
         try:
-            paths = [_names(side) if side else () for side in (left, right)]
-            turned = TURNED.get(place[1])
-            found[Constraint(name or signs[turned or ""], *(paths[::-1] if turned else paths))] = None
+            path, other = (_names(side) if side else () for side in (left, right))
+            if place[1] in TURNED:
+                name, path, other = signs[TURNED[place[1]]], other, path
+            found[Constraint(name, path, other)] = None
         except ValueError:
             continue
     if len(found) != 1:

@@ -58,8 +58,9 @@ def qualifying(shape: Shape, names: Mapping[str, str]) -> ValueShape | None:
         beside.append(ValueShape(min_length=kind.min_length, max_length=kind.max_length))
         kind = None
     kind = Link(values=kind.values) if isinstance(kind, Link) else kind
-    several = (shape for shape in beside if not shape.classes)
-    merged = reduce(_both, several, ValueShape(kind, classes))
+    merged: ValueShape | None = ValueShape(kind, classes)
+    for more in beside:
+        merged = merged if more.classes else _both(merged, more)  # all classes are there already
     return None if notes.lines else merged
 
 

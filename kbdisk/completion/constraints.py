@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from kbdisk.entity import Date, Entity, Path, Quantity, Tree, at, is_gap, show, with_values, without_places
 from kbdisk.entity import Link as LinkValue
@@ -54,8 +54,9 @@ class Proposal:
     group: Hashable = None
 
 
-class Exclusion(NamedTuple):
-    """A proposal that is left out: its number, and the reason as `expected ..., got ...`."""
+@dataclass(frozen=True)
+class Exclusion:
+    """A proposal that is left out: its place among the proposals, and the reason as `expected ..., got ...`."""
 
     index: int
     problem: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -96,7 +97,7 @@ class Builder:
             for name, path in (("path", one.path), ("other", one.other)):
                 owners = classes if (one.kind, name) == ("inverse", "other") else {of.name: of}
                 if path:
-                    self.read((*place, n), lambda path, owners=owners: _of_any_class(path, owners), path)
+                    self.read((*place, n), partial(_of_any_class, classes=owners), path)
 
     def uses(self, place: Place, told: Sequence[str], shared: Mapping[Path, Property]) -> dict[Path, Place]:
         """The shared properties that a class uses as they are, each with its place in the file."""
