@@ -239,7 +239,9 @@ class View:
         """The parts of a list, each with its fields as properties."""
         one = self.properties[head]
         kinds = one.kind.fields if isinstance(one.kind, Listed) else {KEY: one.kind.key, **one.kind.fields}
-        inner: dict[Path, Property] = {(name,): replace(one, kind=kind, many="", formula=None) for name, kind in kinds.items() if name}
+        inner: dict[Path, Property] = {
+            (name,): replace(one, kind=kind, many="", formula=None) for name, kind in kinds.items() if name
+        }
         number = 0
         for raw in _descend(self.tree, head):
             entries = [

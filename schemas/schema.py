@@ -22,7 +22,7 @@ from kbdisk.schemas import numerals, values
 from kbdisk.schemas.composites import leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
-from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.composites.mapped import KEY, Mapped
 from kbdisk.schemas.constraints import Constraint, View, problem_of, violations
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.iris import last_word
@@ -110,8 +110,10 @@ class Class:
         return known or names == self.id
 
     def has(self, path: Path) -> bool:
-        """Whether a path is a property, lies in one, or is a part that properties lie in."""
-        return (self.knows(path) and path != self.id) or any(own[: len(path)] == path for own in self.properties)
+        """Whether a path is a property, a field or component of one, or a part that properties lie in."""
+        heads = (path[:length] for length in range(1, len(path)))
+        inside = any(_has(self.properties[head].kind, path[len(head) :]) for head in heads if head in self.properties)
+        return inside or any(own[: len(path)] == path for own in self.properties)
 
     def constraints_on_properties(self) -> tuple[Constraint, ...]:
         """The constraints on properties that the class has; for links back also those of other classes."""
@@ -306,6 +308,15 @@ def _knows(kind: Kind, names: Path) -> bool:
     if "" in kind.fields:
         return _knows(kind.fields[""], names)
     return names[0] in kind.fields and _knows(kind.fields[str(names[0])], names[1:])
+
+
+def _has(kind: Kind, names: Path) -> bool:
+    """Whether a kind has a field or a component of this name."""
+    if isinstance(kind, Mapped):
+        return names == (KEY,) or _has(Listed(kind.fields), names)
+    if isinstance(kind, Listed):
+        return names[0] in kind.fields and (len(names) == 1 or _has(kind.fields[str(names[0])], names[1:]))
+    return names in [path for path, _ in leaves_of((), kind) if path]
 
 
 def _close(result: float, given: Any) -> bool:

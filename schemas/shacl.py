@@ -148,14 +148,9 @@ class _Reader:
 
     def _enforced(self, properties: Properties) -> Iterator[Constraint]:
         """The constraints of a class on properties that it has; the others are noted."""
+        of = Class("", properties)
         for where, named, constraint in self.constraints:
-            heads = {path[:length] for path in properties for length in range(1, len(path) + 1)}
-            listed = {path for path, one in properties.items() if isinstance(one.kind, Listed)}
-            absent = [
-                path
-                for path in constraint.paths
-                if path not in heads and not any(path[: len(head)] == head for head in listed)
-            ]
+            absent = [path for path in constraint.paths if not of.has(path)]
             if not absent or constraint.most == 0:
                 yield constraint
             else:

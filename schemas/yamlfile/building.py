@@ -97,7 +97,7 @@ class Builder:
             for name, path in (("path", one.path), ("other", one.other)):
                 owners = classes if (one.kind, name) == ("inverse", "other") else {of.name: of}
                 if path:
-                    self.read((*place, n), partial(_of_any_class, classes=owners), path)
+                    self.read((*place, n), partial(_in_any_class, classes=owners), path)
 
     def uses(self, place: Place, told: Sequence[str], shared: Mapping[Path, Property]) -> dict[Path, Place]:
         """The shared properties that a class uses as they are, each with its place in the file."""
@@ -217,9 +217,21 @@ def _leaves(properties: Mapping[Path, Property]) -> Iterator[tuple[Path, Any]]:
 
 def _of_any_class(path: Path, classes: Mapping[str, Class]) -> None:
     """Refuse a path that no class has a property for."""
+    if not any(one.knows(path) and path != one.id for one in classes.values()) and not any(
+        path in one.properties for one in classes.values()
+    ):
+        raise _unknown_path(path, classes)
+
+
+def _in_any_class(path: Path, classes: Mapping[str, Class]) -> None:
+    """Refuse a path that is neither a property of a class, nor lies in one, nor is a part with properties."""
     if not any(one.has(path) for one in classes.values()):
-        known = [show(other) for one in classes.values() for other in one.properties]
-        raise ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")
+        raise _unknown_path(path, classes)
+
+
+def _unknown_path(path: Path, classes: Mapping[str, Class]) -> ValueError:
+    known = [show(other) for one in classes.values() for other in one.properties]
+    return ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")
 
 
 # ---------------------------------------------------------------- back
