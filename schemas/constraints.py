@@ -11,6 +11,7 @@ A path that lies in a list of parts is about each part by itself: `prizes.from <
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -19,11 +20,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import NOVALUE, Coordinate, Date, Known, Path, Quantity, Text, Tree, Value, is_gap, read_path, show
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas import numerals, values
+from kbdisk.schemas import dates, numerals, values
 from kbdisk.schemas.comparison import Order, identity, number_as, order
 from kbdisk.schemas.composites.base import Kind, apply_kind, is_node
+from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
+from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import KEY, Mapped
+from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.leaf import KINDS as LEAVES
 from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.leaf import Text as TextKind
@@ -37,6 +41,7 @@ NodeKind: TypeAlias = Literal["iri", "blank", "literal"]
 
 FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE}  # of SPARQL's REGEX
 NODE_KINDS: tuple[NodeKind, ...] = ("iri", "blank", "literal")
+COMPOSITE_VALUES = {DateKind: Date, QuantityKind: Quantity, CoordinateKind: Coordinate}
 MAX_SHOWN = 60  # characters of a value in a message
 
 
@@ -108,12 +113,12 @@ class Constraint:
         row = KINDS.get(self.kind)
         if row is None:
             raise ValueError(f"expected a constraint of {', '.join(KINDS)}, got {self.kind!r}")
-        for one in fields(self)[1:]:
-            is_set = getattr(self, one.name) != one.default
-            if is_set and one.name not in (*row.needs, *row.takes):
-                raise ValueError(f"expected no {one.name} for a constraint of the kind {self.kind}, got one")
-            if not is_set and one.name in row.needs:
-                raise ValueError(f"expected {one.name} for a constraint of the kind {self.kind}, got none")
+        for field in fields(self)[1:]:
+            is_set = getattr(self, field.name) != field.default
+            if is_set and field.name not in (*row.needs, *row.takes):
+                raise ValueError(f"expected no {field.name} for a constraint of the kind {self.kind}, got one")
+            if not is_set and field.name in row.needs:
+                raise ValueError(f"expected {field.name} for a constraint of the kind {self.kind}, got none")
         if self.kind == "count" and not self.least and self.most is None:
             raise ValueError("expected a least or a most number of values, got neither")
         if self.most is not None and self.most < self.least:
@@ -160,7 +165,7 @@ class Violation(NamedTuple):
     path: Path = ()  # where the constraint has none
 
 
-class Found(NamedTuple):
+class TypedValue(NamedTuple):
     """A value, and the kind of its property."""
 
     value: Any
@@ -183,25 +188,27 @@ class View:
     tree: Tree
     missing: Collection[str] = ()
     place: Path = ()  # of the part
+    id: Path | None = None  # of the class
 
-    def values(self, path: Path) -> list[Found]:
+    def values(self, path: Path) -> list[TypedValue]:
         """What stands at a path; several values, and those in all parts of a list, one by one."""
         head = self._head(path)
-        found: list[Found] = []
+        typed: list[TypedValue] = []
         if head is None:
             raws = (item for raw in _descend(self.tree, path) for item in (raw if isinstance(raw, list) else [raw]))
-            found = [Found(raw, None) for raw in raws if not (raw is None or is_gap(raw) or raw is NOVALUE)]
+            typed = [TypedValue(raw, None) for raw in raws if not (raw is None or is_gap(raw) or raw is NOVALUE)]
         elif head == path:
-            found = list(self._read(self.properties[head], _descend(self.tree, head)))
+            typed = list(self._read(self.properties[head], _descend(self.tree, head)))
         elif isinstance(self.properties[head].kind, Listed | Mapped):
-            found = [one for part in self._parts(head) for one in part.values(path[len(head) :])]
+            typed = [value for part in self._parts(head) for value in part.values(path[len(head) :])]
         else:
             wholes = self._read(self.properties[head], _descend(self.tree, head))
-            parts = (getattr(one.value, str(path[len(head)]), None) for one in wholes)
-            found = [Found(part, None) for part in parts if part not in (None, "")]
-        unique = {
-            n if isinstance(one.value, dict) else (type(one.value), one.identity): one for n, one in enumerate(found)
-        }
+            parts = (getattr(whole.value, str(path[len(head)]), None) for whole in wholes)
+            typed = [TypedValue(part, None) for part in parts if part not in (None, "")]
+        unique: dict[Hashable, TypedValue] = {}
+        for number, value in enumerate(typed):
+            is_part = isinstance(value.value, dict)
+            unique[number if is_part else (type(value.value), value.identity)] = value
         return list(unique.values())
 
     def scopes(self, paths: Sequence[Path]) -> Iterator[tuple[View, list[Path]]]:
@@ -224,12 +231,12 @@ class View:
             return bool(self.values(head))
         return any(isinstance(raw, dict | list) for raw in _descend(self.tree, path[:-1]))
 
-    def read(self, path: Path, value: Any) -> Found:
+    def read(self, path: Path, value: Any) -> TypedValue:
         """A value of a constraint in the form of the property's kind, where it fits that."""
         head = self._head(path)
         if head != path:
-            return Found(value, None)
-        return next(self._read(self.properties[head], [value]), Found(value, self.properties[head].kind))
+            return TypedValue(value, None)
+        return next(self._read(self.properties[head], [value]), TypedValue(value, self.properties[head].kind))
 
     def _head(self, path: Path) -> Path | None:
         """The property that a path is of, or lies in."""
@@ -237,40 +244,44 @@ class View:
 
     def _parts(self, head: Path) -> Iterator[View]:
         """The parts of a list, each with its fields as properties."""
-        one = self.properties[head]
-        kinds = one.kind.fields if isinstance(one.kind, Listed) else {KEY: one.kind.key, **one.kind.fields}
+        property_ = self.properties[head]
+        kinds = (
+            property_.kind.fields
+            if isinstance(property_.kind, Listed)
+            else {KEY: property_.kind.key, **property_.kind.fields}
+        )
         inner: dict[Path, Property] = {
-            (name,): replace(one, kind=kind, many="", formula=None) for name, kind in kinds.items() if name
+            (name,): replace(property_, kind=kind, many="", formula=None) for name, kind in kinds.items() if name
         }
         number = 0
         for raw in _descend(self.tree, head):
             entries = [
                 {KEY: key, **entry} if isinstance(entry, dict) else {KEY: key}
-                for key, entry in (raw.items() if isinstance(one.kind, Mapped) and isinstance(raw, dict) else ())
+                for key, entry in (raw.items() if isinstance(property_.kind, Mapped) and isinstance(raw, dict) else ())
             ]
             for part in entries or (raw if isinstance(raw, list) else [raw]):
                 if isinstance(part, dict):
                     yield View(inner, part, self.missing, (*self.place, *head, number))
                 number += 1
 
-    def _read(self, one: Property, raws: Iterable[Any]) -> Iterator[Found]:
+    def _read(self, property_: Property, raws: Iterable[Any]) -> Iterator[TypedValue]:
         """Values in the form of their kind; a value that does not fit it as it stands."""
-        kind = item_kind(one.kind)
-        item = one if kind is one.kind else replace(one, kind=kind, many="")
+        kind = item_kind(property_.kind)
+        item = property_ if kind is property_.kind else replace(property_, kind=kind, many="")
         for raw in raws:
-            if isinstance(one.kind, Mapped) and isinstance(raw, dict):
-                yield from (Found(entry, None) for key, entry in raw.items() if key[:1] != "@")
+            if isinstance(property_.kind, Mapped) and isinstance(raw, dict):
+                yield from (TypedValue(entry, None) for key, entry in raw.items() if key[:1] != "@")
                 continue
-            if isinstance(raw, list) and kind is one.kind and not isinstance(kind, Listed):
+            if isinstance(raw, list) and kind is property_.kind and not isinstance(kind, Listed):
                 try:
-                    yield Found(apply_kind(kind, raw), kind)  # a pair is one coordinate
+                    yield TypedValue(apply_kind(kind, raw), kind)  # a pair is one coordinate
                     continue
                 except (ValueError, AttributeError):
                     pass
-            for each in raw if isinstance(raw, list) else [raw]:
-                value = each if isinstance(kind, Listed) else _in_form(item, each, self.missing)
+            for element in raw if isinstance(raw, list) else [raw]:
+                value = element if isinstance(kind, Listed) else _in_form(item, element, self.missing)
                 if value is not None and value is not NOVALUE and not is_gap(value):
-                    yield Found(value, kind)
+                    yield TypedValue(value, kind)
 
 
 def item_kind(kind: Kind) -> Kind:
@@ -280,12 +291,12 @@ def item_kind(kind: Kind) -> Kind:
     return item_kind(kind.fields[""]) if isinstance(kind, Listed) and "" in kind.fields else kind
 
 
-def _in_form(one: Property, raw: Any, missing: Collection[str]) -> Any:
+def _in_form(property_: Property, raw: Any, missing: Collection[str]) -> Any:
     try:
-        value = values.applied(one, raw, missing)
+        value = values.applied(property_, raw, missing)
     except (ValueError, AttributeError):
         return raw
-    if isinstance(one.kind, Link) and isinstance(value, str):
+    if isinstance(property_.kind, Link) and isinstance(value, str):
         return LinkValue(value)
     return value
 
@@ -304,16 +315,16 @@ def _descend(tree: Any, path: Path) -> Iterator[Any]:
 # ---------------------------------------------------------------- single values
 
 
-def matches(shape: ValueShape, found: Found, is_of: ClassTest | None = None) -> bool | None:
+def matches(shape: ValueShape, typed: TypedValue, is_of: ClassTest | None = None) -> bool | None:
     """Whether a value has a shape; None where that is not certain."""
-    answers = [test(shape, found) for test in TESTS]
+    answers = [test(shape, typed) for test in TESTS]
     if shape.classes:
-        answers += [_of_class(found.value, name, is_of) for name in shape.classes]
+        answers += [_of_class(typed.value, name, is_of) for name in shape.classes]
     return False if False in answers else None if None in answers else True
 
 
-def _of_kind(shape: ValueShape, found: Found) -> bool:
-    return shape.kind is None or fits(shape.kind, found.value)
+def _of_kind(shape: ValueShape, typed: TypedValue) -> bool:
+    return shape.kind is None or fits(shape.kind, typed.value)
 
 
 def fits(kind: Kind, value: Any) -> bool:
@@ -324,8 +335,7 @@ def fits(kind: Kind, value: Any) -> bool:
     if not isinstance(value, types) or (isinstance(kind, Number) and isinstance(value, bool)):
         return False
     is_leaf = type(kind) in {row.leaf for row in LEAVES.values()}
-    composite = isinstance(value, Date | Quantity | Coordinate)
-    if not is_leaf and (not composite or type(value).__name__ != type(kind).__name__):
+    if not is_leaf and COMPOSITE_VALUES.get(type(kind)) is not type(value):
         return False
     try:
         kind.check(value) if is_leaf else kind.apply(value)
@@ -342,30 +352,30 @@ def _of_class(value: Any, name: str, is_of: ClassTest | None) -> bool | None:
     return is_of(id, name) if is_of is not None else None
 
 
-def _among(shape: ValueShape, found: Found) -> bool | None:
+def _among(shape: ValueShape, typed: TypedValue) -> bool | None:
     if not shape.values:
         return True
-    wanted = {identity(one, found.kind) for one in shape.values}
-    if isinstance(found.value, LinkValue):
-        wanted |= {identity(LinkValue(one)) for one in shape.values if isinstance(one, str)}
-    return None if isinstance(found.value, Known) else found.identity in wanted
+    wanted = {identity(value, typed.kind) for value in shape.values}
+    if isinstance(typed.value, LinkValue):
+        wanted |= {identity(LinkValue(id)) for id in shape.values if isinstance(id, str)}
+    return None if isinstance(typed.value, Known) else typed.identity in wanted
 
 
-def _of_node_kind(shape: ValueShape, found: Found) -> bool | None:
-    if not shape.nodes or isinstance(found.value, Known | Quantity | Coordinate):
+def _of_node_kind(shape: ValueShape, typed: TypedValue) -> bool | None:
+    if not shape.nodes or isinstance(typed.value, Known | Quantity | Coordinate):
         return None if shape.nodes else True
-    if isinstance(found.value, LinkValue | dict):
-        id = found.value.id if isinstance(found.value, LinkValue) else found.value.get("@id", "_:")
+    if isinstance(typed.value, LinkValue | dict):
+        id = typed.value.id if isinstance(typed.value, LinkValue) else typed.value.get("@id", "_:")
         return ("blank" if str(id).startswith("_:") else "iri") in shape.nodes
     return "literal" in shape.nodes
 
 
-def _as_text(shape: ValueShape, found: Found) -> bool | None:
+def _as_text(shape: ValueShape, typed: TypedValue) -> bool | None:
     if not (shape.pattern or shape.min_length or shape.max_length is not None):
         return True
-    text = text_of(found.value)
+    text = text_of(typed.value)
     if text is None:
-        return None if isinstance(found.value, Known | Date | Quantity | Coordinate | float | Decimal) else False
+        return None if isinstance(typed.value, Known | Date | Quantity | Coordinate | float | Decimal) else False
     if len(text) < shape.min_length or (shape.max_length is not None and len(text) > shape.max_length):
         return False
     return not shape.pattern or compiled(shape.pattern, shape.flags).search(text) is not None
@@ -384,16 +394,16 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _in_language(shape: ValueShape, found: Found) -> bool | None:
+def _in_language(shape: ValueShape, typed: TypedValue) -> bool | None:
     if not shape.languages:
         return True
-    if not isinstance(found.value, Text):
-        return None if isinstance(found.value, Known) else False
-    language = f"{found.value.language}-".lower()
+    if not isinstance(typed.value, Text):
+        return None if isinstance(typed.value, Known) else False
+    language = f"{typed.value.language}-".lower()
     return any(wanted == "*" or language.startswith(f"{wanted}-".lower()) for wanted in shape.languages)
 
 
-def _within(shape: ValueShape, found: Found) -> bool | None:
+def _within(shape: ValueShape, typed: TypedValue) -> bool | None:
     answers: list[bool | None] = []
     for bound, wrong in (
         (shape.minimum, (Order.LESS,)),
@@ -402,9 +412,9 @@ def _within(shape: ValueShape, found: Found) -> bool | None:
         (shape.below, (Order.GREATER, Order.EQUAL)),
     ):
         if bound is not None:
-            limit = bound if isinstance(bound, Date) else number_as(bound, found.value, found.kind)
-            known = order(found.value, limit, found.kind, found.kind)
-            unknown = known is Order.UNCERTAIN or isinstance(found.value, Known)
+            limit = bound if isinstance(bound, Date) else number_as(bound, typed.value, typed.kind)
+            known = order(typed.value, limit, typed.kind, typed.kind)
+            unknown = known is Order.UNCERTAIN or isinstance(typed.value, Known)
             answers.append(None if unknown else known not in (*wrong, Order.INCOMPARABLE))
     return False if False in answers else None if None in answers else True
 
@@ -414,13 +424,32 @@ TESTS = (_of_kind, _among, _of_node_kind, _as_text, _in_language, _within)
 
 @cache
 def compiled(pattern: str, flags: str) -> re.Pattern[str]:
-    """A regular expression; ValueError where it is none that Python has, too."""
-    if re.search(r"\[[^\]]*-\[|\\[pPiIcC]", pattern):
+    """A regular expression; ValueError where it is none that means the same in Python."""
+    if _has_xml_classes(pattern):
         raise ValueError(f"expected a regular expression without classes of XML Schema, got {pattern!r}")
     try:
-        return re.compile(pattern, sum(FLAGS[flag] for flag in set(flags)))
-    except re.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # of sets that other dialects read otherwise
+            return re.compile(pattern, sum(FLAGS[flag] for flag in set(flags)))
+    except (re.error, FutureWarning, OverflowError, RecursionError) as error:
         raise ValueError(f"expected a regular expression, got {pattern!r}: {error}") from None
+
+
+def _has_xml_classes(pattern: str) -> bool:
+    r"""Whether a pattern has classes that Python reads otherwise: \p{L}, \i, \c, or [a-z-[aeiou]]."""
+    inside = escaped = False
+    previous = ""
+    for character in pattern:
+        if escaped:
+            if character in "pPiIcC":
+                return True
+            escaped, previous = False, ""
+            continue
+        if inside and character == "[" and previous == "-":
+            return True
+        inside = character == "[" or (inside and character != "]")
+        escaped, previous = character == "\\", character
+    return False
 
 
 # ---------------------------------------------------------------- violations
@@ -439,8 +468,8 @@ def violations(constraint: Constraint, view: View, is_of: ClassTest | None = Non
         local = constraint
         if scope is not view:
             local = replace(constraint, path=inner[0], other=inner[1] if constraint.other else ())
-        for found in check(local, scope, is_of):
-            yield found._replace(key=(scope.place, found.key))
+        for violation in check(local, scope, is_of):
+            yield violation._replace(key=(scope.place, violation.key))
 
 
 def problem_of(constraint: Constraint, got: str) -> str:
@@ -448,41 +477,42 @@ def problem_of(constraint: Constraint, got: str) -> str:
     return f"expected {constraint.text}, got {got}"
 
 
-def _ordered(*right: Order) -> Check:
+def _ordered(*orders: Order) -> Check:
     def check(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
         others = view.values(constraint.other)
-        for one in view.values(constraint.path):
-            for other in others:
-                if isinstance(one.value, Known) or isinstance(other.value, Known):
+        for earlier in view.values(constraint.path):
+            for later in others:
+                if isinstance(earlier.value, Known) or isinstance(later.value, Known):
                     continue
-                known = order(one.value, other.value, one.kind, other.kind)
-                if known is not Order.UNCERTAIN and known not in right:
-                    got = f"{shown(one.value)} and {shown(other.value)}"
+                known = order(earlier.value, later.value, earlier.kind, later.kind)
+                if known is not Order.UNCERTAIN and known not in orders:
+                    got = f"{shown(earlier.value)} and {shown(later.value)}"
                     got += ", which have no order" if known is Order.INCOMPARABLE else ""
-                    yield Violation(got, (one.identity, other.identity))
+                    yield Violation(got, (earlier.identity, later.identity))
 
     return check
 
 
 def _equals(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
-    sides = [{one.identity: one for one in view.values(path)} for path in constraint.paths]
+    sides = [{typed.identity: typed for typed in view.values(path)} for path in constraint.paths]
+    unknown = [any(isinstance(typed.value, Known) for typed in side.values()) for side in sides]
     for side, other, name in ((0, 1, constraint.other), (1, 0, constraint.path)):
-        for key, one in sides[side].items():
-            if key not in sides[other] and not isinstance(one.value, Known):
-                got = f"{shown(one.value)}, which is not at {show(name)}"
+        for key, typed in sides[side].items():
+            if key not in sides[other] and not isinstance(typed.value, Known) and not unknown[other]:
+                got = f"{shown(typed.value)}, which is not at {show(name)}"
                 yield Violation(got, (side, key), pending=True)
 
 
 def _disjoint(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
-    others = {one.identity for one in view.values(constraint.other)}
-    for one in view.values(constraint.path):
-        if one.identity in others and not isinstance(one.value, Known):
-            yield Violation(f"{shown(one.value)} at both", one.identity)
+    others = {typed.identity for typed in view.values(constraint.other)}
+    for typed in view.values(constraint.path):
+        if typed.identity in others and not isinstance(typed.value, Known):
+            yield Violation(f"{shown(typed.value)} at both", typed.identity)
 
 
 def _count(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
     shape = constraint.where
-    answers = [True if shape is None else matches(shape, one, is_of) for one in view.values(constraint.path)]
+    answers = [True if shape is None else matches(shape, typed, is_of) for typed in view.values(constraint.path)]
     certain, possible = answers.count(True), len(answers) - answers.count(False)
     if constraint.most is not None and certain > constraint.most:
         yield Violation(str(certain), "most", certain - constraint.most)
@@ -492,26 +522,28 @@ def _count(constraint: Constraint, view: View, is_of: ClassTest | None) -> Itera
 
 
 def _has_value(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
-    found = {one.identity for one in view.values(constraint.path)}
-    for value in constraint.values if view.has_part_of(constraint.path) else ():
+    found = view.values(constraint.path)
+    known = {typed.identity for typed in found}
+    is_unknown = any(isinstance(typed.value, Known) for typed in found)  # it may be the one
+    for value in constraint.values if view.has_part_of(constraint.path) and not is_unknown else ():
         wanted = view.read(constraint.path, value)
-        if wanted.identity not in found:
-            got = f"no {shown(value)}" if found else "none"
+        if wanted.identity not in known:
+            got = f"no {shown(value)}" if known else "none"
             yield Violation(got, wanted.identity, pending=True)
 
 
 def _each(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
     shape = constraint.where or ValueShape()
-    for one in view.values(constraint.path):
-        if matches(shape, one, is_of) is False:
-            yield Violation(shown(one.value), one.identity)
+    for typed in view.values(constraint.path):
+        if matches(shape, typed, is_of) is False:
+            yield Violation(shown(typed.value), typed.identity)
 
 
 def _unique_language(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
     languages: dict[str, int] = {}
-    for one in view.values(constraint.path):
-        if isinstance(one.value, Text) and one.value.language:
-            language = one.value.language.lower()
+    for typed in view.values(constraint.path):
+        if isinstance(typed.value, Text) and typed.value.language:
+            language = typed.value.language.lower()
             languages[language] = languages.get(language, 0) + 1
     for language, count in languages.items():
         if count > 1:
@@ -519,7 +551,7 @@ def _unique_language(constraint: Constraint, view: View, is_of: ClassTest | None
 
 
 def _closed(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
-    allowed = {path[0] for path in constraint.allowed or view.properties}
+    allowed = {path[0] for path in (*(constraint.allowed or view.properties), view.id or ("",))}
     for key in view.tree:
         if key[:1] != "@" and key not in allowed and view.values((key,)):
             yield Violation(show((key,)), key, path=(key,))
@@ -527,8 +559,6 @@ def _closed(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iter
 
 def shown(value: Any) -> str:
     """A value in few characters."""
-    from kbdisk.schemas import dates
-
     text = str(value)
     if isinstance(value, LinkValue):
         text = value.id
@@ -568,18 +598,28 @@ class Row(NamedTuple):
 
 
 def _pair(sign: str) -> Callable[[Constraint], str]:
-    return lambda one: f"{show(one.path)} {sign} {show(one.other)}"
+    return lambda constraint: f"{show(constraint.path)} {sign} {show(constraint.other)}"
 
 
-def _shown_count(one: Constraint) -> str:
-    number = f"at least {one.least}" if one.most is None else f"at most {one.most}" if not one.least else ""
-    number = number or (f"{one.least}" if one.least == one.most else f"{one.least} to {one.most}")
-    noun = "value" if number.endswith(" 1") or number == "1" else "values"
-    return f"{number} {noun} at {show(one.path)}" + (f" that are {one.where.text}" if one.where else "")
+def _shown_count(constraint: Constraint) -> str:
+    least, most = constraint.least, constraint.most
+    if most is None:
+        number = f"at least {least}"
+    elif not least:
+        number = f"at most {most}"
+    else:
+        number = f"{least}" if least == most else f"{least} to {most}"
+    noun = "value" if number in ("1", "at least 1", "at most 1") else "values"
+    shape = f" that are {constraint.where.text}" if constraint.where else ""
+    return f"{number} {noun} at {show(constraint.path)}{shape}"
 
 
-def _shown_closed(one: Constraint) -> str:
-    others = ", ".join(map(show, one.allowed))
+def _shown_each(constraint: Constraint) -> str:
+    return f"values at {show(constraint.path)} that are {constraint.where.text if constraint.where else ''}"
+
+
+def _shown_closed(constraint: Constraint) -> str:
+    others = ", ".join(map(show, constraint.allowed))
     return f"no property but {others}" if others else "no property but those of the class"
 
 
@@ -601,14 +641,14 @@ KINDS: dict[str, Row] = {
     ),
     "has_value": Row(
         "These are among the values.", ("path", "values"),
-        lambda one: f"{' and '.join(map(shown, one.values))} at {show(one.path)}", _has_value,
+        lambda constraint: f"{' and '.join(map(shown, constraint.values))} at {show(constraint.path)}", _has_value,
     ),
     "values": Row(
         "Each value is as `where` says.", ("path", "where"),
-        lambda one: f"values at {show(one.path)} that are {one.where.text if one.where else ''}", _each,
+        _shown_each, _each,
     ),
     "unique_language": Row(
-        "No two texts are in one language.", ("path",), lambda one: f"one text for each language at {show(one.path)}",
+        "No two texts are in one language.", ("path",), lambda constraint: f"one text for each language at {show(constraint.path)}",
         _unique_language, "unique_language",
     ),
     "closed": Row(
@@ -617,7 +657,7 @@ KINDS: dict[str, Row] = {
     ),
     "unique": Row(
         "No two entities of the class have a value in common.", ("path",),
-        lambda one: f"values of its own at {show(one.path)}", None, "unique",
+        lambda constraint: f"values of its own at {show(constraint.path)}", None, "unique",
     ),
     "inverse": Row(
         "An entity that is linked to, and has links at the other path, links back there.", ("path", "other"),
@@ -631,23 +671,23 @@ TURNED = {">": "<", ">=": "<="}  # the other way round
 def read_short(text: str) -> Constraint:
     """The constraint of a line such as `born <= died`; ValueError where it is none, or could be two."""
     signs = {row.sign: name for name, row in KINDS.items() if row.sign} | dict.fromkeys(TURNED, "")
-    found: dict[Constraint, None] = {}
-    for place in re.finditer(r"(?:^|(?<=\s))(\S+)(?=\s|$)", text):
-        name = signs.get(place[1])
+    readings: dict[Constraint, None] = {}
+    for place in re.finditer(r"\S+", text):
+        name = signs.get(place[0])
         if name is None:
             continue
         left, right = text[: place.start()].strip(), text[place.end() :].strip()
         try:
             path, other = (_names(side) if side else () for side in (left, right))
-            if place[1] in TURNED:
-                name, path, other = signs[TURNED[place[1]]], other, path
-            found[Constraint(name, path, other)] = None
+            if place[0] in TURNED:
+                name, path, other = signs[TURNED[place[0]]], other, path
+            readings[Constraint(name, path, other)] = None
         except ValueError:
             continue
-    if len(found) != 1:
+    if len(readings) != 1:
         such = "expected a constraint such as born <= died, nickname disjoint name, code unique or closed"
-        raise ValueError(f"{such}, got {'one that can be read in two ways, ' * bool(found)}{text!r}")
-    return next(iter(found))
+        raise ValueError(f"{such}, got {'one that can be read in two ways, ' * bool(readings)}{text!r}")
+    return next(iter(readings))
 
 
 def _names(text: str) -> Path:

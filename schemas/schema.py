@@ -269,7 +269,7 @@ class Schema:
 
     def view(self, of: Class, entity: Entity) -> View:
         """An entity's values, as constraints take them."""
-        return View(of.properties, entity.tree, self.missing)
+        return View(of.properties, entity.tree, self.missing, id=of.id)
 
     def _violations(self, of: Class, entity: Entity) -> Iterator[Misfit]:
         """The constraints that an entity's own values violate."""

@@ -92,7 +92,7 @@ class Others:
 
     def add(self, schema: Schema, of: Class, id: str, tree: Tree) -> None:
         """What an entity has: given values, or values that were written."""
-        view = View(of.properties, tree, schema.missing)
+        view = View(of.properties, tree, schema.missing, id=of.id)
         for constraint in of.constraints:
             if constraint.kind == "unique":
                 for one in view.values(constraint.path):
@@ -240,7 +240,7 @@ class _Search:
 
     def _state(self, tree: Tree, before: State | None = None, changed: Collection[str | int] = ()) -> State:
         """All violations; those of constraints on other properties than the changed ones are as before."""
-        view = View(self.of.properties, tree, self.missing)
+        view = View(self.of.properties, tree, self.missing, id=self.of.id)
         is_of: ClassTest | None = None if self.others is None else self.others.is_of
         state: State = {}
         for n, constraint in enumerate(self.of.constraints):
@@ -445,7 +445,7 @@ def restriction(
     The bounds of the property's own kind are not part of it. Amounts are in `unit`, else in the main unit of the kind.
     """
     search = _Search(of, tree, (), missing, id, others)
-    view = View(of.properties, tree, missing)
+    view = View(of.properties, tree, missing, id=of.id)
     kind = item_kind(of.properties[path].kind) if path in of.properties else None
     unit = unit or getattr(kind, "unit", None)
     interval = _interval(of, view, path, kind, unit)

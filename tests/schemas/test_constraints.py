@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,8 @@ def test_equal_numbers_have_one_identity_whatever_their_type(one, other):
         ("b >= a", {"a": 2, "b": 1}, ["a: expected a <= b, got 2 and 1"]),
         ("a = b", {"a": [1, 2], "b": [2, 1]}, []),
         ("a = b", {"a": 1}, ["a: expected a = b, got 1, which is not at b"]),
+        ("a = b", {"a": 1, "b": SOMEVALUE}, []),
+        (Constraint("has_value", ("a",), values=("x",)), {"a": SOMEVALUE}, []),
         ("a disjoint b", {"a": [1, 2], "b": 2}, ["a: expected a disjoint b, got 2 at both"]),
         ("a disjoint b", {"a": Text("x", "en"), "b": "x"}, []),
         (Constraint("count", ("a",), most=1), {"a": [1, 2]}, ["a: expected at most 1 value at a, got 2"]),
@@ -274,6 +277,15 @@ def test_each_kind_is_a_row_with_a_description_and_a_text():
         assert one.short is None or read_short(one.short) == one
 
 
+def test_the_example_in_the_docs_is_a_schema_and_every_kind_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "your-files.md").read_text(encoding="utf-8")
+    section = page.partition("## Constraints between properties")[2]
+    example = section.partition("```yaml\n")[2].partition("```")[0]
+    (person,) = Schema.read("kbdisk: 1\n" + example).classes.values()
+    assert len(person.constraints) == 4
+    assert not [name for name in KINDS if f"`{name}`" not in section]
+
+
 def test_schema_show_and_check_tell_constraints(run, tmp_path):
     schema = tmp_path / "s.yaml"
     schema.write_text(
@@ -327,3 +339,23 @@ def test_functional_inverse_and_unique_properties_of_a_shapes_file_are_read(tmp_
     }  # fmt: skip
     assert "Person.child: owl:inverseOf unknown is not checked" in imported.left_out
     assert any("owl:TransitiveProperty" in line for line in imported.left_out)
+
+
+@for_each(
+    ("pattern", "is_read"),
+    [
+        ("^[A-Z]+$", True), ("a-[0-9]", True), (r"\[a-[b]", True), ("[a-z-[aeiou]]", False), (r"\p{L}", False),
+        (r"[\i]", False), ("(", False), ("[[a]", False), ("[a--b]", False),
+    ],
+)  # fmt: skip
+def test_patterns_that_mean_something_else_in_python_are_refused(pattern, is_read):
+    if is_read:
+        assert ValueShape(pattern=pattern).pattern == pattern
+    else:
+        with pytest.raises(ValueError, match="expected a regular expression"):
+            ValueShape(pattern=pattern)
+
+
+def test_the_id_of_a_closed_class_is_no_other_property():
+    of = Class("Thing", {("a",): Property(Number())}, id=("code",), constraints=(read_short("closed"),))
+    assert problems(Schema({"Thing": of}), {"a": 1, "code": "x"}) == []

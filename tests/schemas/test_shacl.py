@@ -331,7 +331,7 @@ def test_a_shape_within_itself_is_cut(read):
         ),
         ("sh:property [ sh:path ex:x ; sh:nodeKind sh:IRI ; sh:sparql ex:P ]", "Thing.x: sh:sparql is not checked"),
         (
-            r"sh:property [ sh:path ex:x ; sh:datatype xsd:string ; sh:pattern '\\\\p{L}' ]",
+            r"sh:property [ sh:path ex:x ; sh:datatype xsd:string ; sh:pattern '\\p{L}' ]",
             "Thing.x: sh:pattern is not",
         ),
         ("sh:property [ sh:path ex:x ; sh:in ( ex:a [] ) ]", "Thing.x: sh:in or sh:hasValue of blank nodes"),
