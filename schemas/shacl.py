@@ -245,7 +245,11 @@ class _Reader:
     def _pairs(self, path: Path, shape: Shape) -> None:
         """Constraints of two properties of one node."""
         for name, kind in PAIRS.items():
-            for iri in shape.iris(name):
+            for term in shape.all(name):
+                if not is_iri(term) and not hasattr(term, "datatype"):
+                    self.notes.add(shape.where, f"sh:{name} of a path of several predicates is not checked")
+                    continue
+                iri = shape.checked(name, term, "an IRI", is_iri(term))
                 other = (*path[:-1], self._word(iri, self.words))
                 if other == path:
                     self.notes.add(shape.where, f"sh:{name} of a property and itself is not checked")
@@ -275,6 +279,12 @@ class _Reader:
             self.notes.add(shape.where, "sh:qualifiedValueShape is not checked: it says more than what a value is")
         elif own.is_true("qualifiedValueShapesDisjoint"):
             self.notes.add(shape.where, "sh:qualifiedValueShape is not checked: it is disjoint from its siblings")
+        elif most is not None and most < least:  # no number of values is both
+            for limit in (
+                Constraint("count", path, least=least, where=where),
+                Constraint("count", path, most=most, where=where),
+            ):
+                self._add(shape, "sh:qualifiedValueShape", limit)
         elif least or most is not None:
             self._add(shape, "sh:qualifiedValueShape", Constraint("count", path, least=least, most=most, where=where))
 

@@ -184,7 +184,8 @@ def label_of(term: Term) -> Label | Decimal | None:
 
 
 def value_of(term: Term) -> Value:
-    """The value that the loaders make of a term; None where it is a blank node, ill-formed, or of another datatype."""
+    """The value that the loaders make of a term; None where it is a blank node, ill-formed, of another datatype, or a
+    date that a schema file cannot say, such as a month without a year."""
     if is_iri(term):
         return Link(term.value)
     datatype = getattr(getattr(term, "datatype", None), "value", None)
@@ -195,9 +196,9 @@ def value_of(term: Term) -> Value:
     if datatype.startswith(XSD) and datatype[len(XSD) :] in DATED:
         try:
             date = dates.read(term.value, datatype[len(XSD) :])
+            return date if isinstance(date, Date) and dates.write_iso(date) else None
         except ValueError:
             return None
-        return date if isinstance(date, Date) else None
     if datatype not in NUMBERS and datatype != XSD + "boolean" and of_datatype(datatype).word != "text":
         return None
     return label_of(term)

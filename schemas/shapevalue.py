@@ -54,6 +54,8 @@ def qualifying(shape: Shape, names: Mapping[str, str]) -> ValueShape | None:
         return None
     classes = tuple(names.get(iri, last_word(iri)) for iri in shape.iris("class"))
     kind = value_told(shape, names, notes, 1, beside)
+    if isinstance(kind, Text) and kind.max_length is not None and kind.max_length < kind.min_length:
+        return None  # nothing has this shape
     if isinstance(kind, Text) and not known & {"datatype", "languageIn"}:  # a link has a length, too
         beside.append(ValueShape(min_length=kind.min_length, max_length=kind.max_length))
         kind = None
@@ -71,7 +73,10 @@ def _both(one: ValueShape | None, other: ValueShape) -> ValueShape | None:
     set_fields = {name: value for name, value in vars(other).items() if value != getattr(EVERY, name)}
     if any(getattr(one, name) not in (getattr(EVERY, name), value) for name, value in set_fields.items()):
         return None
-    return replace(one, **set_fields)
+    try:
+        return replace(one, **set_fields)
+    except ValueError:  # nothing has both shapes
+        return None
 
 
 def _typed(shape: Shape, names: Mapping[str, str], notes: Notes, beside: list[ValueShape]) -> list[Told]:
@@ -168,7 +173,7 @@ def _bounded(shape: Shape, told: Told, notes: Notes, beside: list[ValueShape]) -
                 told = narrowed(told, replace(Told("text"), **{field: length}))  # type: ignore[arg-type]
             else:
                 beside.append(ValueShape(**{field: length}))  # type: ignore[arg-type]
-    return _spoken(shape, told, beside)
+    return _spoken(shape, told, notes, beside)
 
 
 def _with_bound(told: Told, field: str, bound: float, value: Value) -> Told:
@@ -186,12 +191,15 @@ def _is_year(field: str, bound: Date) -> bool:
     return bound == Date(bound.year) or bound == Date(bound.year, *edges.get(field, (None, None)))
 
 
-def _spoken(shape: Shape, told: Told, beside: list[ValueShape]) -> Told:
+def _spoken(shape: Shape, told: Told, notes: Notes, beside: list[ValueShape]) -> Told:
     """With languages: text without a language fits a kind in any language, and is of none of these."""
     for terms in shape.lists("languageIn"):
         languages = tuple(str(term.value) for term in terms)
         told = replace(told, word=told.word or "text", language=languages[0] if len(languages) == 1 else told.language)
-        beside.append(ValueShape(languages=languages))
+        if languages:
+            beside.append(ValueShape(languages=languages))
+        else:
+            notes.add(shape.where, "sh:languageIn of no language is not checked")
     return told
 
 
@@ -201,6 +209,7 @@ def _patterns(shape: Shape, notes: Notes) -> Iterator[ValueShape]:
         flags = "".join(str(term.value) for term in shape.graph.objects(node, SH + "flags"))
         for term in shape.graph.objects(node, SH + "pattern"):
             try:
-                yield ValueShape(pattern=str(term.value), flags=flags)
+                if term.value:  # an empty pattern is found in any text
+                    yield ValueShape(pattern=str(term.value), flags=flags)
             except ValueError as error:
                 notes.add(shape.where, f"sh:pattern is not checked: {error}")
