@@ -74,26 +74,28 @@ class Across:
             classes = self.classes.get(id)
             return self._is(classes, name, hierarchy) if classes and any(classes) else None
 
-        for one, constraint, entity in self.waiting:
+        for of_class, constraint, entity in self.waiting:
             if constraint.kind == "inverse":
-                gots = self._without_link_back(one, constraint, entity)
+                gots = self._without_link_back(of_class, constraint, entity)
             else:
-                gots = (found.got for found in violations(constraint, self.schema.view(one, entity), is_of))
+                gots = (
+                    violation.got for violation in violations(constraint, self.schema.view(of_class, entity), is_of)
+                )
             for got in gots:
-                yield one.name, Misfit(constraint.path, problem_of(constraint, got)), entity.id
+                yield of_class.name, Misfit(constraint.path, problem_of(constraint, got)), entity.id
 
     def _not_own(self, of: Class, entity: Entity) -> Iterator[Misfit]:
         """Values of unique properties that an entity before has. What has to wait for other entities is kept."""
         view = self.schema.view(of, entity)
         for path, links in self.links_at.items():
-            if ids := {each for one in view.values(path) if (each := _id_of(one.value))}:
+            if ids := {id for typed in view.values(path) if (id := _id_of(typed.value))}:
                 links[entity.id] = ids
         for constraint in self.linked_constraints[of.name]:
             if constraint.kind == "unique":
-                for one in view.values(constraint.path):
-                    first = self.owner.setdefault((of.name, constraint.path, one.identity), entity.id)
+                for typed in view.values(constraint.path):
+                    first = self.owner.setdefault((of.name, constraint.path, typed.identity), entity.id)
                     if first != entity.id:
-                        got = f"{shown(one.value)}, which {first!r} has"
+                        got = f"{shown(typed.value)}, which {first!r} has"
                         yield Misfit(constraint.path, problem_of(constraint, got))
             else:
                 kept = {key: entity.tree[key] for key in (constraint.path[0],) if key in entity.tree}
@@ -102,11 +104,11 @@ class Across:
 
     def _without_link_back(self, of: Class, constraint: Constraint, entity: Entity) -> Iterator[str]:
         """Linked entities that have links at the other path, and none of them back."""
-        for one in self.schema.view(of, entity).values(constraint.path):
-            target = _id_of(one.value)
+        for typed in self.schema.view(of, entity).values(constraint.path):
+            target = _id_of(typed.value)
             back = self.links_at[constraint.other].get(target) if target else None
             if back and entity.id not in back:
-                yield f"{shown(one.value)}, which has {_some(sorted(back))} there"
+                yield f"{shown(typed.value)}, which has {_some(sorted(back))} there"
 
     def _not_alone(self, of: str, id: str, leaves: Leaves) -> Iterator[Misfit]:
         for path, one in self.asking[of]:

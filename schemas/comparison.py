@@ -1,6 +1,6 @@
 """Comparing and identifying values: numbers exactly, dates where the order is certain, quantities through their units.
 
-    order(one, other)        LESS, EQUAL, GREATER, UNCERTAIN or INCOMPARABLE
+    order(left, right)       LESS, EQUAL, GREATER, UNCERTAIN or INCOMPARABLE
     identity(value)          a hashable key: two values with the same key are the same RDF term, or the same amount
 
 SHACL and SPARQL order numbers with numbers, strings without a language with each other, booleans with each other, and dates
@@ -67,26 +67,26 @@ class Span:
     has_zone: bool = False
 
 
-def order(one: Any, other: Any, one_kind: Any = None, other_kind: Any = None) -> Order:
+def order(left: Any, right: Any, left_kind: Any = None, right_kind: Any = None) -> Order:
     """How a value stands to another; kinds tell the factors of quantities."""
-    if isinstance(one, Quantity) and isinstance(other, Quantity):
-        return _order_of_quantities(one, other, one_kind, other_kind)
-    if isinstance(one, Quantity) and numerals.is_number(other):
+    if isinstance(left, Quantity) and isinstance(right, Quantity):
+        return _order_of_quantities(left, right, left_kind, right_kind)
+    if isinstance(left, Quantity) and numerals.is_number(right):
         return Order.UNCERTAIN
-    if isinstance(other, Quantity) and numerals.is_number(one):
+    if isinstance(right, Quantity) and numerals.is_number(left):
         return Order.UNCERTAIN
-    if isinstance(one, Date) and isinstance(other, Date):
-        return _order_of_dates(one, other)
+    if isinstance(left, Date) and isinstance(right, Date):
+        return _order_of_dates(left, right)
     comparable = (
-        (numerals.is_number(one) and numerals.is_number(other))
-        or (isinstance(one, bool) and isinstance(other, bool))
-        or (isinstance(one, str) and isinstance(other, str))
+        (numerals.is_number(left) and numerals.is_number(right))
+        or (isinstance(left, bool) and isinstance(right, bool))
+        or (isinstance(left, str) and isinstance(right, str))
     )
     if not comparable:
         return Order.INCOMPARABLE
-    if numerals.is_number(one) and numerals.is_number(other):
-        one, other = as_decimal(one), as_decimal(other)
-    return _of(one, other)
+    if numerals.is_number(left) and numerals.is_number(right):
+        left, right = as_decimal(left), as_decimal(right)
+    return _of(left, right)
 
 
 def identity(value: Any, kind: Any = None) -> Hashable:
@@ -171,12 +171,12 @@ def _day(year: int, month: int = 1, day: int = 1) -> int:
     return days_of(Date(year, month, day)) or 0
 
 
-def _order_of_dates(one: Date, other: Date) -> Order:
-    one, other = dates.plain(one), dates.plain(other)
-    spans = span_of(one), span_of(other)
+def _order_of_dates(left: Date, right: Date) -> Order:
+    left, right = dates.plain(left), dates.plain(right)
+    spans = span_of(left), span_of(right)
     if spans[0] is None or spans[1] is None:
         return Order.UNCERTAIN
-    if _form(one) == _form(other) is not None:
+    if _form(left) == _form(right) is not None:
         return _of(spans[0].first, spans[1].first)
     gap = ZONES if spans[0].has_zone != spans[1].has_zone else 0
     if spans[0].last + gap <= spans[1].first:
@@ -193,8 +193,8 @@ def _form(date: Date) -> Hashable | None:
     return date.month is None, date.day is None, date.precision, clock, zone, date.calendar
 
 
-def _order_of_quantities(one: Quantity, other: Quantity, one_kind: Any, other_kind: Any) -> Order:
-    amounts = amount_of(one, one_kind), amount_of(other, other_kind)
+def _order_of_quantities(left: Quantity, right: Quantity, left_kind: Any, right_kind: Any) -> Order:
+    amounts = amount_of(left, left_kind), amount_of(right, right_kind)
     if amounts[0] is None or amounts[1] is None:
         return Order.UNCERTAIN
     if amounts[0].measures != amounts[1].measures:
@@ -202,8 +202,8 @@ def _order_of_quantities(one: Quantity, other: Quantity, one_kind: Any, other_ki
     return _of(amounts[0].value, amounts[1].value)
 
 
-def _of(one: Any, other: Any) -> Order:
-    return Order.LESS if one < other else Order.GREATER if one > other else Order.EQUAL
+def _of(left: Any, right: Any) -> Order:
+    return Order.LESS if left < right else Order.GREATER if left > right else Order.EQUAL
 
 
 def number_as(value: int | float | Decimal, like: Any, kind: Any = None) -> Any:

@@ -401,18 +401,18 @@ class _Reader:
                     inverses.setdefault(other.value, set()).add(node.value)
             if is_iri(node) and self._is_owl(node.value, "SymmetricProperty"):
                 inverses.setdefault(node.value, set()).add(node.value)
-        paths = {one.iri: path for each in classes.values() for path, one in each.properties.items()}
-        found: dict[str, Class] = {}
-        for name, each in classes.items():
+        paths = {property_.iri: path for of in classes.values() for path, property_ in of.properties.items()}
+        completed: dict[str, Class] = {}
+        for name, of in classes.items():
             added: list[Constraint] = []
-            for path, one in each.properties.items():
-                for iri in sorted(inverses.get(one.iri or "", ())):
+            for path, property_ in of.properties.items():
+                for iri in sorted(inverses.get(property_.iri or "", ())):
                     if iri in paths and len(path) == 1:
                         added.append(Constraint("inverse", path, paths[iri]))
                     else:
                         self.notes.add(f"{name}.{show(path)}", f"owl:inverseOf {last_word(iri)} is not checked")
-            found[name] = replace(each, constraints=(*each.constraints, *added))
-        return found
+            completed[name] = replace(of, constraints=(*of.constraints, *added))
+        return completed
 
     def _note_owl(self) -> None:
         for node in self.graph.facts:

@@ -74,6 +74,7 @@ class Others:
     hierarchy: Mapping[str, Collection[str]] = field(default_factory=dict)
     owners: dict[tuple[str, Path, Hashable], str] = field(default_factory=dict)  # of the values of unique properties
     links: dict[Path, dict[str, set[str]]] = field(default_factory=dict)  # at paths that links go back by, by entity
+    inverses: tuple[Constraint, ...] = ()  # of all classes
     linked_from: dict[Path, dict[str, set[str]]] = field(default_factory=dict)  # at paths with an inverse, by target
 
     @classmethod
@@ -81,7 +82,8 @@ class Others:
         cls, schema: Schema, entities: Iterable[Entity], hierarchy: Mapping[str, Collection[str]] | None = None
     ) -> Others:
         """The index of some entities, given values alone. One pass."""
-        others = cls(hierarchy=hierarchy or {})
+        inverses = (one for of in schema.classes.values() for one in of.constraints if one.kind == "inverse")
+        others = cls(hierarchy=hierarchy or {}, inverses=tuple(dict.fromkeys(inverses)))
         for entity in entities:
             of = schema.class_of(entity)
             id = schema.id_of(entity)
@@ -95,12 +97,12 @@ class Others:
         view = View(of.properties, tree, schema.missing, id=of.id)
         for constraint in of.constraints:
             if constraint.kind == "unique":
-                for one in view.values(constraint.path):
-                    self.owners.setdefault((of.name, constraint.path, one.identity), id)
+                for typed in view.values(constraint.path):
+                    self.owners.setdefault((of.name, constraint.path, typed.identity), id)
             elif constraint.kind == "inverse":
                 for target in _ids(view, constraint.path):
                     self.linked_from.setdefault(constraint.path, {}).setdefault(target, set()).add(id)
-        for path in _paths_back(schema):
+        for path in {constraint.other for constraint in self.inverses}:
             if ids := _ids(view, path):
                 self.links.setdefault(path, {}).setdefault(id, set()).update(ids)
 
@@ -111,21 +113,17 @@ class Others:
             return None
         seen: set[str] = set()
         while ahead:
-            one = ahead.pop()
-            if one == name or last_word(one) == name or last_word(name) == one:
+            class_name = ahead.pop()
+            if class_name == name or last_word(class_name) == name or last_word(name) == class_name:
                 return True
-            if one not in seen:
-                seen.add(one)
-                ahead.extend(self.hierarchy.get(one, ()))
+            if class_name not in seen:
+                seen.add(class_name)
+                ahead.extend(self.hierarchy.get(class_name, ()))
         return False
 
 
-def _paths_back(schema: Schema) -> set[Path]:
-    return {one.other for of in schema.classes.values() for one in of.constraints if one.kind == "inverse"}
-
-
 def _ids(view: View, path: Path) -> set[str]:
-    return {one.value.id for one in view.values(path) if isinstance(one.value, LinkValue)}
+    return {typed.value.id for typed in view.values(path) if isinstance(typed.value, LinkValue)}
 
 
 # ---------------------------------------------------------------- which proposals to leave out
@@ -163,10 +161,13 @@ class _Search:
         self.of, self.tree, self.proposals = of, tree, proposals
         self.missing, self.id, self.others = missing, id, others
         groups: dict[Hashable, list[int]] = {}
-        for n, one in enumerate(proposals):
-            groups.setdefault(("alone", n) if one.group is None else ("group", one.group), []).append(n)
+        for n, proposal in enumerate(proposals):
+            groups.setdefault(("alone", n) if proposal.group is None else ("group", proposal.group), []).append(n)
         sure = {key: prod(proposals[n].probability for n in members) for key, members in groups.items()}
         self.groups = [groups[key] for key in sorted(groups, key=lambda key: -sure[key])]
+        inverses = others.inverses if others is not None else ()
+        own = of.constraints
+        self.constraints = [*own, *(back for back in inverses if back not in own and of.has(back.other))]
         self.given = self._state(tree)
 
     def excluded(self) -> list[Exclusion]:
@@ -174,13 +175,13 @@ class _Search:
         banned: dict[int, Exclusion] = {}
         while True:
             out, kept = self._add_all(banned)
-            open_ = self._still_open(kept)
-            if open_ is None:
+            unmended = self._still_open(kept)
+            if unmended is None:
                 for group in self._mended(banned, kept):
                     for n in group:
                         del out[n]
                 return [out[n] for n in sorted(out)]
-            group, problem, constraint = open_
+            group, problem, constraint = unmended
             banned |= {n: Exclusion(n, problem, constraint) for n in group}
 
     def _add_all(self, banned: Mapping[int, Exclusion]) -> tuple[dict[int, Exclusion], list[list[int]]]:
@@ -214,26 +215,26 @@ class _Search:
     def _refused(self, tree: Tree, group: Sequence[int]) -> tuple[tuple[str, Constraint | None] | None, Tree]:
         """Why the properties themselves refuse a group; the tree with it."""
         for n in group:
-            one = self.proposals[n]
-            head = next((path for path in _heads(one.path) if path in self.of.properties), None)
+            proposal = self.proposals[n]
+            head = next((path for path in _heads(proposal.path) if path in self.of.properties), None)
             try:
-                tree = _with(tree, one, None if head is None else self.of.properties[head].kind)
+                tree = _with(tree, proposal, None if head is None else self.of.properties[head].kind)
             except ValueError as error:
                 return (str(error), None), tree
             if head is None:
                 continue
-            own, kind = self.of.properties[head], self.of.properties[head].kind
-            values = View({head: own}, tree, self.missing).values(head)
+            property_, kind = self.of.properties[head], self.of.properties[head].kind
+            values = View({head: property_}, tree, self.missing).values(head)
             if not isinstance(kind, Set | Listed | Mapped) and len(values) > 1:
                 return (f"expected one value at {show(head)}, got {len(values)}", None), tree
             if isinstance(kind, Set) and kind.most is not None and len(values) > kind.most:
                 return (f"expected at most {kind.most} values at {show(head)}, got {len(values)}", None), tree
-            if head == without_places(one.path) and not isinstance(kind, Listed | Mapped):
+            if head == without_places(proposal.path) and not isinstance(kind, Listed | Mapped):
                 try:
-                    for value in one.value if isinstance(one.value, list) else [one.value]:
-                        found = View({head: own}, _nested(head, value), self.missing).values(head)
-                        for each in found:
-                            _check(item_kind(kind), each.value)
+                    for value in proposal.value if isinstance(proposal.value, list) else [proposal.value]:
+                        values = View({head: property_}, _nested(head, value), self.missing).values(head)
+                        for typed in values:
+                            _check(item_kind(kind), typed.value)
                 except ValueError as error:
                     return (f"{show(head)}: {error}", None), tree
         return None, tree
@@ -243,13 +244,13 @@ class _Search:
         view = View(self.of.properties, tree, self.missing, id=self.of.id)
         is_of: ClassTest | None = None if self.others is None else self.others.is_of
         state: State = {}
-        for n, constraint in enumerate(self.of.constraints):
+        for n, constraint in enumerate(self.constraints):
             touched = not constraint.path or any(path[0] in changed for path in constraint.paths)
             if before is not None and not touched:
-                state |= {key: found for key, found in before.items() if key[0] == n}
+                state |= {key: violation for key, violation in before.items() if key[0] == n}
                 continue
-            for found in violations(constraint, view, is_of):
-                state[n, found.key] = (found.degree, found.pending, found.got)
+            for violation in violations(constraint, view, is_of):
+                state[n, violation.key] = (violation.degree, violation.pending, violation.got)
             if self.others is not None and constraint.kind in OTHER_ENTITIES:
                 for key, got in self._with_others(constraint, view, self.others):
                     state[n, key] = (1, False, got)
@@ -261,18 +262,18 @@ class _Search:
         """Values of other entities, and links that are not returned."""
         values = view.values(constraint.path)
         if constraint.kind == "unique":
-            for one in values:
-                owner = others.owners.get((self.of.name, constraint.path, one.identity), self.id)
+            for typed in values:
+                owner = others.owners.get((self.of.name, constraint.path, typed.identity), self.id)
                 if owner != self.id:
-                    yield one.identity, f"a value of {owner!r}"
+                    yield typed.identity, f"a value of {owner!r}"
             return
-        for id in _ids(view, constraint.path):
+        for id in _ids(view, constraint.path) if constraint in self.of.constraints else ():
             back = others.links.get(constraint.other, {}).get(id)
             if back and self.id not in back:
                 yield id, f"{id!r}, which links to others"
-        own = _ids(view, constraint.other)  # links of others to this entity
-        for id in others.linked_from.get(constraint.path, {}).get(self.id, ()) if own else ():
-            if id not in own:
+        links = _ids(view, constraint.other)  # links of others to this entity
+        for id in others.linked_from.get(constraint.path, {}).get(self.id, ()) if links else ():
+            if id not in links:
                 yield ("from", id), f"others than {id!r}, which links to it"
 
     def _without_room(self, constraint: Constraint, view: View) -> Iterable[tuple[Hashable, int]]:
@@ -283,7 +284,7 @@ class _Search:
             return
         room = most - len(view.values(constraint.path))
         is_of: ClassTest | None = None if self.others is None else self.others.is_of
-        lacking = sum(found.degree for found in violations(constraint, view, is_of) if found.pending)
+        lacking = sum(violation.degree for violation in violations(constraint, view, is_of) if violation.pending)
         if lacking > max(room, 0):
             yield constraint.path, lacking - max(room, 0)
 
@@ -291,7 +292,7 @@ class _Search:
         """A violation that there is more of than before; of those that further values may mend only where asked for."""
         for key, (degree, is_pending, got) in after.items():
             if degree > before.get(key, (0, False, ""))[0] and (pending or not is_pending):
-                constraint = self.of.constraints[key[0]]
+                constraint = self.constraints[key[0]]
                 return problem_of(constraint, got), constraint
         return None
 
@@ -327,10 +328,14 @@ def _heads(path: Path) -> Iterable[Path]:
 
 def _most(of: Class, path: Path) -> int | None:
     """How many values there may be at a path; None where there is no limit, or it is not known."""
-    own = of.properties.get(path)
-    limits = [one.most for one in of.constraints if one.kind == "count" and one.path == path and one.where is None]
-    if own is not None and not isinstance(own.kind, Listed | Mapped):
-        limits.append(own.kind.most if isinstance(own.kind, Set) else 1)
+    property_ = of.properties.get(path)
+    limits = [
+        constraint.most
+        for constraint in of.constraints
+        if constraint.kind == "count" and constraint.path == path and constraint.where is None
+    ]
+    if property_ is not None and not isinstance(property_.kind, Listed | Mapped):
+        limits.append(property_.kind.most if isinstance(property_.kind, Set) else 1)
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None
 
@@ -361,8 +366,8 @@ def _with(tree: Tree, proposal: Proposal, kind: Any) -> Tree:
     if isinstance(here, dict) or (isinstance(here, Quantity) and here.value is not None and not _is_several(kind)):
         raise ValueError(f"expected a gap at {show(path)}, got {here!r}")
     given = here if isinstance(here, list) else [here]
-    known = {identity(each) for each in given}
-    new = [each for each in (value if isinstance(value, list) else [value]) if identity(each) not in known]
+    known = {identity(element) for element in given}
+    new = [element for element in (value if isinstance(value, list) else [value]) if identity(element) not in known]
     return with_values(tree, {path: [*given, *new]}) if new else tree
 
 
@@ -455,7 +460,7 @@ def restriction(
         if path not in constraint.paths:
             continue
         other = constraint.other if constraint.path == path else constraint.path
-        beside = {_plain(one.value) for one in view.values(other)} if other else set()
+        beside = {_plain(typed.value) for typed in view.values(other)} if other else set()
         if constraint.kind == "disjoint":
             forbidden |= beside
         elif constraint.kind == "equals" and beside:
@@ -464,8 +469,8 @@ def restriction(
             values = {_plain(view.read(path, value).value) for value in constraint.where.values}
             allowed = values if allowed is None else allowed & values
         elif constraint.kind == "has_value":
-            lacking = {_plain(one.value) for value in constraint.values if (one := view.read(path, value))}
-            lacking -= {_plain(one.value) for one in view.values(path)}
+            lacking = {_plain(typed.value) for value in constraint.values if (typed := view.read(path, value))}
+            lacking -= {_plain(typed.value) for typed in view.values(path)}
             most = _most(of, path)
             if most is not None and lacking and most - len(view.values(path)) <= len(lacking):
                 allowed = lacking if allowed is None else allowed & lacking
@@ -496,20 +501,20 @@ def _plain(value: Any) -> Any:
 
 def _interval(of: Class, view: View, path: Path, kind: Any, unit: str | None) -> Interval:
     """The numbers, amounts or dates that the constraints leave."""
-    found = Interval()
+    interval = Interval()
     for constraint in of.constraints:
         if constraint.kind in ("less_than", "less_than_or_equals") and path in constraint.paths:
             is_open = constraint.kind == "less_than"
             is_lower = constraint.path == path
-            for one in view.values(constraint.other if is_lower else constraint.path):
-                bound = _bound(one.value, one.kind, kind, unit, ROUND_FLOOR if is_lower else ROUND_CEILING)
+            for typed in view.values(constraint.other if is_lower else constraint.path):
+                bound = _bound(typed.value, typed.kind, kind, unit, ROUND_FLOOR if is_lower else ROUND_CEILING)
                 if bound is not None:
-                    found = found.below(bound, is_open) if is_lower else found.above(bound, is_open)
+                    interval = interval.below(bound, is_open) if is_lower else interval.above(bound, is_open)
         elif constraint.kind == "equals" and path in constraint.paths:
             others = view.values(constraint.other if constraint.path == path else constraint.path)
-            bounds = [bound for one in others if (bound := _bound(one.value, one.kind, kind, unit)) is not None]
+            bounds = [bound for typed in others if (bound := _bound(typed.value, typed.kind, kind, unit)) is not None]
             if len(bounds) == 1:
-                found = found.above(bounds[0], False).below(bounds[0], False)
+                interval = interval.above(bounds[0], False).below(bounds[0], False)
         elif constraint.kind == "values" and path == constraint.path and constraint.where is not None:
             where = constraint.where
             like = Quantity(None, unit) if unit is not None else Date() if _is_of_dates(kind) else None
@@ -523,8 +528,8 @@ def _interval(of: Class, view: View, path: Path, kind: Any, unit: str | None) ->
                 rounding = ROUND_CEILING if low else ROUND_FLOOR
                 bound = None if value is None else _bound(value, kind, kind, unit, rounding)
                 if bound is not None:
-                    found = found.above(bound, is_open) if low else found.below(bound, is_open)
-    return found
+                    interval = interval.above(bound, is_open) if low else interval.below(bound, is_open)
+    return interval
 
 
 def _is_of_dates(kind: Any) -> bool:
@@ -539,11 +544,17 @@ def _bound(value: Any, own: Any, kind: Any, unit: str | None, rounding: str = RO
         return value if unit is None else None
     if not isinstance(value, Quantity) or unit is None:
         return None
-    amount, one = amount_of(value, own), amount_of(Quantity(1, unit), kind)
+    amount, unit_amount = amount_of(value, own), amount_of(Quantity(1, unit), kind)
     zero = amount_of(Quantity(0, unit), kind)
-    if amount is None or one is None or zero is None or amount.measures != one.measures or one.value == zero.value:
+    if (
+        amount is None
+        or unit_amount is None
+        or zero is None
+        or amount.measures != unit_amount.measures
+        or unit_amount.value == zero.value
+    ):
         return None
-    exact = (amount.value - zero.value) / (one.value - zero.value)
+    exact = (amount.value - zero.value) / (unit_amount.value - zero.value)
     return _number(exact, rounding)
 
 

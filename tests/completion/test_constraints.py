@@ -160,6 +160,16 @@ def test_unique_values_and_links_back_are_those_of_other_entities():
     assert left_out(person, {}, (("code",), "2"), others=others, id="d") == [0]
 
 
+def test_a_link_that_a_constraint_of_another_class_asks_for_is_kept_free():
+    country = class_of("capital inverse capital_of", name="Country", capital=LinkKind())
+    city = class_of(name="City", capital_of=LinkKind())
+    schema = Schema({"Country": country, "City": city})
+    entities = [Entity("fr", {"capital": Link("paris")}, ("Country",)), Entity("it", {}, ("Country",))]
+    others = Others.of(schema, [*entities, Entity("paris", {}, ("City",))])
+    assert left_out(city, {}, (("capital_of",), Link("it")), others=others, id="paris") == [0]
+    assert left_out(city, {}, (("capital_of",), Link("fr")), others=others, id="paris") == []
+
+
 # ---------------------------------------------------------------- for whatever there is
 
 CONSTRAINTS = [
