@@ -143,8 +143,10 @@ class _Reader:
         description = self.graph.text(about, SH + "description", RDFS + "comment")
         above = tuple(self._ancestry(iri)[1:])
         properties = self._placed(properties)
-        constraints = (*self._enforced(properties), *self._closed(shape, properties))
-        return Class(name, properties, iri, None, label, description, above, tuple(dict.fromkeys(constraints)))
+        distinct: list[Constraint] = []  # a kind in one may have no hash
+        for constraint in (*self._enforced(properties), *self._closed(shape, properties)):
+            distinct += [constraint] if constraint not in distinct else []
+        return Class(name, properties, iri, None, label, description, above, tuple(distinct))
 
     def _enforced(self, properties: Properties) -> Iterator[Constraint]:
         """The constraints of a class on properties that it has; the others are noted."""
@@ -337,11 +339,11 @@ class _Reader:
     def _kind_of_others(self, shape: Shape) -> Kind | None:
         """The kind of values that nothing else tells: that of a value which must be there, or of those that qualify."""
         others = [value for value in map(value_of, shape.all("hasValue")) if value is not None]
-        kinds = {kind for value in others if (kind := _kind_of(value)) is not None}
+        kinds = [kind for value in others if (kind := _kind_of(value)) is not None]
         for node in shape.all("qualifiedValueShape"):
             where = qualifying(Shape(self.graph, [node], shape.where), self.names)
-            kinds |= {_unbounded(where.kind)} if where is not None and where.kind is not None else set()
-        return kinds.pop() if len(kinds) == 1 else None
+            kinds += [_unbounded(where.kind)] if where is not None and where.kind is not None else []
+        return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else None
 
     def _counted(self, path: Path, shape: Shape, one: Property, most: int | None) -> Property:
         """A property with as many values as are allowed."""

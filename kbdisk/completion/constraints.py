@@ -82,7 +82,8 @@ class Others:
         cls, schema: Schema, entities: Iterable[Entity], hierarchy: Mapping[str, Collection[str]] | None = None
     ) -> Others:
         """The index of some entities, given values alone. One pass."""
-        inverses = (one for of in schema.classes.values() for one in of.constraints if one.kind == "inverse")
+        of_all = (constraint for of in schema.classes.values() for constraint in of.constraints)
+        inverses = (constraint for constraint in of_all if constraint.kind == "inverse")
         others = cls(hierarchy=hierarchy or {}, inverses=tuple(dict.fromkeys(inverses)))
         for entity in entities:
             of = schema.class_of(entity)

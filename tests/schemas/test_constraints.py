@@ -359,3 +359,15 @@ def test_patterns_that_mean_something_else_in_python_are_refused(pattern, is_rea
 def test_the_id_of_a_closed_class_is_no_other_property():
     of = Class("Thing", {("a",): Property(Number())}, id=("code",), constraints=(read_short("closed"),))
     assert problems(Schema({"Thing": of}), {"a": 1, "code": "x"}) == []
+
+
+def test_values_qualify_as_quantities(tmp_path):
+    told = "sh:qualifiedMinCount 1 ; sh:qualifiedValueShape [ sh:datatype <https://w3id.org/cdt/length> ]"
+    (tmp_path / "s.ttl").write_text(
+        "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.org/> . "
+        f"ex:S a sh:NodeShape ; sh:targetClass ex:Thing ; sh:property [ sh:path ex:x ; {told} ] ."
+    )
+    schema = shacl.read(tmp_path / "s.ttl").schema
+    assert Schema.read(schema.to_yaml()) == schema
+    assert problems(schema, {"x": Quantity(1, "km")}) == []
+    assert "expected at least 1 value at x that are quantity, got 0" in problems(schema, {"x": 5})[-1]
