@@ -95,6 +95,10 @@ def _class(schema: Schema, one: Class) -> Json:
     aside: Json = {key: text for key, text in of.items() if text is not None}
     if one.superclasses:
         aside["superclasses"] = list(one.superclasses)
+    if one.constraints:
+        from kbdisk.schemas.yamlfile.constraintkeys import write_constraint  # loads pydantic
+
+        aside["constraints"] = [write_constraint(constraint) for constraint in one.constraints]
     told = {"title": one.label or one.name, "description": one.description, HINT: _some({"class": aside})}
     return {**_some(told), **tree}
 

@@ -9,7 +9,7 @@ gives the same schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from kbdisk.entity import Path, read_path, show
 from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.constraints import Constraint
 from kbdisk.schemas.imported import Imported, Notes
 from kbdisk.schemas.jsonexport import export
 from kbdisk.schemas.jsonhints import HINT, problem_of
@@ -26,6 +27,8 @@ from kbdisk.schemas.jsonvalues import Values
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.yamlfile import shared_of
 from kbdisk.schemas.yamlfile.building import Builder
+from kbdisk.schemas.yamlfile.constraintkeys import read_constraint
+from kbdisk.schemas.yamlfile.keys import problems_of
 from kbdisk.schemas.yamlfile.model import PropertyKeys, Told
 
 __all__ = ["export", "read"]
@@ -93,12 +96,21 @@ class _Reader:
             raise self.document.wrong(f"{node.place}.{HINT}", f"{error}.".lstrip(".")) from None
         description = of.get("description", node.told.get("description", ""))
         superclasses = tuple(text for text in of.get("superclasses", ()) if isinstance(text, str))
-        return Class(name, properties, of.get("iri"), id, label, description, superclasses)
+        constraints = self._constraints(node, of.get("constraints", ()))
+        return Class(name, properties, of.get("iri"), id, label, description, superclasses, constraints)
+
+    def _constraints(self, node: Node, written: Iterable[Any]) -> tuple[Constraint, ...]:
+        """The constraints that stand under our own keyword."""
+        try:
+            return tuple(map(read_constraint, written))
+        except ValueError as error:
+            first = next(iter(problems_of(error).values())) if isinstance(error, ValidationError) else str(error)
+            raise self.document.wrong(f"{node.place}.{HINT}.constraints".lstrip("."), f"{first}.") from None
 
     def _aside(self, node: Node, key: str) -> dict[str, Any]:
         """What stands under our own keyword for a class or the whole schema."""
         told = node.told.get(HINT, {}).get(key, {})
-        kinds = {"missing": list, "prefixes": dict, "properties": dict, "superclasses": list}
+        kinds = {"missing": list, "prefixes": dict, "properties": dict, "superclasses": list, "constraints": list}
         if not isinstance(told, dict) or not all(isinstance(told[name], kinds.get(name, str)) for name in told):
             raise self.document.wrong(
                 ".".join(filter(None, (node.place, HINT, key))), f"expected its keys, got {told!r:.60}."

@@ -22,7 +22,8 @@ from kbdisk.schemas import numerals, values
 from kbdisk.schemas.composites import leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
-from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.composites.mapped import KEY, Mapped
+from kbdisk.schemas.constraints import Constraint, View, problem_of, violations
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Category, Link, Set
@@ -76,6 +77,7 @@ class Class:
     label: str = ""
     description: str = ""
     superclasses: tuple[str, ...] = ()  # by name or IRI, direct or not, the nearest first
+    constraints: tuple[Constraint, ...] = ()  # what must hold of several properties, or of several values
 
     def leaves(self) -> dict[Path, Any]:
         """Every leaf by its path, EACH for any place in a list; without what is ignored."""
@@ -106,6 +108,20 @@ class Class:
         heads = (length for length in range(1, len(names) + 1) if names[:length] in self.properties)
         known = any(_knows(self.properties[names[:length]].kind, names[length:]) for length in heads)
         return known or names == self.id
+
+    def has(self, path: Path) -> bool:
+        """Whether a path is a property, a field or component of one, or a part that properties lie in."""
+        heads = (path[:length] for length in range(1, len(path)))
+        inside = any(_has(self.properties[head].kind, path[len(head) :]) for head in heads if head in self.properties)
+        return inside or any(own[: len(path)] == path for own in self.properties)
+
+    def constraints_on_properties(self) -> tuple[Constraint, ...]:
+        """The constraints on properties that the class has; for links back also those of other classes."""
+        return tuple(
+            one
+            for one in self.constraints
+            if one.most == 0 or all(map(self.has, one.paths[: 1 if one.kind == "inverse" else 2]))
+        )
 
 
 @dataclass(frozen=True)
@@ -225,7 +241,7 @@ class Schema:
         for path, one in found.properties.items():
             if one.required and path not in fitting and path not in bad:
                 misfits.append(Misfit(path, "expected a value, got none"))
-        return misfits + list(self._wrong_results(found, entity))
+        return [*misfits, *self._wrong_results(found, entity), *self._violations(found, entity)]
 
     def unknown(self, entity: Entity) -> Iterator[Path]:
         """The paths of an entity that no property is for."""
@@ -250,6 +266,18 @@ class Schema:
                     misfits.append(Misfit(path, str(error)))
                 continue
             yield path, one, value
+
+    def view(self, of: Class, entity: Entity) -> View:
+        """An entity's values, as constraints take them."""
+        return View(of.properties, entity.tree, self.missing, id=of.id)
+
+    def _violations(self, of: Class, entity: Entity) -> Iterator[Misfit]:
+        """The constraints that an entity's own values violate."""
+        view = self.view(of, entity)
+        for constraint in of.constraints:
+            if not constraint.needs_classes:  # that is checked when all entities are known
+                for violation in violations(constraint, view):
+                    yield Misfit(constraint.path or violation.path, problem_of(constraint, violation.got))
 
     def _wrong_results(self, found: Class, entity: Entity) -> Iterator[Misfit]:
         """Derived values that are not what their formula gives."""
@@ -280,6 +308,15 @@ def _knows(kind: Kind, names: Path) -> bool:
     if "" in kind.fields:
         return _knows(kind.fields[""], names)
     return names[0] in kind.fields and _knows(kind.fields[str(names[0])], names[1:])
+
+
+def _has(kind: Kind, names: Path) -> bool:
+    """Whether a kind has a field or a component of this name."""
+    if isinstance(kind, Mapped):
+        return names == (KEY,) or _has(Listed(kind.fields), names)
+    if isinstance(kind, Listed):
+        return names[0] in kind.fields and (len(names) == 1 or _has(kind.fields[str(names[0])], names[1:]))
+    return names in [path for path, _ in leaves_of((), kind) if path]
 
 
 def _close(result: float, given: Any) -> bool:

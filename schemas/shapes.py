@@ -12,9 +12,10 @@ from decimal import Decimal
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
+from kbdisk.entity import Date, Link, Text, Value
 from kbdisk.errors import SchemaError
 from kbdisk.schemas import dates, numerals
-from kbdisk.schemas.imported import DATED, RDF, WHOLE, XSD
+from kbdisk.schemas.imported import DATED, RDF, WHOLE, XSD, of_datatype
 from kbdisk.schemas.leaf import Label
 
 Term: TypeAlias = Any  # pyoxigraph's NamedNode, BlankNode and Literal
@@ -22,6 +23,7 @@ Term: TypeAlias = Any  # pyoxigraph's NamedNode, BlankNode and Literal
 SH = "http://www.w3.org/ns/shacl#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 OWL = "http://www.w3.org/2002/07/owl#"
+DASH = "http://datashapes.org/dash#"
 NUMBERS = frozenset(XSD + name for name in (*WHOLE, "decimal", "double", "float"))
 LARGEST = 2**53
 HUGE = 1e300
@@ -131,6 +133,15 @@ class Shape:
         seen = dict.fromkeys(key for node in self.nodes for key in self.graph.facts.get(node, {}))
         return (key[len(SH) :] for key in seen if key.startswith(SH))
 
+    def foreign(self) -> Iterator[str]:
+        """The predicates of no SHACL that there are, as IRIs."""
+        seen = dict.fromkeys(key for node in self.nodes for key in self.graph.facts.get(node, {}))
+        return (key for key in seen if not key.startswith(SH))
+
+    def is_true(self, name: str) -> bool:
+        """Whether a SHACL predicate is true."""
+        return any(TRUTHS.get(getattr(term, "value", "")) for term in self.all(name))
+
     def checked(self, name: str, term: Term, expected: str, fits: bool) -> Any:
         """The text of a term that fits."""
         if not fits:
@@ -170,6 +181,27 @@ def label_of(term: Term) -> Label | Decimal | None:
     except ValueError:
         return None
     return TRUTHS.get(term.value) if datatype.value == XSD + "boolean" else str(term.value)
+
+
+def value_of(term: Term) -> Value:
+    """The value that the loaders make of a term; None where it is a blank node, ill-formed, of another datatype, or a
+    date that a schema file cannot say, such as a month without a year."""
+    if is_iri(term):
+        return Link(term.value)
+    datatype = getattr(getattr(term, "datatype", None), "value", None)
+    if datatype is None:
+        return None
+    if term.language:
+        return Text(term.value, term.language)
+    if datatype.startswith(XSD) and datatype[len(XSD) :] in DATED:
+        try:
+            date = dates.read(term.value, datatype[len(XSD) :])
+            return date if isinstance(date, Date) and dates.write_iso(date) else None
+        except ValueError:
+            return None
+    if datatype not in NUMBERS and datatype != XSD + "boolean" and of_datatype(datatype).word != "text":
+        return None
+    return label_of(term)
 
 
 def year_of(term: Term) -> int | None:

@@ -183,7 +183,8 @@ def _of_class(of: Class, only: Collection[Path]) -> Class:
     properties = {path: _of_property(one, path, only) for path, one in of.properties.items()}
     texts = [path for path, one in of.properties.items() if one.role == "value" and properties[path].role == "given"]
     ignored = {path: replace(properties[path], role="ignore") for path in texts[READ:]}
-    return replace(of, properties={**properties, **ignored})
+    of = replace(of, properties={**properties, **ignored})
+    return replace(of, constraints=of.constraints_on_properties())
 
 
 def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:

@@ -139,7 +139,8 @@ def check(
 
     SCHEMA is a file, the name of a schema of the library (phone), or - for standard input. Exits with status 1
     where a value does not fit, where a path looks misspelt, or where --skip-errors skipped something. Paths and
-    classes that only one side knows are told; they count as findings with --strict.
+    classes that only one side knows are told; they count as findings with --strict. A constraint such as born <= died
+    is checked against all values at both paths.
 
     \b
     kbdisk schema check phone gsm.csv
@@ -177,7 +178,8 @@ def check(
 def import_(file: str, origin: str | None, quiet: bool) -> None:
     """Make a schema of FILE: SHACL shapes, a JSON Schema, or LinkML.
 
-    The schema is YAML on standard output. What FILE says and a schema cannot say is told on standard error.
+    The schema is YAML on standard output. What FILE says and a schema cannot say is told on standard error: every
+    constraint of SHACL that is not enforced, with its class and property, one a line.
 
     \b
     kbdisk schema import shapes.ttl > city.yaml

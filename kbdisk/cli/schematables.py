@@ -129,6 +129,12 @@ def _class(console: Console, one: Class, several: bool) -> None:
         if parts:
             table.add_row("", "", Text(parts, "dim"))
     console.print(table)
+    if one.constraints:
+        console.print()
+        table = table_of("constraint", "kind")
+        for constraint in one.constraints:
+            table.add_row(Text(constraint.text, "green"), Text(constraint.kind))
+        console.print(table)
 
 
 def _verdict(found: Findings, schema_name: str) -> Text:

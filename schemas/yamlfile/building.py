@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.yamlfile.constraintkeys import write_constraint
 from kbdisk.schemas.yamlfile.keys import Written, kind_called, write_kind
 from kbdisk.schemas.yamlfile.model import VERSION, ClassKeys, FileKeys, PropertyKeys, RuleKeys, Told
 from kbdisk.schemas.yamlfile.text import Place
@@ -45,6 +47,8 @@ class Builder:
         shared = None if told.properties is None else self.properties(("properties",), told.properties)
         classes = {name: self.class_(name, keys, shared) for name, keys in told.classes.items()}
         rules = None if told.rules is None else self.rules(told.rules, classes)
+        for name, one in classes.items():
+            self.check_constraints(("classes", name, "constraints"), one, classes)
         return Schema(classes, told.label, told.description, told.missing, told.prefixes, rules, shared)
 
     def rules(self, told: Sequence[RuleKeys], classes: Mapping[str, Class]) -> tuple[Rule, ...]:
@@ -82,7 +86,18 @@ class Builder:
             self.check(used.get(path, (*place, "properties", show(path))), path, properties)
         iri = self.read((*place, "iri"), self.iri, told.iri)
         id = self.read((*place, "id"), read_path, told.id)
-        return Class(name, properties, iri, id, told.label, told.description, told.superclasses)
+        texts = told.label, told.description
+        return Class(name, properties, iri, id, *texts, told.superclasses, told.constraints)
+
+    def check_constraints(self, place: Place, of: Class, classes: Mapping[str, Class]) -> None:
+        """Refuse constraints on properties that the class, or for links back any class, does not have."""
+        for n, one in enumerate(of.constraints):
+            if one.kind == "count" and one.most == 0:  # what must not be there needs no property
+                continue
+            for name, path in (("path", one.path), ("other", one.other)):
+                owners = classes if (one.kind, name) == ("inverse", "other") else {of.name: of}
+                if path:
+                    self.read((*place, n), partial(_in_any_class, classes=owners), path)
 
     def uses(self, place: Place, told: Sequence[str], shared: Mapping[Path, Property]) -> dict[Path, Place]:
         """The shared properties that a class uses as they are, each with its place in the file."""
@@ -205,8 +220,18 @@ def _of_any_class(path: Path, classes: Mapping[str, Class]) -> None:
     if not any(one.knows(path) and path != one.id for one in classes.values()) and not any(
         path in one.properties for one in classes.values()
     ):
-        known = [show(other) for one in classes.values() for other in one.properties]
-        raise ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")
+        raise _unknown_path(path, classes)
+
+
+def _in_any_class(path: Path, classes: Mapping[str, Class]) -> None:
+    """Refuse a path that is neither a property of a class, nor lies in one, nor is a part with properties."""
+    if not any(one.has(path) for one in classes.values()):
+        raise _unknown_path(path, classes)
+
+
+def _unknown_path(path: Path, classes: Mapping[str, Class]) -> ValueError:
+    known = [show(other) for one in classes.values() for other in one.properties]
+    return ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")
 
 
 # ---------------------------------------------------------------- back
@@ -264,7 +289,8 @@ def _written_class(one: Class, prefixes: Mapping[str, str], shared: Mapping[Path
     }
     said["superclasses"] = list(one.superclasses)
     said["uses"] = [show(path) for path in uses]
-    return {key: value for key, value in said.items() if value} | ({"properties": rest} if rest or not uses else {})
+    known = {key: value for key, value in said.items() if value} | ({"properties": rest} if rest or not uses else {})
+    return known | ({"constraints": list(map(write_constraint, one.constraints))} if one.constraints else {})
 
 
 def _changes(shared: str | Written, own: str | Written) -> str | Written:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from kbdisk.schemas.yamlfile.constraintkeys import ConstraintKeys, WhereKeys
 from kbdisk.schemas.yamlfile.keys import Keys, keys_of, kinds
 from kbdisk.schemas.yamlfile.model import FileKeys, PropertyKeys
 
@@ -16,7 +17,7 @@ Json: TypeAlias = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FRAGMENTS: dict[str, Json] = {
     name: {"$ref": f"#/$defs/{name.replace(' ', '%20')}"}
-    for name in ("kind", "fields", "property", "property or changes")
+    for name in ("kind", "fields", "property", "property or changes", "constraint", "value shape")
 }
 
 
@@ -34,6 +35,9 @@ def format_schema() -> Json:
     definitions["property"] = {"anyOf": [names, *({"$ref": f"#/$defs/{name}%20property"} for name in kinds())]}
     definitions["fields"] = {"anyOf": [FRAGMENTS["kind"], _fields()]}
     definitions["property or changes"] = {"anyOf": [FRAGMENTS["property"], _changes(common)]}
+    line = {"type": "string", "description": "A constraint in a line: born <= died, code unique, closed."}
+    definitions["constraint"] = {"anyOf": [line, _of(ConstraintKeys)]}
+    definitions["value shape"] = _of(WhereKeys)
     return {"$schema": DIALECT, **file, **_WITHOUT_SHARED, "title": "A schema of kbdisk", "$defs": definitions}
 
 

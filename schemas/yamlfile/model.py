@@ -17,6 +17,7 @@ from kbdisk.entity import Path, read_path, show
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.rules import KINDS as RULES
 from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.yamlfile.constraintkeys import AnyConstraint
 from kbdisk.schemas.yamlfile.keys import Keys, Written, keys_of, named, problems_of, refuse, unknown_key
 from kbdisk.schemas.yamlfile.text import Place
 from kbdisk.schemas.yamlfile.told import (
@@ -175,6 +176,11 @@ class ClassKeys(Keys):
     properties: dict[str, PropertyOrChanges] = Field(
         {},
         description="What stands at each path: a kind, a mapping with one, or the keys of a shared property to change.",
+    )
+
+    constraints: tuple[AnyConstraint, ...] = Field(
+        (),
+        description="What must hold of several values: born <= died, min < max, nickname disjoint name, code unique, or a mapping.",
     )
 
     @field_validator("properties", mode="before")

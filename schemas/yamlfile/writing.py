@@ -14,7 +14,7 @@ from typing import Any
 WIDTH = 120
 LONGEST_KEY = 500  # YAML takes 1024 characters before a colon, escapes included
 RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
-PLAIN = re.compile(r"[^\W\d](?:[\w.%/*^+()-]|:(?=[\w/])| (?=[\w.%/*^+()-]))*")
+PLAIN = re.compile(r"[^\W\d](?:[\w.%/*^+()-]|:(?=[\w/])| (?:<=? |= )?(?=[\w.%/*^+()-]))*")
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 INDENT = "  "
 
@@ -40,7 +40,8 @@ def _entry(key: str, value: Any, comments: Comments, here: tuple[str, ...], inde
     frame = len(here) == 1 or (here[0] == "classes" and len(here) <= 3)
     inline = _flow(value)
     short = len(start) + 1 + len(inline) <= WIDTH and "\n" not in start
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+    is_constraints = here[0] == "classes" and here[2:] == ("constraints",)
+    if isinstance(value, list) and (is_constraints or any(isinstance(item, dict) for item in value)):
         yield start
         yield from _items(value, comments, here, indent + INDENT)
         return
@@ -53,7 +54,7 @@ def _entry(key: str, value: Any, comments: Comments, here: tuple[str, ...], inde
 
 
 def _items(values: list[Any], comments: Comments, here: tuple[str, ...], indent: str) -> Iterator[str]:
-    """Mappings of a list, one a line."""
+    """Values of a list, one a line."""
     for place, value in enumerate(values):
         yield from _with_comment([f"{indent}- {_flow(value)}"], comments.get((*here, str(place)), ""), indent)
 

@@ -21,6 +21,7 @@ from kbdisk.schemas import library
 from kbdisk.schemas.leaf import KINDS, Kind
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.yamlfile import format_schema, loads
+from kbdisk.schemas.yamlfile.constraintkeys import ConstraintKeys, WhereKeys
 from kbdisk.schemas.yamlfile.keys import keys_of, kinds
 from kbdisk.schemas.yamlfile.model import ClassKeys, FileKeys, PropertyKeys, RuleKeys
 
@@ -90,6 +91,24 @@ FILES |= {
     "file": file_of(other="number", name="text") | SHARED | {"rules": RULES},
 }
 FILES["file"]["classes"]["Thing"]["uses"] = ["born"]
+WHERE = {
+    "kind": "link", "classes": ["City"], "values": ["Paris", {"link": "Lyon"}, {"text": "Paris", "language": "fr"}, 3],
+    "nodes": ["iri"], "pattern": "^P", "flags": "i", "min_length": 1, "max_length": 9, "languages": ["en"], "min": 1,
+    "max": "1999-05-01", "above": 0.5, "below": 2000,
+}  # fmt: skip
+CONSTRAINTS = [
+    "base < other",
+    {"path": "name", "constraint": "count", "min": 1, "max": 3, "where": WHERE},
+    {"path": "name", "constraint": "equals", "other": "base"},
+    {
+        "path": "name",
+        "constraint": "has_value",
+        "values": ["a", {"date": "1999-05"}, {"number": "0.12345678901234567891"}],
+    },
+    {"constraint": "closed", "allowed": ["base", "other"]},
+    "name unique",
+]
+FILES["file"]["classes"]["Thing"]["constraints"] = CONSTRAINTS
 FILES["changes"] = file_of(area={"min": 5, "max": 9, "required": False, "unique": True}) | SHARED
 REQUIRED = {"kbdisk", "classes", "kind", "of"}
 FREE = {"prefixes", "classes", "properties", "units", "scales"}  # mappings whose keys are names of the user's
@@ -164,6 +183,9 @@ def test_the_examples_have_every_key_of_every_kind():
     assert set(FILES["file"]) == set(FileKeys.names())
     assert {key for rule in RULES for key in rule} == set(RuleKeys.names())
     assert set(FILES["file"]["classes"]["Thing"]) == set(ClassKeys.names())
+    mappings_of = [one for one in CONSTRAINTS if isinstance(one, dict)]
+    assert {key for one in mappings_of for key in one} == set(ConstraintKeys.names())
+    assert set(WHERE) == set(WhereKeys.names())
     assert sum(len(places(name)) for name in FILES) > 200
 
 
@@ -189,7 +211,13 @@ def test_the_library_is_right_for_both_and_survives_writing(stem):
 
 def test_every_key_has_a_description_for_the_editor():
     made = format_schema()
-    parts = [made, *(made["$defs"][name] for name in [*kinds(), *(f"{name} property" for name in kinds())])]
+    constraint = made["$defs"]["constraint"]["anyOf"][1]
+    parts = [
+        made,
+        constraint,
+        made["$defs"]["value shape"],
+        *(made["$defs"][name] for name in [*kinds(), *(f"{name} property" for name in kinds())]),
+    ]
     for part in parts:
         assert part["additionalProperties"] is False
         for key, told in part["properties"].items():
@@ -290,6 +318,63 @@ def test_what_a_number_and_a_unit_are_called_may_be_null_which_is_the_default():
     ]
     assert loads(json.dumps(files[1])) == loads(json.dumps(files[0]))
     VALIDATOR.validate(files[1])
+
+
+def constrained(*constraints):
+    """The file with these constraints."""
+    tree = copy.deepcopy(FILES["file"])
+    tree["classes"]["Thing"]["constraints"] = list(constraints)
+    return tree
+
+
+@for_each(
+    ("place", "wrong"),
+    [
+        *((key, key) for one in CONSTRAINTS if isinstance(one, dict) for key in one),
+        *((f"where.{key}", key) for key in WHERE),
+    ],
+)
+def test_a_misspelt_key_of_a_constraint_is_named(place, wrong):
+    constraint = copy.deepcopy(next(one for one in CONSTRAINTS if place.split(".")[0] in one and isinstance(one, dict)))
+    holds = constraint["where"] if "." in place else constraint
+    holds[f"{wrong}x"] = holds.pop(wrong)
+    error = complaint(constrained(constraint))
+    assert f"Thing.constraints[0].{place}x" in error.where or wrong == "constraint"
+    assert not VALIDATOR.is_valid(constrained(constraint))
+
+
+@for_each(
+    ("constraint", "problem"),
+    [
+        ("base > ", "expected a constraint such as born <= died"),
+        ("base <= other <= name", "got one that can be read in two ways, 'base <= other <= name'"),
+        ("base <= othr", "no property has the path othr. Did you mean 'other'?"),
+        ("base < base", "expected a constraint such as"),
+        (
+            {"path": "base", "constraint": "less_than"},
+            "expected other for a constraint of the kind less_than, got none",
+        ),
+        ({"path": "base", "constraint": "unique", "min": 1}, "expected no least for a constraint of the kind unique"),
+        ({"path": "base", "constraint": "count"}, "expected a least or a most number of values, got neither"),
+        ({"path": "base", "constraint": "count", "min": 3, "max": 2}, "expected a max of at least the min, 3, got 2"),
+        ({"path": "base", "constraint": "values", "where": {"pattern": "("}}, "expected a regular expression, got '('"),
+        ({"path": "base", "constraint": "values", "where": {"flags": "q"}}, "expected flags of i s m x, got 'q'"),
+        ({"path": "base", "constraint": "values", "where": {"kind": "list"}}, "expected a value, got none"),
+        ({"path": "base", "constraint": "values", "where": {"min": "soon"}}, "expected a number or a date such as"),
+        ({"path": "base[1]", "constraint": "unique"}, "expected names alone, got 'base[1]'"),
+        (
+            {"path": "base", "constraint": "has_value", "values": [{"lnk": "x"}]},
+            "expected a label, or a mapping with link",
+        ),
+        (5, "expected a constraint such as born <= died"),
+        ([], "expected a constraint such as born <= died, or a mapping with constraint, got a list"),
+    ],
+)
+def test_a_wrong_constraint_is_one_line_with_its_place(constraint, problem):
+    error = complaint(constrained("name unique", constraint))
+    assert "Thing.constraints[1]" in error.where
+    assert problem in error.problem
+    assert "\n" not in str(error)
 
 
 def test_null_is_no_name_for_either():

@@ -231,7 +231,7 @@ def test_what_is_wrong_between_properties_is_said_too(lines, said):
         ("kbdisk: 1\nclases: {}\n", "p.yaml:2: clases: unknown key. Did you mean 'classes'? Known keys: kbdisk, label, description, missing, prefixes, properties, classes, rules."),
         ("kbdisk: 1\nclasses: [A]\n", "p.yaml:2: classes: expected a mapping, got a list."),
         ("kbdisk: 1\nclasses:\n  A:\n", "p.yaml:3: A: expected a mapping, got nothing."),
-        ("kbdisk: 1\nclasses:\n  http://x.org/A: {propertys: {}}\n", "p.yaml:3: \"http://x.org/A\".propertys: unknown key. Did you mean 'properties'? Known keys: iri, id, label, description, superclasses, uses, properties."),
+        ("kbdisk: 1\nclasses:\n  http://x.org/A: {propertys: {}}\n", "p.yaml:3: \"http://x.org/A\".propertys: unknown key. Did you mean 'properties'? Known keys: iri, id, label, description, superclasses, uses, properties, constraints."),
         ("kbdisk: 1\nclasses:\n  A: {id: 'x['}\n", "p.yaml:3: A.id: expected a path such as launch.year, prizes[0].share or \"odd (name)\", got 'x['."),
         ("kbdisk: 1\nmissing: nan\nclasses: {}\n", "p.yaml:2: missing: expected a list, got 'nan'."),
         ("kbdisk: 1\nprefixes: {a: b}\nclasses: {}\n", "p.yaml:2: prefixes.a: expected an IRI such as http://example.org/Phone, got 'b'."),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 import yaml
@@ -11,12 +13,16 @@ from hypothesis import strategies as st
 from schema_examples import PHONE_SCHEMA
 from tables import examples
 
+from kbdisk.entity import Date as Day
+from kbdisk.entity import Link as LinkValue
+from kbdisk.entity import Text as TextValue
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.constraints import Constraint, ValueShape
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
@@ -187,9 +193,47 @@ property_ = st.builds(
 paths = st.lists(words.filter(lambda name: name != "base"), min_size=1, max_size=3).map(tuple)
 
 
-def one_class(name, told, iri, id, label, description):
+days = st.builds(Day, st.integers(-9999, 9999), st.none() | st.integers(1, 12)) | st.builds(
+    Day, st.integers(1, 9999), st.integers(1, 12), st.integers(1, 28)
+)
+exact = st.decimals(-(10**6), 10**6, places=25).filter(lambda one: Decimal(repr(float(one))) != one)
+values = st.one_of(
+    words, st.booleans(), st.integers(-(10**9), 10**9), st.floats(-1e9, 1e9), exact, days,
+    st.builds(LinkValue, some_words), st.builds(TextValue, words, some_words),
+)  # fmt: skip
+several_words = st.lists(some_words, max_size=2).map(tuple)
+limits = st.none() | st.integers(-99, 99) | st.floats(-1e9, 1e9) | exact | days
+value_shapes = st.builds(
+    ValueShape, st.none() | plain.filter(lambda kind: not isinstance(kind, Set)), several_words,
+    st.lists(values, max_size=3).map(tuple),
+    st.lists(st.sampled_from(["iri", "blank", "literal"]), max_size=2).map(tuple), words.map(re.escape),
+    st.sampled_from(["", "i", "sm"]), st.integers(0, 3), st.none() | st.integers(3, 10**17), several_words,
+    limits, limits, limits, limits,
+)  # fmt: skip
+
+
+def constraints_of(own):
+    """Constraints on properties of a class."""
+    some = st.sampled_from(own)
+    counts_of = st.tuples(st.integers(0, 5), st.none() | st.integers(5, 10**17)).filter(lambda pair: any(pair))
+    others = ("less_than", "less_than_or_equals", "equals", "disjoint", "inverse")
+    pairs = st.tuples(st.sampled_from(others), some, some).filter(lambda one: one[1] != one[2])
+    return st.one_of(
+        pairs.map(lambda one: Constraint(*one)),
+        st.builds(lambda kind, path: Constraint(kind, path), st.sampled_from(["unique", "unique_language"]), some),
+        st.builds(lambda path, number, where: Constraint("count", path, (), *number, where), some, counts_of, st.none() | value_shapes),
+        st.builds(lambda path, where: Constraint("values", path, where=where), some, value_shapes),
+        st.builds(lambda path, several: Constraint("has_value", path, values=tuple(several)), some, st.lists(values, min_size=1, max_size=3)),
+        st.builds(lambda allowed: Constraint("closed", allowed=tuple(allowed)), st.lists(some, max_size=2)),
+    )  # fmt: skip
+
+
+@st.composite
+def one_class(draw, name, told, iri, id, label, description):
     apart = {path: one for path, one in told.items() if not any(path[:n] in told for n in range(1, len(path)))}
-    return Class(name, {("base",): Property(Quantity("g")), **apart}, iri, id, label, description, (label, "Top"))
+    properties = {("base",): Property(Quantity("g")), **apart}
+    constraints = tuple(draw(st.lists(constraints_of([*properties]), max_size=3)))
+    return Class(name, properties, iri, id, label, description, (label, "Top"), constraints)
 
 
 @st.composite
@@ -209,7 +253,7 @@ def schemas(draw):
     told = st.builds(
         lambda ours, own: {**ours, **own}, used(shared or {}), st.dictionaries(paths, property_, max_size=2)
     )
-    classes = {name: one_class(name, draw(told), *map(draw, (st.none() | iris, st.none() | paths, words, words))) for name in names}  # fmt: skip
+    classes = {name: draw(one_class(name, draw(told), *map(draw, (st.none() | iris, st.none() | paths, words, words)))) for name in names}  # fmt: skip
     return Schema(classes, draw(words), draw(words), draw(spellings), draw(prefixes), properties=shared)
 
 
