@@ -100,8 +100,13 @@ class Trained:
     @property
     def fair(self) -> Model:
         """What is asked about entities that were held out: the believer as it was before it learnt from them."""
+        return self.as_judged.believer
+
+    @property
+    def as_judged(self) -> Trained:
+        """The model with its experts as they were before they learnt from held-out entities and reserved values."""
         as_judged: dict[str, Any] = dict(self.judged)
-        return replace(self, **as_judged).believer if as_judged else self.believer
+        return replace(self, **as_judged) if as_judged else self
 
     @property
     def maker(self) -> Model:
