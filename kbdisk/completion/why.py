@@ -118,9 +118,9 @@ class Predictor:
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
-        told = {"path": show(self.path), "name": self.name, "weight": self.weight, "value": encode(self.value)}
-        told |= {} if self.probability is None else {"probability": self.probability}
-        return told | ({"latent_weight": self.latent_weight} if self.latent_weight else {})
+        data = {"path": show(self.path), "name": self.name, "weight": self.weight, "value": encode(self.value)}
+        data |= {} if self.probability is None else {"probability": self.probability}
+        return data | ({"latent_weight": self.latent_weight} if self.latent_weight else {})
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,23 @@ class Shrinkage:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """The weighted mean of predicted numbers, where the stack does not take it as it is.
+
+    A number that is written stays within the middle fifth of the mass of the whole belief, and a repeated number with much
+    of the mass is written as it is.
+    """
+
+    path: Path
+    weighted: Any  # the mean of the predictions by their weights
+    kept: Any  # what is taken in its place
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"path": show(self.path), "weighted": self.weighted, "kept": self.kept}
+
+
+@dataclass(frozen=True)
 class Similar:
     """An entity of the source that has the property."""
 
@@ -175,14 +192,16 @@ class Influence:
     label: Any = None  # the label that is written; of a set the one that moves most
     probability: float | None = None  # of this label, without it
     probability_before: float | None = None
+    interval: tuple[float, float] | None = None  # of a number, without it
+    interval_before: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
-        told = {"without": self.name, "distance": self.distance, "path": show(self.leaf)}
-        told |= {"value": encode(self.value), "value_before": encode(self.value_before)}
+        data = {"without": self.name, "distance": self.distance, "path": show(self.leaf)}
+        data |= {"value": encode(self.value), "value_before": encode(self.value_before)}
         if self.probability is None:
-            return told
-        return told | {
+            return data | {"interval": self.interval, "interval_before": self.interval_before}
+        return data | {
             "label": encode(self.label),
             "probability": self.probability,
             "probability_before": self.probability_before,
@@ -206,14 +225,19 @@ class Why:
     within: Any = None  # how far off a number may be and still count as right
     given: Any = None  # the value that stands there
     given_by: str = ""  # `source`, or `kbdisk` where an earlier completion wrote it
+    is_hidden: bool = False  # whether the given value is hidden; else it is a part of a value, and the rest is asked for
     held_back: str = ""  # why completing would not write the value
     note: str = ""
     rule: RuleReason | None = None
     predictors: tuple[Predictor, ...] = ()
     unused: tuple[Unused, ...] = ()
+    limits: tuple[Limit, ...] = ()
     shrinkages: tuple[Shrinkage, ...] = ()
     similar: tuple[Similar, ...] = ()
     influences: tuple[Influence, ...] = ()
+
+    def _given_to_json(self) -> dict[str, Any]:
+        return {"value": encode(self.given), "by": self.given_by, "hidden": self.is_hidden}
 
     @property
     def confidence(self) -> float | None:
@@ -237,12 +261,13 @@ class Why:
             "confidence": self.confidence,
             "interval": self.interval,
             "within": self.within,
-            "given": None if not self.given_by else {"value": encode(self.given), "by": self.given_by},
+            "given": None if not self.given_by else self._given_to_json(),
             "held_back": self.held_back or None,
             "note": self.note or None,
             "rule": None if self.rule is None else self.rule.to_json(),
             "predictors": [predictor.to_json() for predictor in self.predictors],
             "unused": [expert.to_json() for expert in self.unused],
+            "limits": [limit.to_json() for limit in self.limits],
             "shrinkage": [shrinkage.to_json() for shrinkage in self.shrinkages],
             "similar": [similar.to_json() for similar in self.similar],
             "influences": [influence.to_json() for influence in self.influences],
@@ -336,7 +361,12 @@ class _Asking:
 
     def _exact(self, value: Any, presence: float, correctness: float, reason: RuleReason) -> Why:
         return replace(
-            self._head(), value=value, presence=_short(presence), correctness=_short(correctness), rule=reason
+            self._head(),
+            value=value,
+            presence=_short(presence),
+            correctness=_short(correctness),
+            is_hidden=self.given_by == "source",
+            rule=reason,
         )
 
     def _head(self) -> Why:
@@ -368,7 +398,7 @@ class _Asking:
         filling = judged.filling
         tokens = sorted(filling.tokens.items(), key=lambda pair: int(batch.slot[pair[1]]))
         lead = max(filling.tokens.values(), key=lambda token: self.codec.slots[int(batch.slot[token])].fill)
-        predictors, unused = _predictors(trained, batch, dict(tokens))
+        predictors, unused, limits = _predictors(trained, batch, dict(tokens))
         value, interval, within = self._value(filling)
         held_back = "" if is_hidden else self._held_back(gap, judged, value)
         return replace(
@@ -379,10 +409,12 @@ class _Asking:
             correctness=_short(judged.correctness),
             interval=interval,
             within=within,
+            is_hidden=is_hidden,
             held_back=held_back,
             note=self._note(gap) if is_hidden else "",
             predictors=tuple(predictors),
             unused=tuple(unused),
+            limits=tuple(limits),
             shrinkages=tuple(self._shrinkages(filler, batch, filling)),
             similar=tuple(_similar(self, batch, lead, gap, watch)),
             influences=tuple(_influences(self, filler, batch, filling)),
@@ -591,15 +623,17 @@ def judgement(filler: Filler, batch: Batch, id: str, gap: Gap) -> Judgement:
 
 def _predictors(
     trained: Trained, batch: Batch, tokens: Mapping[Path, int]
-) -> tuple[list[Predictor], list[Unused]]:
-    """What the network and the experts predict of each asked token on their own, and which experts have no say."""
+) -> tuple[list[Predictor], list[Unused], list[Limit]]:
+    """What the network and the experts predict of each asked token on their own, which experts have no say, and where the
+    stack does not take the weighted mean."""
     asked = torch.zeros_like(batch.known)
     asked[list(tokens.values())] = True
     network = replace(trained, **dict.fromkeys(EXPERTS))
     network_beliefs = beliefs(network.believer, batch, asked)
     groups = dict(_groups(trained))
     seen = {name: group.seen(batch, batch.known) for name, group in groups.items()}
-    predictors, unused = [], []
+    stacked_beliefs = beliefs(trained.believer, batch, asked)
+    predictors, unused, limits = [], [], []
     for path, token in tokens.items():
         kind, of_kind, row = _row_of(network_beliefs, token)
         belief, slot = of_kind.belief.pick(row), int(batch.slot[token])
@@ -616,14 +650,25 @@ def _predictors(
                 continue
             shares.append(float(weighted.weight))
             of_experts.append(Predictor(path, name, 0.0, *predicted))
-        first, *weights = stacked_weights(shares)
+        first, *weights = map(_short, stacked_weights(shares))
         count = len(trained.members)
         value, probability = _prediction(trained.codec, kind, belief, batch.slot[[token]], None) or (None, None)
         latent = _latent_weight(network, batch, of_kind, row)
         name = "network" if count == 1 else f"{count} networks"
         predictors.append(Predictor(path, name, first, value, probability, latent))
         predictors += [replace(expert, weight=weight) for expert, weight in zip(of_experts, weights, strict=True)]
-    return predictors, unused
+        _, stacked, row = _row_of(stacked_beliefs, token)
+        if weights and isinstance(stacked.belief, NumberBelief):
+            limits += _limit(trained.codec.slots[slot], path, stacked.belief.pick(row))
+    return predictors, unused, limits
+
+
+def _limit(slot: Slot, path: Path, stacked: NumberBelief) -> Iterator[Limit]:
+    """The limit that a stacked belief puts on the weighted mean, where it puts any."""
+    if stacked.estimate is not None:
+        weighted, kept = (_plain_number(slot, stacked, float(each[0])) for each in (stacked.estimate, stacked.typical()))
+        if weighted != kept:
+            yield Limit(path, weighted, kept)
 
 
 def stacked_weights(parts: Sequence[float]) -> list[float]:
@@ -681,7 +726,7 @@ def _prediction(
         row, alone = torch.zeros(1, dtype=torch.long, device=slot.device), prediction.mass.new_ones(())
         belief = with_labels(kind, belief, [(row, alone, prediction)])
     codes = belief.mode()
-    return decoded(codec, slot, codes)[0], float(belief.log_prob(codes).exp()[0])
+    return decoded(codec, slot, codes)[0], _short(float(belief.log_prob(codes).exp()[0]))
 
 
 def _plain_number(slot: Slot, belief: NumberBelief, number: float) -> Any:
@@ -720,7 +765,7 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
                 own = index.weights_of_answers(near)[0, :OWN_ANSWERS].sum() if is_number else 1 - index.belief_mass(near).sum()
                 weight = 1 - float(own)
         weights.append(weight)
-    return sum(weights) / len(weights)
+    return float(_short(sum(weights) / len(weights)))
 
 
 # ---------------------------------------------------------------- similar entities
@@ -850,6 +895,7 @@ class _Leaf:
     labels: Sequence[Any]  # (R,) the label that is written; of a set the one that moves most
     probabilities: Sequence[float]  # (R,) of these labels; none of a number
     before: Sequence[float]  # (R,) the same in the first
+    intervals: Sequence[tuple[float, float] | None] = ()  # (R,) of numbers
 
     @classmethod
     def of(cls, filler: Filler, batch: Batch, believed: Beliefs, token: int, path: Path, count: int) -> _Leaf:
@@ -864,7 +910,7 @@ class _Leaf:
         if kind == "number":
             slot = filler.codec.slots[predicted[0].slot]
             values = [_shortened(slot, answer.value, answer.interval) for answer in predicted]
-            return cls(path, _number_overlaps(belief), values, [], [], [])
+            return cls(path, _number_overlaps(belief), values, [], [], [], [answer.interval for answer in predicted])
         if kind == SET:
             return cls._of_sets(filler.codec, path, batch.slot[picked.kinds[kind].tokens], belief, values)
         written = {kind: codes[kind][:1].expand_as(codes[kind]) if kind != "text" else codes[kind][:1].expand(count, -1)}
@@ -886,7 +932,9 @@ class _Leaf:
     def influence(self, number: int, distance: float) -> Influence:
         """That of the property that is left out in a row, without its name."""
         if not self.labels:
-            return Influence("", distance, self.path, self.values[number], self.values[0])
+            now, before = (_rounded(self.intervals[place]) for place in (number, 0))
+            values = self.values[number], self.values[0]
+            return Influence("", distance, self.path, *values, interval=now, interval_before=before)
         chances = (_short(share[number]) for share in (self.probabilities, self.before))
         return Influence("", distance, self.path, self.values[number], self.values[0], self.labels[number], *chances)
 
