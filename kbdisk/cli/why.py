@@ -259,19 +259,20 @@ class _Screen:
                 "into the middle fifth of the whole distribution"
             )
         for shrinkage in reasons.shrinkages:
-            rest = f"the constant {self.text(shrinkage.constant)} for the rest"
-            yield f"{self._of(shrinkage.path)}counts for {percent(shrinkage.trust)}, by held-out errors, and {rest}"
+            parts = f"{percent(shrinkage.trust)} of this, {percent(1 - shrinkage.trust)} of the constant"
+            yield f"{self._of(shrinkage.path)}shrunk by held-out errors: {parts} {self.text(shrinkage.constant)}"
 
     def _show_similar(self, console: Console) -> None:
         from rich.text import Text
 
         from kbdisk.cli.tables import table_of
+        from kbdisk.schemas.iris import last_word
 
         if not self.reasons.similar:
             return
         table = table_of("similar entity", ">similarity", "its value")
         for similar in self.reasons.similar:
-            name = f"{similar.label}  {similar.id}" if similar.label else similar.id
+            name = f"{similar.label}  {last_word(similar.id)}" if similar.label else similar.id
             value = Text(self.text(similar.value), no_wrap=True, overflow="ellipsis")
             table.add_row(Text(name, no_wrap=True, overflow="ellipsis"), f"{similar.similarity:.2f}", value)
         _print_table(console, table, console.width // 2)
@@ -304,8 +305,10 @@ class _Screen:
             return f"{of}{value} all the same, 90 % within {intervals}"
         now, was = percent(influence.probability), percent(influence.probability_before)
         text = f"{of}{self.text(influence.label)} {now} instead of {was}"
-        is_other = influence.value != influence.value_before and not isinstance(influence.value, list)
-        return text + (f", so {self.text(influence.value)}" if is_other else "")
+        if influence.moved is not None:
+            moved, moved_before = percent(influence.moved.probability), percent(influence.moved.probability_before)
+            text += f", {self.text(influence.moved.label)} {moved} instead of {moved_before}"
+        return text
 
     # ------------------------------------------------------------ words
 

@@ -72,7 +72,7 @@ from kbdisk.training.trained import Trained
 
 MAX_SIMILAR = 3
 MAX_INFLUENCES = 5
-MIN_INFLUENCE = 1e-3  # of a distance: less is rounding
+MIN_INFLUENCE = 0.005  # of a distance: what moves the belief less is not shown
 SEARCHED = 20_000  # entities that are searched for similar ones, at most
 ENCODED = 500  # entities that are encoded at once
 GRID = 64  # quantiles of each of two beliefs in a number, by which they are compared
@@ -181,6 +181,20 @@ class Similar:
 
 
 @dataclass(frozen=True)
+class MovedLabel:
+    """A label that is not written, and whose probability changes."""
+
+    label: Any
+    probability: float  # without a property
+    probability_before: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        shares = {"probability": self.probability, "probability_before": self.probability_before}
+        return {"label": encode(self.label), **shares}
+
+
+@dataclass(frozen=True)
 class Influence:
     """A given property, and what the model would believe without it."""
 
@@ -192,6 +206,7 @@ class Influence:
     label: Any = None  # the label that is written; of a set the one that moves most
     probability: float | None = None  # of this label, without it
     probability_before: float | None = None
+    moved: MovedLabel | None = None  # where it is another one: the label that moves most
     interval: tuple[float, float] | None = None  # of a number, without it
     interval_before: tuple[float, float] | None = None
 
@@ -205,6 +220,7 @@ class Influence:
             "label": encode(self.label),
             "probability": self.probability,
             "probability_before": self.probability_before,
+            "moved": None if self.moved is None else self.moved.to_json(),
         }
 
 
@@ -896,6 +912,7 @@ class _Leaf:
     probabilities: Sequence[float]  # (R,) of these labels; none of a number
     before: Sequence[float]  # (R,) the same in the first
     intervals: Sequence[tuple[float, float] | None] = ()  # (R,) of numbers
+    moved: Sequence[MovedLabel | None] = ()  # (R,) of a single label
 
     @classmethod
     def of(cls, filler: Filler, batch: Batch, believed: Beliefs, token: int, path: Path, count: int) -> _Leaf:
@@ -916,8 +933,11 @@ class _Leaf:
         written = {kind: codes[kind][:1].expand_as(codes[kind]) if kind != "text" else codes[kind][:1].expand(count, -1)}
         sure = filler.trusting.sure(picked, batch, written)
         chances = [sure.get(answer.token, answer.confidence) for answer in answers(filler.codec, batch, picked, said=written)]
-        overlaps = _overlaps(belief.probs) if kind != "text" else _overlaps(torch.tensor(chances)[:, None])
-        return cls(path, overlaps, values, [values[0]] * count, chances, [chances[0]] * count)
+        before = [chances[0]] * count
+        if kind == "text":
+            return cls(path, _overlaps(torch.tensor(chances)[:, None]), values, [values[0]] * count, chances, before)
+        moved = _moved_labels(filler.codec, batch.slot[picked.kinds[kind].tokens], belief.probs, values[0])
+        return cls(path, _overlaps(belief.probs), values, [values[0]] * count, chances, before, moved=moved)
 
     @classmethod
     def _of_sets(cls, codec: Codec, path: Path, slots: Tensor, belief: Any, values: list[Any]) -> _Leaf:
@@ -936,7 +956,19 @@ class _Leaf:
             values = self.values[number], self.values[0]
             return Influence("", distance, self.path, *values, interval=now, interval_before=before)
         chances = (_short(share[number]) for share in (self.probabilities, self.before))
-        return Influence("", distance, self.path, self.values[number], self.values[0], self.labels[number], *chances)
+        moved = self.moved[number] if self.moved else None
+        return Influence("", distance, self.path, self.values[number], self.values[0], self.labels[number], *chances, moved)
+
+
+def _moved_labels(codec: Codec, slots: Tensor, shares: Tensor, written: Any) -> list[MovedLabel | None]:
+    """(R,) the label whose share (R, V) differs most from that in the first row; None where it is the written one."""
+    codes = (shares - shares[:1]).abs().argmax(1)  # (R,)
+    now, before = (share.gather(1, codes[:, None])[:, 0].tolist() for share in (shares, shares[:1].expand_as(shares)))
+    labels = decoded(codec, slots, codes)
+    return [
+        None if label in (written, None) else MovedLabel(label, _short(share), _short(share_before))
+        for label, share, share_before in zip(labels, now, before, strict=True)
+    ]
 
 
 def _overlaps(shares: Tensor) -> list[float]:

@@ -240,8 +240,11 @@ class LatentKNN:
         indexed = [
             (rows, self.indices[key]) for key, rows in by_slot_and_level(slots, levels[entity]) if key in self.indices
         ]
-        if not indexed or not isinstance(asked.belief, Recalling):
+        if not isinstance(asked.belief, Recalling):
             return asked
+        if not indexed:  # numbers have their answers all the same: none depends on what else is asked
+            is_number = isinstance(asked.belief, NumberBelief)
+            return replace(asked, belief=asked.belief.answering(asked.belief.expected())) if is_number else asked
         entities = batch.who[entity]
         held_out = torch.isin(entities, self.held_out)
         n, K, kernels = len(slots), self.neighbours, asked.belief.kernels
