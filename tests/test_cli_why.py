@@ -94,7 +94,9 @@ def test_the_model_beside_the_source_is_asked_or_that_by_which_it_was_completed(
 
 def test_what_was_filled_in_earlier_is_named(tiny_folder, tmp_path, run):
     target = tmp_path / "done.jsonl"
-    assert run("complete", PHONES, "--model", tiny_folder, "--out", target, "--fill", "all", "--only", "os", "-q")[0] == 0
+    assert (
+        run("complete", PHONES, "--model", tiny_folder, "--out", target, "--fill", "all", "--only", "os", "-q")[0] == 0
+    )
     row = json.loads((tmp_path / "done.jsonl.provenance.jsonl").read_text().splitlines()[0])
     status, screen, _ = run("why", target, "--model", tiny_folder, "--id", row["id"], "--path", "os")
     assert status == 0

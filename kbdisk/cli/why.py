@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli import screen
-from kbdisk.cli.belief import _source_options
+from kbdisk.cli.belief import entity_source_options
 from kbdisk.cli.counting import counting
 from kbdisk.cli.ownmodel import folder_beside
 from kbdisk.cli.sources import loading, open_source, refuse_missing, watching
@@ -47,7 +47,7 @@ PERCENT = 100
 @click.option(
     "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
 )
-@_source_options
+@entity_source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @verbose_option
 @click.pass_context
@@ -96,7 +96,7 @@ def why(
         with standard_output() as stream:
             stream.write(dump_json(reasons.to_json()))
     else:
-        screen.show(rendered(reasons, {one.id: one.label for one in reading.entities if one.label}))
+        screen.show(rendered(reasons, {other.id: other.label for other in reading.entities if other.label}))
     context.exit(1 if kb.skipped else 0)
 
 

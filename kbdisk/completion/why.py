@@ -61,7 +61,6 @@ from kbdisk.leaves.base import Recalling
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.loaders.tagged import encode
 from kbdisk.network.beliefs import Asked, Beliefs
-from kbdisk.schemas.composites import Composite
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.derived import computed
@@ -241,7 +240,9 @@ class Why:
     within: Any = None  # how far off a number may be and still count as right
     given: Any = None  # the value that stands there
     given_by: str = ""  # `source`, or `kbdisk` where an earlier completion wrote it
-    is_hidden: bool = False  # whether the given value is hidden; else it is a part of a value, and the rest is asked for
+    is_hidden: bool = (
+        False  # whether the given value is hidden; else it is a part of a value, and the rest is asked for
+    )
     held_back: str = ""  # why completing would not write the value
     note: str = ""
     rule: RuleReason | None = None
@@ -302,14 +303,14 @@ def why(
 
     SchemaError where the schema has no class for the entity, or nothing can be predicted at the path.
     """
-    asking = _Asking(trained, entity, path, entities, graph)
-    return asking.by_rule() or asking.by_model(watch)
+    question = _Question(trained, entity, path, entities, graph)
+    return question.by_rule() or question.by_model(watch)
 
 
 # ---------------------------------------------------------------- what is asked
 
 
-class _Asking:
+class _Question:
     """One property of one entity, its value hidden."""
 
     def __init__(
@@ -439,10 +440,10 @@ class _Asking:
     def _gap(self, fields: Fields) -> tuple[Gap, bool]:
         """What is filled as one, and whether a value that stands there is hidden for that."""
         target, table = self._target(fields), self.codec.index.tables[self.of.name]
-        opened = replace_closed(self.reading, self.property)
-        found = {gap.path: gap for gap in gaps_of(fields, self.reading, table, None)}
-        if target in found and self.path not in self.reading.leaves:
-            return found[target], False
+        opened = _opened(self.reading, self.property)
+        gaps = {gap.path: gap for gap in gaps_of(fields, self.reading, table, None)}
+        if target in gaps and self.path not in self.reading.leaves:
+            return gaps[target], False
         leaves = {leaf: value for leaf, value in opened.leaves.items() if not _is_below(leaf, target)}
         hidden = {gap.path: gap for gap in gaps_of(fields, opened._replace(leaves=leaves), table, None)}
         if target not in hidden:
@@ -458,20 +459,22 @@ class _Asking:
         spots = [spot for spot in fields.spots if _meet(spot.path, self.path) and spot.path[-1:] != COUNT]
         targets = sorted({spot.path[: spot.length] for spot in spots}, key=show)
         if not targets:
-            raise SchemaError(show(self.path), unknown_to(self.of, self.path, self.codec.index.tables[self.of.name].slot))
+            raise SchemaError(
+                show(self.path), unknown_to(self.of, self.path, self.codec.index.tables[self.of.name].slot)
+            )
         if len(targets) > 1:
             several = ", ".join(map(show, targets))
             raise SchemaError(show(self.path), f"expected the path of one value, got several. Say one of {several}.")
         return targets[0]
 
     def _why_none(self, fields: Fields, target: Path) -> str:
-        found = fields.fields.get(pattern(target))
-        left_out = (why for (of, path), why in self.codec.left_out.items() if of == self.of.name and _meet(path, target))
-        return (found.held if found is not None else "") or next(left_out, "no value to learn from")
+        field, left_out = fields.fields.get(pattern(target)), self.codec.left_out.items()
+        reasons = (reason for (of, path), reason in left_out if of == self.of.name and _meet(path, target))
+        return (field.held if field is not None else "") or next(reasons, "no value to learn from")
 
     def _batch(self, gap: Gap) -> Batch:
         """The entity, with the gap asked for, and without all that is hidden with it."""
-        reading = replace_closed(self.reading, self.property)
+        reading = _opened(self.reading, self.property)
         slots = {spot.slot: spot.path for spot in gap.spots}
         hidden = {leaf for leaf in reading.leaves if _is_below(leaf, gap.path) and (leaf in slots.values())}
         batch = self._encoded(reading, [slot for slot, path in slots.items() if path not in hidden])
@@ -480,7 +483,9 @@ class _Asking:
             leaves = {leaf: value for leaf, value in reading.leaves.items() if leaf not in uncoded}
             asked = [slot for slot, path in slots.items() if path not in leaves]
             batch = self._encoded(reading._replace(leaves=leaves), asked)
-        target = torch.tensor([_is_below(self._slot(n).path, gap.path) for n in batch.slot.tolist()]) & ~batch.fixed.cpu()
+        target = (
+            torch.tensor([_is_below(self._slot(n).path, gap.path) for n in batch.slot.tolist()]) & ~batch.fixed.cpu()
+        )
         given_part = gap.parts and not hidden
         is_hidden = torch.zeros_like(batch.known) if given_part else target.to(batch.known.device) & batch.known
         wanted = torch.isin(batch.slot, torch.tensor(sorted(slots), device=batch.slot.device)) & ~batch.fixed
@@ -527,8 +532,8 @@ class _Asking:
             whole = placing.value_of(filling, filling.leaves, given)
         except ValueError:
             return None, None, None
-        found = in_units(self.known.kind, self.property, whole, filling.answers)
-        interval, within = (by_name(found, name, len(self.property)) for name in ("interval", "within"))
+        written = in_units(self.known.kind, self.property, whole, filling.answers)
+        interval, within = (by_name(written, name, len(self.property)) for name in ("interval", "within"))
         value = whole if filling.gap.path == self.property else _at({"": whole}, ("", *filling.gap.path[len(self.property) :]))  # fmt: skip
         return value, _rounded(interval), _rounded(within)
 
@@ -556,32 +561,32 @@ class _Asking:
             slot = int(batch.slot[token])
             if slot in filler.trusting.weights:
                 constant = filler.trusting.constants[slot]
-                value = decoded(self.codec, batch.slot[[token]], constant)[0] if isinstance(constant, Tensor) else constant
+                value = (
+                    decoded(self.codec, batch.slot[[token]], constant)[0] if isinstance(constant, Tensor) else constant
+                )
                 yield Shrinkage(path, filler.trusting.weights[slot], value)
 
 
 def property_at(schema: Schema, class_name: str, path: Path) -> Path:
     """The property that a path is of, or leads into. SchemaError where there is none, or several, or it is not predicted."""
     of = schema.classes[class_name]
-    found = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in of.properties), None)
-    if found is None:
-        below = [show(one) for one in of.properties if one[: len(path)] == path]
+    property = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in of.properties), None)
+    if property is None:
+        below = [show(other) for other in of.properties if _is_below(other, path)]
         if below:
             raise SchemaError(show(path), f"expected one property, got several. Say one of {', '.join(below)}.")
         raise SchemaError(show(path), unknown_to(of, path))
-    known = of.properties[found]
+    known = of.properties[property]
     if known.role == "ignore" and known.formula is None:
         raise SchemaError(show(path), unknown_to(of, path))
     if known.role == "given" and known.formula is None:
         raise SchemaError(show(path), "expected a property that is predicted, got one that is only given.")
-    within = pattern(path[len(found) :])
-    leaves = [leaf[len(found) :] for leaf in of.leaves() if leaf[: len(found)] == found]
-    if within and not (isinstance(known.kind, Composite) and any(leaf[: len(within)] == within for leaf in leaves)):
+    if path != property and not any(_is_below(leaf, pattern(path)) for leaf in of.leaves()):
         raise SchemaError(show(path), unknown_to(of, path, of.leaves()))
-    return found
+    return property
 
 
-def replace_closed(reading: Reading, property: Path) -> Reading:
+def _opened(reading: Reading, property: Path) -> Reading:
     """A reading of which nothing is said of a property that is no value."""
     said, none = ([path for path in paths if path != property] for paths in (reading.said, reading.none))
     return reading._replace(said=said, none=none)
@@ -644,12 +649,13 @@ def _predictors(
     stack does not take the weighted mean."""
     asked = torch.zeros_like(batch.known)
     asked[list(tokens.values())] = True
-    network = replace(trained, **dict.fromkeys(EXPERTS))
+    without_experts: dict[str, Any] = dict.fromkeys(EXPERTS)
+    network = replace(trained, **without_experts)
     network_beliefs = beliefs(network.believer, batch, asked)
     groups = dict(_groups(trained))
     seen = {name: group.seen(batch, batch.known) for name, group in groups.items()}
     stacked_beliefs = beliefs(trained.believer, batch, asked)
-    predictors, unused, limits = [], [], []
+    predictors, unused, limits = list[Predictor](), list[Unused](), list[Limit]()
     for path, token in tokens.items():
         kind, of_kind, row = _row_of(network_beliefs, token)
         belief, slot = of_kind.belief.pick(row), int(batch.slot[token])
@@ -659,7 +665,9 @@ def _predictors(
             predicted = None
             if weighted is not None:
                 inputs = Inputs(seen[name][1], batch.who)
-                predicted = _prediction(trained.codec, kind, belief, batch.slot[[token]], weighted.expert.predict(inputs))
+                predicted = _prediction(
+                    trained.codec, kind, belief, batch.slot[[token]], weighted.expert.predict(inputs)
+                )
                 reason = "no prediction"
             if weighted is None or predicted is None:
                 unused.append(Unused(path, name, reason))
@@ -682,7 +690,9 @@ def _predictors(
 def _limit(slot: Slot, path: Path, stacked: NumberBelief) -> Iterator[Limit]:
     """The limit that a stacked belief puts on the weighted mean, where it puts any."""
     if stacked.estimate is not None:
-        weighted, kept = (_plain_number(slot, stacked, float(each[0])) for each in (stacked.estimate, stacked.typical()))
+        weighted, kept = (
+            _plain_number(slot, stacked, float(each[0])) for each in (stacked.estimate, stacked.typical())
+        )
         if weighted != kept:
             yield Limit(path, weighted, kept)
 
@@ -778,7 +788,11 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
                 vectors = member.network.vectors(batch, batch.known, is_asked)
                 near = index.neighbours(vectors, batch.who, torch.isin(batch.who, latent.held_out), latent.neighbours)
                 is_number = isinstance(asked.belief, NumberBelief)
-                own = index.weights_of_answers(near)[0, :OWN_ANSWERS].sum() if is_number else 1 - index.belief_mass(near).sum()
+                own = (
+                    index.weights_of_answers(near)[0, :OWN_ANSWERS].sum()
+                    if is_number
+                    else 1 - index.belief_mass(near).sum()
+                )
                 weight = 1 - float(own)
         weights.append(weight)
     return float(_short(sum(weights) / len(weights)))
@@ -787,22 +801,22 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
 # ---------------------------------------------------------------- similar entities
 
 
-def _similar(asking: _Asking, batch: Batch, token: int, gap: Gap, watch: Watch | None) -> Iterator[Similar]:
+def _similar(question: _Question, batch: Batch, token: int, gap: Gap, watch: Watch | None) -> Iterator[Similar]:
     """The nearest entities that have the property, by what the network makes of them where it is asked for the property.
 
     Each has the value hidden, as the entity itself has. Vectors are standardised over all entities that are searched.
     """
-    trained, network, slot = asking.trained, asking.trained.network, int(batch.slot[token])
-    having = list(_having(asking, slot))
+    trained, network, slot = question.trained, question.trained.network, int(batch.slot[token])
+    having = list(_having(question, slot))
     if not having:
         return
     is_asked = torch.zeros_like(batch.known).index_fill(0, torch.tensor([token], device=batch.known.device), True)
     own = network.vectors(batch, batch.known, is_asked).float()
     parts = torch.tensor([spot.slot for spot in gap.spots], device=trained.device)
     vectors: list[Tensor] = []
-    evidence = asking.evidence
+    evidence = question.evidence
     for start in range(0, len(having), ENCODED):
-        encoding = Encoding(asking.codec.index, lambda reading, table: (), evidence)
+        encoding = Encoding(question.codec.index, lambda reading, table: (), evidence)
         for reading in having[start : start + ENCODED]:
             encoding.add(reading)
         for places, some in batches(encoding.tokens().to(trained.device)):
@@ -818,19 +832,21 @@ def _similar(asking: _Asking, batch: Batch, token: int, gap: Gap, watch: Watch |
     similarity = torch.cosine_similarity((every - mean) / deviation, (own - mean) / deviation)
     for row in similarity.topk(min(MAX_SIMILAR, len(having))).indices.tolist():
         reading = having[row]
-        yield Similar(reading.id, reading.entity.label, _value_at(asking, reading, gap.path), _short(float(similarity[row])))
+        yield Similar(
+            reading.id, reading.entity.label, _value_at(question, reading, gap.path), _short(float(similarity[row]))
+        )
 
 
-def _having(asking: _Asking, slot: int) -> Iterator[Reading]:
+def _having(question: _Question, slot: int) -> Iterator[Reading]:
     """The other entities of the source that have a slot; of more than SEARCHED some, always the same."""
-    count, others = 0, asking.entities
+    count, others = 0, question.entities
     order: Iterable[int] = range(len(others))
     if len(others) > SEARCHED:
         order = torch.randperm(len(others), generator=torch.Generator().manual_seed(0)).tolist()
-    tables = asking.codec.index.tables
+    tables = question.codec.index.tables
     for number in order:
-        reading = None if others[number].id == asking.entity.id else read(asking.schema, others[number])
-        if reading is None or reading.id == asking.reading.id:
+        reading = None if others[number].id == question.entity.id else read(question.schema, others[number])
+        if reading is None or reading.id == question.reading.id:
             continue
         if any(tables[reading.of].slot.get(leaf) == slot for leaf in reading.leaves):
             yield reading
@@ -839,39 +855,39 @@ def _having(asking: _Asking, slot: int) -> Iterator[Reading]:
                 return
 
 
-def _value_at(asking: _Asking, reading: Reading, path: Path) -> Any:
+def _value_at(question: _Question, reading: Reading, path: Path) -> Any:
     """The value that an entity has of what is filled as one."""
-    value = values_of(asking.schema, reading.entity).get(asking.property)
-    return value if path == asking.property else _at(value, path[len(asking.property) :])
+    value = values_of(question.schema, reading.entity).get(question.property)
+    return value if path == question.property else _at(value, path[len(question.property) :])
 
 
 # ---------------------------------------------------------------- influences
 
 
-def _influences(asking: _Asking, filler: Filler, batch: Batch, filling: Filling) -> list[Influence]:
+def _influences(question: _Question, filler: Filler, batch: Batch, filling: Filling) -> list[Influence]:
     """The given properties that move the belief most when they are left out, one at a time."""
-    names = _given_properties(asking, batch)
+    names = _given_properties(question, batch)
     left_out = list(names.values())
     variants = torch.stack([torch.zeros_like(batch.known), *left_out], 1) if left_out else batch.known[:, None][:, :0]
     paths = {token: path for path, token in filling.tokens.items()}
     size = max(CHUNK // max(len(batch), 1), 2) - 1
-    found: list[Influence] = []
+    influences: list[Influence] = []
     for start in range(0, len(left_out), size):
         some = list(range(start + 1, min(start + size, len(left_out)) + 1))
         hidden = variants[:, [0, *some]]  # (T, R)
         for name, change in zip([*names][start : start + size], _changes(filler, batch, hidden, paths), strict=True):
-            found.append(replace(change, name=name))
-    moved = (influence for influence in found if influence.distance >= MIN_INFLUENCE)
+            influences.append(replace(change, name=name))
+    moved = (influence for influence in influences if influence.distance >= MIN_INFLUENCE)
     return sorted(moved, key=lambda influence: -influence.distance)[:MAX_INFLUENCES]
 
 
-def _given_properties(asking: _Asking, batch: Batch) -> dict[str, Tensor]:
+def _given_properties(question: _Question, batch: Batch) -> dict[str, Tensor]:
     """The visible tokens (T,) of each given property, by its path: of links with what comes over them.
 
     Links from other entities, and what comes over them, are named by their class and path.
     """
-    slots, tokens = asking.codec.slots, {}
-    table = asking.codec.index.tables[asking.of.name]
+    slots, tokens = question.codec.slots, dict[str, Tensor]()
+    table = question.codec.index.tables[question.of.name]
     for token in batch.known.nonzero()[:, 0].tolist():
         slot = slots[int(batch.slot[token])]
         if slot.path == CLASSES and slot.over is None:
@@ -880,7 +896,7 @@ def _given_properties(asking: _Asking, batch: Batch) -> dict[str, Tensor]:
             name = f"links from {slot.over.of or 'entities'} by {show(slot.over.link)}"
         else:
             path = slot.path if slot.over is None else slot.over.link
-            property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in asking.of.properties), path)  # fmt: skip
+            property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.of.properties), path)  # fmt: skip
             name = show(property)
         tokens.setdefault(name, torch.zeros_like(batch.known))[token] = True
     return tokens
@@ -920,7 +936,7 @@ class _Leaf:
         kind, of_kind, first = _row_of(believed, token * count)
         rows = first + torch.arange(count, device=first.device)
         picked = Beliefs({kind: replace(of_kind, rows=of_kind.rows[rows], vectors=of_kind.vectors[rows], belief=of_kind.belief.pick(rows))}, believed.length)  # fmt: skip
-        belief = picked.kinds[kind].belief
+        belief: Any = picked.kinds[kind].belief
         codes = filler.trusting.said(batch, picked, estimated(picked)) if kind != "text" else estimated(picked)
         predicted = answers(filler.codec, batch, picked, said=codes)
         values = [answer.value for answer in predicted]
@@ -930,9 +946,13 @@ class _Leaf:
             return cls(path, _number_overlaps(belief), values, [], [], [], [answer.interval for answer in predicted])
         if kind == SET:
             return cls._of_sets(filler.codec, path, batch.slot[picked.kinds[kind].tokens], belief, values)
-        written = {kind: codes[kind][:1].expand_as(codes[kind]) if kind != "text" else codes[kind][:1].expand(count, -1)}
+        written = {
+            kind: codes[kind][:1].expand_as(codes[kind]) if kind != "text" else codes[kind][:1].expand(count, -1)
+        }
         sure = filler.trusting.sure(picked, batch, written)
-        chances = [sure.get(answer.token, answer.confidence) for answer in answers(filler.codec, batch, picked, said=written)]
+        chances = [
+            sure.get(answer.token, answer.confidence) for answer in answers(filler.codec, batch, picked, said=written)
+        ]
         before = [chances[0]] * count
         if kind == "text":
             return cls(path, _overlaps(torch.tensor(chances)[:, None]), values, [values[0]] * count, chances, before)
@@ -946,7 +966,9 @@ class _Leaf:
         overlaps = ((shares[:1] * shares).sqrt() + ((1 - shares[:1]) * (1 - shares)).sqrt()).clamp(max=1).prod(1)
         moved = (shares - shares[:1]).abs().argmax(1)  # (R,)
         members = [members[0] if members else None for members in decoded(codec, slots, moved[:, None])]
-        now, before = (share.gather(1, moved[:, None])[:, 0].tolist() for share in (shares, shares[:1].expand_as(shares)))
+        now, before = (
+            share.gather(1, moved[:, None])[:, 0].tolist() for share in (shares, shares[:1].expand_as(shares))
+        )
         return cls(path, overlaps.tolist(), values, members, now, before)
 
     def influence(self, number: int, distance: float) -> Influence:
@@ -955,9 +977,18 @@ class _Leaf:
             now, before = (_rounded(self.intervals[place]) for place in (number, 0))
             values = self.values[number], self.values[0]
             return Influence("", distance, self.path, *values, interval=now, interval_before=before)
-        chances = (_short(share[number]) for share in (self.probabilities, self.before))
-        moved = self.moved[number] if self.moved else None
-        return Influence("", distance, self.path, self.values[number], self.values[0], self.labels[number], *chances, moved)
+        now, before = (_short(shares[number]) for shares in (self.probabilities, self.before))
+        return Influence(
+            "",
+            distance,
+            self.path,
+            self.values[number],
+            self.values[0],
+            label=self.labels[number],
+            probability=now,
+            probability_before=before,
+            moved=self.moved[number] if self.moved else None,
+        )
 
 
 def _moved_labels(codec: Codec, slots: Tensor, shares: Tensor, written: Any) -> list[MovedLabel | None]:
@@ -1010,10 +1041,10 @@ def _short(number: float | None) -> Any:
     return None if number is None else float(f"{number:.{DIGITS}g}")
 
 
-def _rounded(found: Any) -> Any:
+def _rounded(numbers: Any) -> Any:
     """Intervals and tolerances with as many digits as mean something."""
-    if isinstance(found, Mapping):
-        return {name: _rounded(value) for name, value in found.items()}
-    if isinstance(found, tuple | list):
-        return [_short(end) for end in found]
-    return _short(found)
+    if isinstance(numbers, Mapping):
+        return {name: _rounded(number) for name, number in numbers.items()}
+    if isinstance(numbers, tuple | list):
+        return [_short(end) for end in numbers]
+    return _short(numbers)

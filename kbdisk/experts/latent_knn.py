@@ -229,6 +229,11 @@ class LatentKNN:
     def __len__(self) -> int:
         return sum(map(len, self.indices.values()))
 
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether a number has an index."""
+        return any(index.codes.is_floating_point() for index in self.indices.values())
+
     def combine(self, beliefs: Beliefs, batch: Batch, visible: Tensor) -> Beliefs:
         """Beliefs of the network, given what is visible (T,), combined with the neighbours' values."""
         levels = visibility_levels(batch, visible, self.usual_amount)
@@ -242,9 +247,11 @@ class LatentKNN:
         ]
         if not isinstance(asked.belief, Recalling):
             return asked
-        if not indexed:  # numbers have their answers all the same: none depends on what else is asked
-            is_number = isinstance(asked.belief, NumberBelief)
-            return replace(asked, belief=asked.belief.answering(asked.belief.expected())) if is_number else asked
+        if not indexed:
+            if not isinstance(asked.belief, NumberBelief) or not self._has_numbers:
+                return asked
+            # as where another number that is asked has an index: no answer depends on what else is asked
+            return replace(asked, belief=asked.belief.answering(asked.belief.expected()))
         entities = batch.who[entity]
         held_out = torch.isin(entities, self.held_out)
         n, K, kernels = len(slots), self.neighbours, asked.belief.kernels

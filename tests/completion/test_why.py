@@ -104,7 +104,7 @@ def test_a_date_of_which_a_part_is_given_is_asked_for_the_rest(asked, knowledge)
     assert partly.value.year == 1905
     assert partly.value.month is not None
     assert not partly.is_hidden
-    assert "born" in {name for name in _given_names(asked, source)}
+    assert "born" in _given_names(asked, source)
     hidden = asked.why("t5", "born.year", source)
     assert hidden.is_hidden
     assert hidden.path == ("born",)
@@ -113,9 +113,9 @@ def test_a_date_of_which_a_part_is_given_is_asked_for_the_rest(asked, knowledge)
 def _given_names(asked, source):
     """What may be left out for the date of t5."""
     entity, graph = asked._asked("t5", source)
-    asking = reasons_of._Asking(asked.trained, entity, ("born",), source.entities, graph)
-    fields = reasons_of.fields_of(asking.codec, reasons_of.Choices(only=(("born",),), least=1))[asking.of.name]
-    return reasons_of._given_properties(asking, asking._batch(asking._gap(fields)[0]))
+    question = reasons_of._Question(asked.trained, entity, ("born",), source.entities, graph)
+    fields = reasons_of.fields_of(question.codec, reasons_of.Choices(only=(("born",),), least=1))[question.of.name]
+    return reasons_of._given_properties(question, question._batch(question._gap(fields)[0]))
 
 
 def test_a_part_of_a_list_is_asked_about_by_its_place(asked, knowledge):
