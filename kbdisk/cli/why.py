@@ -201,8 +201,8 @@ class _Screen:
     def _by_name(self, numbers: Any) -> str:
         if not isinstance(numbers, Mapping):
             unit = getattr(self.reasons.value, "unit", None)
-            return f"{_number(numbers)} {unit or ''}".rstrip()
-        return ", ".join(f"{name} {_number(number)}" for name, number in numbers.items())
+            return f"{_number(_brief(numbers))} {unit or ''}".rstrip()
+        return ", ".join(f"{name} {_number(_brief(number))}" for name, number in numbers.items())
 
     # ------------------------------------------------------------ what it rests on
 
@@ -234,8 +234,8 @@ class _Screen:
         text = self.text(predictor.value)
         if predictor.probability is not None:
             text += f"  {percent(predictor.probability)}"
-        elif self.reasons.unit and predictor.path[-1:] == ("value",):
-            text += f" {self.reasons.unit}"
+        else:
+            text += self._unit(predictor.path)
         if predictor.latent_weight >= 0.01:
             text += f"  ({percent(predictor.latent_weight)} by neighbours in its latent space)"
         return Text(text)
@@ -300,7 +300,7 @@ class _Screen:
         if influence.probability is None or influence.probability_before is None:
             value, before = self.text(influence.value), self.text(influence.value_before)
             if value != before or influence.interval is None:
-                return f"{of}{value} instead of {before}"
+                return f"{of}{value} instead of {before}{self._unit(influence.leaf)}"
             intervals = f"{_interval(influence.interval)} instead of {_interval(influence.interval_before)}"
             return f"{of}{value} all the same, 90 % within {intervals}"
         now, was = percent(influence.probability), percent(influence.probability_before)
@@ -328,6 +328,10 @@ class _Screen:
             return _number(value)
         return value_text(value)
 
+    def _unit(self, path: Path) -> str:
+        """The unit of an amount at the path of a leaf, behind a blank."""
+        return f" {self.reasons.unit}" if self.reasons.unit and path[-1:] == ("value",) else ""
+
     def _leaf(self, path: Path) -> str:
         """The path of a leaf within the property."""
         from kbdisk.entity import show
@@ -346,6 +350,11 @@ def _number(value: Any) -> str:
     if value is None or abs(value) < GROUPED_FROM or float(value) != int(value):
         return number_text(value)
     return f"{int(value):,}" if abs(value) < 1e15 else number_text(value)
+
+
+def _brief(number: float) -> float:
+    """A number with three digits."""
+    return float(f"{number:.3g}")
 
 
 def _interval(ends: Sequence[float] | None) -> str:
