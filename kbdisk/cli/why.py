@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 MAX_PREDICTORS = 12  # rows of a table
 GROUPED_FROM = 10_000  # numbers from here on have their thousands apart; a year has not
-WIDEST_VALUE = 36  # columns
-PERCENT = 100
+MAX_CHARACTERS = 120  # of a list of parts
 
 
 @click.command()
@@ -272,7 +271,7 @@ class _Screen:
             return
         table = table_of("similar entity", ">similarity", "its value")
         for similar in self.reasons.similar:
-            name = f"{similar.label}  {last_word(similar.id)}" if similar.label else similar.id
+            name = f"{similar.label}  {last_word(similar.id)}" if similar.label else last_word(similar.id)
             value = Text(self.text(similar.value), no_wrap=True, overflow="ellipsis")
             table.add_row(Text(name, no_wrap=True, overflow="ellipsis"), f"{similar.similarity:.2f}", value)
         _print_table(console, table, console.width // 2)
@@ -318,6 +317,10 @@ class _Screen:
         from kbdisk.entity import Link, Quantity
         from kbdisk.schemas.iris import last_word
 
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {self.text(part)}" for key, part in value.items() if key[:1] != "@")
+        if isinstance(value, list | set | frozenset) and any(isinstance(part, dict) for part in value):
+            return _clipped("; ".join(map(self.text, value)))
         if isinstance(value, list | set | frozenset):
             return "{" + ", ".join(map(self.text, value)) + "}"
         if isinstance(value, Link):
@@ -350,6 +353,10 @@ def _number(value: Any) -> str:
     if value is None or abs(value) < GROUPED_FROM or float(value) != int(value):
         return number_text(value)
     return f"{int(value):,}" if abs(value) < 1e15 else number_text(value)
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
 
 
 def _brief(number: float) -> float:

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.completing import GUESS, GUESSED
-from kbdisk.completion.fields import Fields, fields_of
+from kbdisk.completion.fields import Fields, fields_of, kind_at
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys, Known, labels_of
@@ -61,6 +61,8 @@ from kbdisk.leaves.base import Recalling
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.loaders.tagged import encode
 from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.base import join_kind, split_kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.derived import computed
@@ -329,6 +331,10 @@ class _Question:
         self.known: Property = self.of.properties[self.property]
         self.given, self.given_by = self._given()
 
+    def _given_at(self, path: Path) -> Any:
+        """What is given of what is filled as one."""
+        return _part(self.known.kind, self.given, path[len(self.property) :])
+
     @property
     def is_closed(self) -> bool:
         """Whether what stands at the property has no place for a value, such as `novalue`."""
@@ -413,7 +419,8 @@ class _Question:
         filler = self._filler(trained, fields)
         judged = judgement(filler, batch, self.reading.id, gap)
         filling = judged.filling
-        tokens = sorted(filling.tokens.items(), key=lambda pair: int(batch.slot[pair[1]]))
+        order = self.codec.index.layout.order  # of the schema: of a date the year first
+        tokens = sorted(filling.tokens.items(), key=lambda pair: int(order[int(batch.slot[pair[1]])]))
         lead = max(filling.tokens.values(), key=lambda token: self.codec.slots[int(batch.slot[token])].fill)
         predictors, unused, limits = _predictors(trained, batch, dict(tokens))
         value, interval, within = self._value(filling)
@@ -421,6 +428,7 @@ class _Question:
         return replace(
             self._head(),
             path=gap.path,
+            given=self._given_at(gap.path),
             value=value,
             presence=_short(judged.presence),
             correctness=_short(judged.correctness),
@@ -534,7 +542,7 @@ class _Question:
             return None, None, None
         written = in_units(self.known.kind, self.property, whole, filling.answers)
         interval, within = (by_name(written, name, len(self.property)) for name in ("interval", "within"))
-        value = whole if filling.gap.path == self.property else _at({"": whole}, ("", *filling.gap.path[len(self.property) :]))  # fmt: skip
+        value = _part(self.known.kind, whole, filling.gap.path[len(self.property) :])
         return value, _rounded(interval), _rounded(within)
 
     def _held_back(self, gap: Gap, judged: Judgement, value: Any) -> str:
@@ -605,6 +613,14 @@ def _at(tree: Any, path: Path) -> Any:
     for key in path:
         tree = tree[key]
     return tree
+
+
+def _part(kind: Kind, value: Any, within: Path) -> Any:
+    """What stands within a value of a kind; None where nothing does."""
+    if not within or value is None:
+        return value
+    parts = {leaf[len(within) :]: part for leaf, part in split_kind(kind, value).items() if _is_below(leaf, within)}
+    return join_kind(kind_at(kind, pattern(within)), parts) if parts else None
 
 
 def _without(tree: Tree, path: Path) -> Tree:
@@ -858,7 +874,7 @@ def _having(question: _Question, slot: int) -> Iterator[Reading]:
 def _value_at(question: _Question, reading: Reading, path: Path) -> Any:
     """The value that an entity has of what is filled as one."""
     value = values_of(question.schema, reading.entity).get(question.property)
-    return value if path == question.property else _at(value, path[len(question.property) :])
+    return _part(question.known.kind, value, path[len(question.property) :])
 
 
 # ---------------------------------------------------------------- influences
@@ -897,7 +913,7 @@ def _given_properties(question: _Question, batch: Batch) -> dict[str, Tensor]:
         else:
             path = slot.path if slot.over is None else slot.over.link
             property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.of.properties), path)  # fmt: skip
-            name = show(property)
+            name = f"other parts of {show(property)}" if property == question.property else show(property)
         tokens.setdefault(name, torch.zeros_like(batch.known))[token] = True
     return tokens
 

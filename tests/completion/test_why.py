@@ -104,7 +104,7 @@ def test_a_date_of_which_a_part_is_given_is_asked_for_the_rest(asked, knowledge)
     assert partly.value.year == 1905
     assert partly.value.month is not None
     assert not partly.is_hidden
-    assert "born" in _given_names(asked, source)
+    assert "other parts of born" in _given_names(asked, source)
     hidden = asked.why("t5", "born.year", source)
     assert hidden.is_hidden
     assert hidden.path == ("born",)
@@ -121,6 +121,11 @@ def _given_names(asked, source):
 def test_a_part_of_a_list_is_asked_about_by_its_place(asked, knowledge):
     found = asked.why("t7", "parts[0].kind", knowledge)
     assert found.path == ("parts", 0, "kind")
+    assert found.given == "wheel"
+    length = asked.why("t7", "parts[0].length", knowledge)
+    assert (length.given.value, length.value.unit) == (5.0, "mm")
+    assert all(similar.value.unit == "mm" for similar in length.similar)
+    assert isinstance(asked.why("t7", "prices[0].value", knowledge).value, float)
     assert found.value in {"wheel", "leg"}
     with pytest.raises(SchemaError, match=r"got several\. Say one of parts\[0\]\.kind, parts\[0\]\.length"):
         asked.why("t7", "parts[0]", knowledge)
@@ -262,7 +267,10 @@ def test_leaving_out_what_is_named_first_moves_the_answer_more_than_what_is_not_
         found = model.why(lacking, path, Reading((), [lacking]))
         whole = model.belief(lacking, path)
         moved = {
-            key: distance(whole, model.belief(replace(entity, tree={k: v for k, v in tree.items() if k != key}), path))
+            key: distance(
+                whole,
+                model.belief(replace(entity, tree={name: value for name, value in tree.items() if name != key}), path),
+            )
             for key in tree
         }
         named = [influence.name for influence in found.influences]
