@@ -924,8 +924,10 @@ def _changes(filler: Filler, batch: Batch, hidden: Tensor, paths: Mapping[int, P
     asked = torch.zeros_like(batch.known)
     asked[list(paths)] = True
     many = batch.repeat(count)
-    visible = (batch.known[:, None] & ~hidden).flatten()
-    believed = beliefs(filler.model, many, asked.repeat_interleave(count), visible)
+    many = replace(
+        many, known=(batch.known[:, None] & ~hidden).flatten()
+    )  # the given-only expert looks at what is known
+    believed = beliefs(filler.model, many, asked.repeat_interleave(count))
     leaves = [_Leaf.of(filler, many, believed, token, paths[token], count) for token in paths]
     for number in range(1, count):
         overlaps = [leaf.overlaps[number] for leaf in leaves]

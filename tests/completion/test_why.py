@@ -164,6 +164,27 @@ def test_a_path_that_is_not_predicted_is_refused(asked, knowledge, path, complai
     assert complaint in str(error.value)
 
 
+def test_the_distance_is_that_to_the_belief_about_the_entity_without_the_property(asked, knowledge):
+    entity = knowledge.by_own_id(asked.schema)["t6"]
+    for path in ("colour", "size"):
+        tree = {key: value for key, value in entity.tree.items() if key != path}
+        lacking = replace(entity, tree=tree)
+        found = asked.why(lacking, path, Reading((), [lacking]))
+        whole = asked.belief(lacking, path)
+        for influence in found.influences:
+            without = {key: value for key, value in tree.items() if key != influence.name}
+            belief = asked.belief(replace(lacking, tree=without), path)
+            assert influence.distance == pytest.approx(distance(whole, belief), abs=0.02)
+        assert [*found.influences] == sorted(found.influences, key=lambda influence: -influence.distance)
+
+
+def test_the_search_for_similar_entities_says_how_far_it_is(asked, knowledge):
+    reports = []
+    asked.why("t7", "colour", knowledge, watch=lambda done, total: reports.append((done, total)))
+    having = sum("colour" in entity.tree for entity in knowledge.entities) - 1
+    assert reports[-1] == (having, having)
+
+
 # ---------------------------------------------------------------- rules
 
 RULED = """
