@@ -364,7 +364,7 @@ class _Question:
         hidden = self._without_value()
         others = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
         filler = RuleFiller(self.schema, others, "likely")
-        is_asked = self.given_by == "source" or self.property in self.reading.gaps
+        is_asked = bool(self.given_by) or self.property in self.reading.gaps
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
         closed = {*self.reading.said, *self.reading.none, *made} - {self.property}
         gaps = [*self.reading.gaps, *([self.property] if is_asked else [])]
@@ -419,10 +419,9 @@ class _Question:
         filler = self._filler(trained, fields)
         judged = judgement(filler, batch, self.reading.id, gap)
         filling = judged.filling
-        order = self.codec.index.layout.order  # of the schema: of a date the year first
-        tokens = sorted(filling.tokens.items(), key=lambda pair: int(order[int(batch.slot[pair[1]])]))
-        lead = max(filling.tokens.values(), key=lambda token: self.codec.slots[int(batch.slot[token])].fill)
-        predictors, unused, limits = _predictors(trained, batch, dict(tokens))
+        tokens = self._tokens(batch, filling)
+        lead = max(tokens.values(), key=lambda token: self._slot(int(batch.slot[token])).fill)
+        predictors, unused, limits = _predictors(trained, batch, tokens)
         value, interval, within = self._value(filling)
         held_back = "" if is_hidden else self._held_back(gap, judged, value)
         return replace(
@@ -440,9 +439,9 @@ class _Question:
             predictors=tuple(predictors),
             unused=tuple(unused),
             limits=tuple(limits),
-            shrinkages=tuple(self._shrinkages(filler, batch, filling)),
+            shrinkages=tuple(self._shrinkages(filler, batch, tokens)),
             similar=tuple(_similar(self, batch, lead, gap, watch)),
-            influences=tuple(_influences(self, filler, batch, filling)),
+            influences=tuple(_influences(self, filler, batch, tokens)),
         )
 
     def _gap(self, fields: Fields) -> tuple[Gap, bool]:
@@ -564,8 +563,22 @@ class _Question:
             return ""
         return "the model was trained on this entity, and may know the value by heart"
 
-    def _shrinkages(self, filler: Filler, batch: Batch, filling: Filling) -> Iterator[Shrinkage]:
-        for path, token in filling.tokens.items():
+    def _tokens(self, batch: Batch, filling: Filling) -> dict[Path, int]:
+        """The tokens of the leaves that are explained, in the order of the schema; of a list its length is the first."""
+        order = self.codec.index.layout.order
+        tokens = {path: token for path, token in filling.tokens.items() if bool(batch.asked[token])}
+        count = (*filling.gap.path, *COUNT)
+        for token in batch.asked.nonzero()[:, 0].tolist() if filling.gap.of.is_list else ():
+            if self._slot(int(batch.slot[token])).path == count:
+                tokens[count] = token
+        if not tokens:
+            raise SchemaError(
+                show(self.path), f"nothing is predicted there: {filling.why_not or 'no value to learn from'}."
+            )
+        return dict(sorted(tokens.items(), key=lambda pair: (pair[0] != count, int(order[int(batch.slot[pair[1]])]))))
+
+    def _shrinkages(self, filler: Filler, batch: Batch, tokens: Mapping[Path, int]) -> Iterator[Shrinkage]:
+        for path, token in tokens.items():
             slot = int(batch.slot[token])
             if slot in filler.trusting.weights:
                 constant = filler.trusting.constants[slot]
@@ -880,12 +893,12 @@ def _value_at(question: _Question, reading: Reading, path: Path) -> Any:
 # ---------------------------------------------------------------- influences
 
 
-def _influences(question: _Question, filler: Filler, batch: Batch, filling: Filling) -> list[Influence]:
+def _influences(question: _Question, filler: Filler, batch: Batch, tokens: Mapping[Path, int]) -> list[Influence]:
     """The given properties that move the belief most when they are left out, one at a time."""
     names = _given_properties(question, batch)
     left_out = list(names.values())
     variants = torch.stack([torch.zeros_like(batch.known), *left_out], 1) if left_out else batch.known[:, None][:, :0]
-    paths = {token: path for path, token in filling.tokens.items()}
+    paths = {token: path for path, token in tokens.items()}
     size = max(CHUNK // max(len(batch), 1), 2) - 1
     influences: list[Influence] = []
     for start in range(0, len(left_out), size):

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 import torch
 from models import tiny, tiny_run
-from things import COUNT, schema, thing
+from things import COUNT, entities, schema, thing
 
 from kbdisk.api import Model, Reading
 from kbdisk.completion import why as reasons_of
@@ -22,6 +22,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.experts.base import Stacked
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.jsonio import dump_json
+from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.schemas.yamlfile import loads
@@ -129,6 +130,17 @@ def test_a_part_of_a_list_is_asked_about_by_its_place(asked, knowledge):
     assert found.value in {"wheel", "leg"}
     with pytest.raises(SchemaError, match=r"got several\. Say one of parts\[0\]\.kind, parts\[0\]\.length"):
         asked.why("t7", "parts[0]", knowledge)
+
+
+def test_of_a_list_that_is_likeliest_empty_the_length_is_explained():
+    own = of_one_class({("kind",): Property(Category()), ("parts",): Property(Listed({"name": Category()}))})
+    trees = [{"kind": "ab"[n % 2], "parts": [] if n % 9 else [{"name": "p"}]} for n in range(90)]
+    model = Model(tiny(own, entities(*trees)))
+    found = model.why({"kind": "a"}, "parts")
+    assert found.value is None
+    assert found.held_back == "likeliest to be empty"
+    assert [predictor.path for predictor in found.predictors] == [("parts", "count")]
+    assert found.predictors[0].value == 0
 
 
 def test_what_is_known_not_to_exist_is_said_and_asked_all_the_same(asked, knowledge):
