@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
     from kbdisk.completion import Completing
-    from kbdisk.completion.why import Why
+    from kbdisk.completion.reasons import Why
     from kbdisk.evaluation import Drift
 
 Told = Callable[[int, int], None]  # how many are done, of how many

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from kbdisk.completion.why import Influence, Predictor, Why
+    from kbdisk.completion.reasons import Influence, Predictor, Why
     from kbdisk.entity import Path
 
 MAX_PREDICTORS = 12  # rows of a table

@@ -14,8 +14,10 @@ from models import tiny, tiny_run
 from things import COUNT, entities, schema, thing
 
 from kbdisk.api import Model, Reading
-from kbdisk.completion import why as reasons_of
-from kbdisk.completion.why import stacked_weights
+from kbdisk.completion import Choices
+from kbdisk.completion.attribution import _given_properties, stacked_weights
+from kbdisk.completion.fields import fields_of
+from kbdisk.completion.why import Question
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import NOVALUE, Entity, Link
 from kbdisk.errors import SchemaError
@@ -114,9 +116,9 @@ def test_a_date_of_which_a_part_is_given_is_asked_for_the_rest(asked, knowledge)
 def _given_names(asked, source):
     """What may be left out for the date of t5."""
     entity, graph = asked._asked("t5", source)
-    question = reasons_of._Question(asked.trained, entity, ("born",), source.entities, graph)
-    fields = reasons_of.fields_of(question.codec, reasons_of.Choices(only=(("born",),), least=1))[question.of.name]
-    return reasons_of._given_properties(question, question._batch(question._gap(fields)[0]))
+    question = Question(asked.trained, entity, ("born",), source.entities, graph)
+    fields = fields_of(question.codec, Choices(only=(("born",),), least=1))[question.of.name]
+    return _given_properties(question, question._batch(question._gap(fields)[0]))
 
 
 def test_a_part_of_a_list_is_asked_about_by_its_place(asked, knowledge):
