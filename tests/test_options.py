@@ -26,7 +26,7 @@ from kbdisk.cli import main
 from kbdisk.cli.sources import OPTIONS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-COMMANDS = ["train", "complete", "sample", "evaluate", "belief", "show"]
+COMMANDS = ["train", "complete", "sample", "evaluate", "belief", "why", "show"]
 READING = {name for option in OPTIONS for name in option(lambda: None).__click_params__[0].opts}  # how SOURCE is read
 
 
@@ -130,6 +130,7 @@ def is_missing_device(calls: Calls) -> bool:
 TRAIN = ("kb.jsonl", "--config", "run.toml", "--quiet")
 SAMPLE = ("phones.kbdisk", "--out", "new.jsonl", "-n", "3")
 EVALUATE = ("phones.kbdisk", "phones.jsonl", "--only", "weight", "--only", "launch")
+WHY = ("phones.jsonl", "--model", "phones.kbdisk", "--id", "nokia-3310", "--path", "brand")
 BELIEF = ("phones.kbdisk", "phones.jsonl", "--id", "nokia-3310", "--path", "brand")
 
 # The command, the option, what else is said with and without it, what is said with it, and what is seen then.
@@ -186,6 +187,15 @@ ROWS: list[Row] = [
     ("belief", "--id-path", BELIEF, ("--id-path", "name", "--id", "3310"), lambda c: c.told.status == 0 and c.told.out.startswith("brand  of 3310, ")),
     ("belief", "--quiet", BELIEF, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
     ("belief", "--verbose", BELIEF, ("--verbose",), told_of_the_model),
+    ("why", "--id", WHY, ("--id", "apple-iphone"), lambda c: "of iPhone  apple-iphone" in c.told.out),
+    ("why", "--path", WHY, ("--path", "os"), lambda c: c.told.out.startswith("os  of 3310  nokia-3310")),
+    ("why", "--model", ("kb.txt", *WHY[3:], "--format", "jsonl"), ("--model", "phones.kbdisk"), lambda c: "--model" in c.without.err and "no entity" in c.told.err),
+    ("why", "--json", WHY, ("--json",), lambda c: c.told.json["path"] == "brand"),
+    ("why", "--format", ("kb.txt", *WHY[1:]), ("--format", "jsonl"), lambda c: "format" in c.without.err and "no entity" in c.told.err),
+    ("why", "--device", WHY, ("--device", "tpu"), is_missing_device),
+    ("why", "--id-path", WHY, ("--id-path", "name", "--id", "3310"), lambda c: c.told.status == 0 and c.told.out.startswith("brand  of 3310")),
+    ("why", "--quiet", WHY, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
+    ("why", "--verbose", WHY, ("--verbose",), told_of_the_model),
     ("show", "--verbose", ("phones.kbdisk",), ("--verbose",), lambda c: c.told.out.startswith(c.without.out) and re.search(r"\n +5 +[\d.]+ +[\d.]+\n(.*\n)*train\.batch +16\n", c.told.out) is not None),
     ("show", "--json", ("phones.kbdisk",), ("--json",), lambda c: len(c.told.json["split"]["training"]) == 57),
 ]  # fmt: skip
@@ -222,6 +232,7 @@ SOURCES = {
     "complete": ("{}", "--model", "phones.kbdisk", "--dry-run"),
     "evaluate": ("phones.kbdisk", "{}"),
     "belief": ("phones.kbdisk", "{}", "--id", "x", "--path", "os"),
+    "why": ("{}", "--model", "phones.kbdisk", "--id", "x", "--path", "os"),
 }
 
 
@@ -240,7 +251,7 @@ def test_what_is_said_about_reading_reaches_the_loader(command, said, name, valu
     Path("context.json").write_text("{}")
     monkeypatch.setattr(kbdisk, "load", load)
     source = "https://e.org/sparql" if name in ("query", "classes") else "phones.jsonl"
-    option = "--id-path" if (command, said[0]) == ("belief", "--id") else said[0]
+    option = "--id-path" if command in ("belief", "why") and said[0] == "--id" else said[0]
     out = ("--out", "m") if command == "train" else ()
     with pytest.raises(Read):
         main([command, *(one.format(source) for one in SOURCES[command]), *out, option, *filter(None, said[1:])])

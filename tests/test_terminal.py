@@ -63,6 +63,7 @@ def test_no_command_shows_data_raw(source, tmp_path):
         ["write", str(broken), "--out", str(tmp_path / "x.nt")],
         ["show", str(source)],
         ["belief", str(source), HOSTILE, HOSTILE],
+        ["why", str(source), "--id", HOSTILE, "--path", HOSTILE],
         ["evaluate", str(source), str(source)],
     ):
         result = CliRunner().invoke(main, arguments)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
     from kbdisk.completion import Completing
+    from kbdisk.completion.reasons import Why
     from kbdisk.evaluation import Drift
 
 Told = Callable[[int, int], None]  # how many are done, of how many
@@ -81,6 +82,25 @@ class Model:
         """What is believed of every property that an entity's class has, each given all others, by path."""
         one, graph = self._asked(entity, kb)
         return {show(path): belief for path, belief in beliefs_of(self.trained, one, graph).items()}
+
+    def why(
+        self,
+        entity: Entity | Mapping[str, Any] | str,
+        path: Path | str,
+        kb: Knowledge = None,
+        *,
+        watch: Told | None = None,
+    ) -> Why:
+        """Why a property of an entity was, or would be, filled in with its value; see kbdisk.completion.why.
+
+        The confidence with its parts, the rule if one gives the value, what the network and the experts predict, similar
+        entities, and the given properties that moved the answer most. A value that stands there is hidden for that.
+        """
+        from kbdisk.completion.why import why
+
+        asked, graph = self._asked(entity, kb)
+        reading = Reading.of(kb) if kb is not None else self.known
+        return why(self.trained, asked, _path(path), () if reading is None else reading.entities, graph, watch)
 
     def sample(
         self,

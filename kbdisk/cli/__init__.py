@@ -29,6 +29,7 @@ from kbdisk.cli.show import show
 from kbdisk.cli.signals import Stopped, stoppable
 from kbdisk.cli.sources import named_from
 from kbdisk.cli.train import train
+from kbdisk.cli.why import why
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
 from kbdisk.loaders.target import standard_output
@@ -139,6 +140,7 @@ def main() -> None:
     kbdisk inspect kb.ttl                    what is in it, and what is missing
     kbdisk schema infer kb.ttl > kb.yaml     what kind of value stands where
     kbdisk complete kb.ttl --out done.ttl    the same with its gaps filled
+    kbdisk why done.ttl --id ID --path P     why a value was filled in
     kbdisk train kb.ttl --budget 10m         a model that fills, samples, tells
     kbdisk write kb.ttl --out kb.jsonl       the same in another format
     """
@@ -155,4 +157,5 @@ main.add_command(sample)
 main.add_command(schema)
 main.add_command(show)
 main.add_command(train)
+main.add_command(why)
 main.add_command(write)

@@ -24,7 +24,7 @@ READING = click.option(
 )
 
 
-def _source_options(command: Any) -> Any:
+def entity_source_options(command: Any) -> Any:
     """The options that say how SOURCE is read; --id is the entity here."""
     for option in reversed([READING, *OPTIONS[1:]]):
         command = option(command)
@@ -42,7 +42,7 @@ def _source_options(command: Any) -> Any:
 @click.option(
     "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
 )
-@_source_options
+@entity_source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @verbose_option
 @click.pass_context

@@ -60,10 +60,10 @@ class Placing:
         """What has to stand where; ValueError, with the reason, where nothing can. `given` are the entity's leaves."""
         one = decision.filling
         gap = one.gap
-        value = self._value(one, one.leaves, given)
+        value = self.value_of(one, one.leaves, given)
         raws = self.put(entity, gap.of.top, value)
         drawn = [raw for leaves in one.draws if (raw := self._raws(entity, one, leaves, given))]
-        answers = _in_units(gap.of.one.kind, gap.of.top, value, one.answers)
+        answers = in_units(gap.of.one.kind, gap.of.top, value, one.answers)
         return {path: self._filled(decision, answers, path, raw, drawn, calibrated) for path, raw in raws.items()}
 
     def put(self, entity: Entity, property: Path, value: Any) -> dict[Path, Any]:
@@ -76,11 +76,11 @@ class Placing:
     def _raws(self, entity: Entity, one: Filling, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
         """Where a draw would stand; None where it is none."""
         try:
-            return self.place(entity, one.gap.of.top, self._value(one, leaves, given))
+            return self.place(entity, one.gap.of.top, self.value_of(one, leaves, given))
         except ValueError:
             return None
 
-    def _value(self, one: Filling, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
+    def value_of(self, one: Filling, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
         """The whole property, with what is given of it."""
         gap, at = one.gap, one.gap.of.top
         if not leaves or not _is_whole(one, leaves):
@@ -120,8 +120,8 @@ class Placing:
             gap=one.gap.path,
             presence=decision.presence,
             correctness=decision.correctness,
-            interval=_by_name(under, "interval", len(path)),
-            within=_by_name(under, "within", len(path)),
+            interval=by_name(under, "interval", len(path)),
+            within=by_name(under, "within", len(path)),
             draws=tuple(each[path] for each in drawn if path in each),
             estimate=self.estimate,
             calibrated=calibrated,
@@ -129,7 +129,7 @@ class Placing:
         return Filled(raw, decision.confidence, told, blank=True)
 
 
-def _in_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer]) -> Mapping[Path, Answer]:
+def in_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer]) -> Mapping[Path, Answer]:
     """The answers by the keys that parts are written under; with intervals of amounts in the units that these are
     written in, as they were learnt in another."""
     converted = dict(answers)
@@ -170,7 +170,7 @@ def _items(value: Any) -> Iterator[Any]:
     yield from value.values() if isinstance(value, dict) else value
 
 
-def _by_name(under: Mapping[Path, Answer], what: str, length: int) -> Any:
+def by_name(under: Mapping[Path, Answer], what: str, length: int) -> Any:
     """What there is to tell of numbers: of one that stands alone itself, of several by their names."""
     told = {leaf: value for leaf, answer in under.items() if (value := getattr(answer, what)) is not None}
     if len(told) == 1 and len(under) <= 2:  # a number, or a number and its unit

@@ -91,6 +91,12 @@ class RuleFiller:
             if not is_filled:
                 return
 
+    def presence(self, rule: Rule, class_name: str) -> float:
+        """The share of the entities of a class where a rule applies that have its property; 1 of a rule that does not presume."""
+        if rule.kind not in PRESUMING or not self._applies[rule, class_name]:
+            return 1.0
+        return self._present[rule, class_name] / self._applies[rule, class_name]
+
     def _fitting(self, property: Property, rule: Rule, value: Any) -> Any:
         """A value in the form of its property; None where it does not fit, or another entity has what is unique."""
         try:

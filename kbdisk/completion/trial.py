@@ -100,7 +100,7 @@ class Trial:
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
         """The outcome of every statement; of a random part of them where the seconds do not suffice."""
-        filler = Filler(self.trained.before_held_out, self.choices, 1, Keys(self.codec, ()))
+        filler = Filler(self.trained.as_judged, self.choices, 1, Keys(self.codec, ()))
         begun, questions = time.monotonic(), list(self.questions())
         self.random.shuffle(questions)
         questions = [

@@ -229,6 +229,11 @@ class LatentKNN:
     def __len__(self) -> int:
         return sum(map(len, self.indices.values()))
 
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether a number has an index."""
+        return any(index.codes.is_floating_point() for index in self.indices.values())
+
     def combine(self, beliefs: Beliefs, batch: Batch, visible: Tensor) -> Beliefs:
         """Beliefs of the network, given what is visible (T,), combined with the neighbours' values."""
         levels = visibility_levels(batch, visible, self.usual_amount)
@@ -240,8 +245,13 @@ class LatentKNN:
         indexed = [
             (rows, self.indices[key]) for key, rows in by_slot_and_level(slots, levels[entity]) if key in self.indices
         ]
-        if not indexed or not isinstance(asked.belief, Recalling):
+        if not isinstance(asked.belief, Recalling):
             return asked
+        if not indexed:
+            if not isinstance(asked.belief, NumberBelief) or not self._has_numbers:
+                return asked
+            # as where another number that is asked has an index: no answer depends on what else is asked
+            return replace(asked, belief=asked.belief.answering(asked.belief.expected()))
         entities = batch.who[entity]
         held_out = torch.isin(entities, self.held_out)
         n, K, kernels = len(slots), self.neighbours, asked.belief.kernels

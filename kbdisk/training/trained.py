@@ -101,13 +101,13 @@ class Trained:
     @property
     def fair(self) -> Model:
         """What is asked about entities that were held out: the believer as it was before it learnt from them."""
-        return self.before_held_out.believer
+        return self.as_judged.believer
 
     @property
-    def before_held_out(self) -> Trained:
-        """The model as it was before its experts learnt from held-out values."""
+    def as_judged(self) -> Trained:
+        """The model with its experts as they were before they learnt from held-out entities and reserved values."""
         as_judged: dict[str, Any] = dict(self.judged)
-        return replace(self, **as_judged, judged={}) if as_judged else self
+        return replace(self, **as_judged) if as_judged else self
 
     @property
     def maker(self) -> Model:

@@ -13,6 +13,7 @@ import torch
 from guided import held_out
 from models import tiny_run
 
+from kbdisk.api import Model
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
@@ -198,3 +199,13 @@ def test_settings_out_of_range_are_refused(wrong):
 def test_shares_of_a_budget_leave_some_of_it():
     with pytest.raises(ConfigError, match="expected less than 1 in all"):
         Run(knn=KNNConfig(share=0.9), given_only=GivenOnlyConfig(share=0.1))
+
+
+def test_without_what_is_given_the_second_answer_is_another(model):
+    known = things()[1]
+    for entity in known[:3]:
+        lacking = replace(entity, tree={name: value for name, value in entity.tree.items() if name != "y"})
+        reasons = Model(model).why(lacking, "y")
+        assert "given-only" in {predictor.name for predictor in reasons.predictors}
+        assert reasons.influences[0].name == "x"
+        assert reasons.influences[0].value != reasons.influences[0].value_before == reasons.value

@@ -328,3 +328,16 @@ def test_a_small_index_is_judged_by_fewer_held_out_values(tokens, monkeypatch):
         )
         assert seen[-1] == sum(map(len, sides))
     assert seen[0] < seen[-1] == len(data.validation) + len(data.training)
+
+
+def test_the_answer_for_a_number_without_an_index_does_not_depend_on_what_else_is_asked(model):
+    slots = {path: model.codec.slot("", (path,)) for path in ("mark", "size")}
+    assert model.latent_knn is not None
+    of_size = next(index for key, index in model.latent_knn.indices.items() if key[0] == slots["size"])
+    indices = {(slots["size"], level): of_size for level in (USUAL, LITTLE)}
+    partly = WithLatentKNN(model.network, replace(model.latent_knn, indices=indices))
+    batch = model.encode([Entity("x", {"maker": "maker 1"})], "all").batch(torch.arange(1))
+    mark = batch.slot == slots["mark"]
+    alone, among = (beliefs(partly, batch, asked).pick(mark).kinds["number"].belief for asked in (mark, batch.asked))
+    assert alone.typical().item() == pytest.approx(among.typical().item(), rel=1e-4)
+    assert alone.expected().item() == pytest.approx(among.expected().item(), rel=1e-4)

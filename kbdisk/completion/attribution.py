@@ -1,0 +1,495 @@
+"""What a value rests on: what the network and each expert predict, similar entities, and the given properties that move it.
+
+predictors   what the network and each expert predict on their own, and their weights in the stack
+similar      the nearest entities of the source that have the property, in the network's latent space
+influences   the given properties, each left out in turn, by how far the belief moves: Hellinger's distance
+
+Hellinger's distance of two distributions p and q is sqrt(1 - sum(sqrt(p q))): 0 where they are the same, 1 where they
+have nothing in common. Numbers are compared on the cells between the quantiles of both beliefs. The parts of a composite
+count as independent, given all that is visible. Of a text only the value that is written is told from all others.
+
+T tokens   R beliefs, the first with all that is given, each other without a property   V labels   D width
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from kbdisk.completion.fields import kind_at
+from kbdisk.completion.filling import Filler
+from kbdisk.completion.gaps import Gap
+from kbdisk.completion.reasons import (
+    Influence,
+    Limit,
+    MovedLabel,
+    Predictor,
+    Similar,
+    Unused,
+    brief,
+    rounded,
+)
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.encode import Encoding
+from kbdisk.data.graph import pattern
+from kbdisk.data.parse import Reading, read
+from kbdisk.data.slots import CLASSES, Slot
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Path, show
+from kbdisk.estimates import answers, decoded, estimated, shortened
+from kbdisk.experts.base import (
+    SET,
+    ExpertGroup,
+    Inputs,
+    LabelMasses,
+    Stacked,
+    WeightedExpert,
+    visibility_levels,
+    with_labels,
+)
+from kbdisk.experts.latent_knn import OWN_ANSWERS
+from kbdisk.experts.rule_columns import values_of
+from kbdisk.leaves.base import Recalling
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.base import join_kind, split_kind
+from kbdisk.training.trained import Trained
+
+if TYPE_CHECKING:
+    from kbdisk.completion.why import Question
+
+MAX_SIMILAR = 3
+MAX_INFLUENCES = 5
+MIN_INFLUENCE = 0.005  # of a distance: what moves the belief less is not shown
+SEARCHED = 20_000  # entities that are searched for similar ones, at most
+ENCODED = 500  # entities that are encoded at once
+GRID = 64  # quantiles of each of two beliefs in a number, by which they are compared
+EXPERTS = {  # the attributes of a trained model, in the order in which experts are stacked
+    "knn": "nearest neighbours",
+    "gaussian_process": "Gaussian process",
+    "label_regression": "label regression",
+    "boosted_trees": "boosted trees",
+    "given_only": "given-only",
+}
+
+Watch: TypeAlias = Callable[[int, int], None]  # how much is done, of how much
+
+
+# ---------------------------------------------------------------- predictors
+
+
+def predictors_of(
+    trained: Trained, batch: Batch, tokens: Mapping[Path, int]
+) -> tuple[list[Predictor], list[Unused], list[Limit]]:
+    """What the network and the experts predict of each asked token on their own, which experts have no say, and where the
+    stack does not take the weighted mean."""
+    asked = torch.zeros_like(batch.known)
+    asked[list(tokens.values())] = True
+    without_experts: dict[str, Any] = dict.fromkeys(EXPERTS)
+    network = replace(trained, **without_experts)
+    network_beliefs = beliefs(network.believer, batch, asked)
+    groups = dict(_groups(trained))
+    seen = {name: group.seen(batch, batch.known) for name, group in groups.items()}
+    stacked_beliefs = beliefs(trained.believer, batch, asked)
+    predictors, unused, limits = list[Predictor](), list[Unused](), list[Limit]()
+    for path, token in tokens.items():
+        kind, of_kind, row = _row_of(network_beliefs, token)
+        belief, slot = of_kind.belief.pick(row), int(batch.slot[token])
+        shares, of_experts = [], []
+        for name in EXPERTS.values():
+            weighted, reason = _expert_of(groups.get(name), seen.get(name), slot)
+            predicted = None
+            if weighted is not None:
+                inputs = Inputs(seen[name][1], batch.who)
+                predicted = _prediction(
+                    trained.codec, kind, belief, batch.slot[[token]], weighted.expert.predict(inputs)
+                )
+                reason = "no prediction"
+            if weighted is None or predicted is None:
+                unused.append(Unused(path, name, reason))
+                continue
+            shares.append(float(weighted.weight))
+            of_experts.append(Predictor(path, name, 0.0, *predicted))
+        first, *weights = map(brief, stacked_weights(shares))
+        count = len(trained.members)
+        value, probability = _prediction(trained.codec, kind, belief, batch.slot[[token]], None) or (None, None)
+        latent = _latent_weight(network, batch, of_kind, row)
+        name = "network" if count == 1 else f"{count} networks"
+        predictors.append(Predictor(path, name, first, value, probability, latent))
+        predictors += [replace(expert, weight=weight) for expert, weight in zip(of_experts, weights, strict=True)]
+        _, stacked, row = _row_of(stacked_beliefs, token)
+        if weights and isinstance(stacked.belief, NumberBelief):
+            limits += _limit(trained.codec.slots[slot], path, stacked.belief.pick(row))
+    return predictors, unused, limits
+
+
+def _limit(slot: Slot, path: Path, stacked: NumberBelief) -> Iterator[Limit]:
+    """The limit that a stacked belief puts on the weighted mean, where it puts any."""
+    if stacked.estimate is not None:
+        weighted, kept = (
+            _plain_number(slot, stacked, float(each[0])) for each in (stacked.estimate, stacked.typical())
+        )
+        if weighted != kept:
+            yield Limit(path, weighted, kept)
+
+
+def stacked_weights(parts: Sequence[float]) -> list[float]:
+    """The weight of a model, then those of the experts that are stacked on it, by the part of each of what it and those
+    below it have: they sum to 1."""
+    weights, left = [], 1.0
+    for part in reversed(parts):
+        weights.append(part * left)
+        left *= 1 - part
+    return [left, *reversed(weights)]
+
+
+def _groups(trained: Trained) -> Iterator[tuple[str, ExpertGroup]]:
+    """The experts of a model by the names of their kinds, in the order in which they are stacked."""
+    for attribute, name in EXPERTS.items():
+        experts = getattr(trained, attribute)
+        if attribute == "given_only" and experts is not None:
+            stacked: Stacked = experts.beside(replace(trained, given_only=None).believer)
+            [experts] = stacked.groups
+        if experts is not None:
+            yield name, experts
+
+
+def _expert_of(
+    group: ExpertGroup | None, seen: tuple[Tensor, Tensor] | None, slot: int
+) -> tuple[WeightedExpert | None, str]:
+    """The expert that has a weight for a slot at the level of the only entity; why there is none."""
+    if group is None or seen is None:
+        return None, "no weight"
+    level = int(seen[0][0])
+    weighted = group.experts.get((slot, level))
+    if weighted is not None:
+        return weighted, ""
+    elsewhere = (slot, 1 - level) in group.experts
+    return None, "no weight where so little is given" if elsewhere and level else "no weight"
+
+
+def _prediction(
+    codec: Codec, kind: str, belief: Any, slot: Tensor, prediction: Tensor | LabelMasses | None
+) -> tuple[Any, float | None] | None:
+    """A number, or the likeliest label or set with its probability; None for no prediction.
+
+    Of the network, where no `prediction` of an expert is given, it is that of its belief. The labels that an expert does not
+    know share what it leaves of 1 as they do in the network's belief.
+    """
+    if isinstance(belief, NumberBelief):
+        numbers = belief.typical() if prediction is None else prediction
+        assert isinstance(numbers, Tensor)
+        number = float(numbers[0])
+        return None if math.isnan(number) else (_plain_number(codec.slots[int(slot)], belief, number), None)
+    if prediction is not None:
+        is_mixed = kind == SET or isinstance(belief, Recalling)
+        if not is_mixed or not isinstance(prediction, LabelMasses) or float(prediction.mass.sum()) <= 0:
+            return None
+        row, alone = torch.zeros(1, dtype=torch.long, device=slot.device), prediction.mass.new_ones(())
+        belief = with_labels(kind, belief, [(row, alone, prediction)])
+    codes = belief.mode()
+    return decoded(codec, slot, codes)[0], brief(float(belief.log_prob(codes).exp()[0]))
+
+
+def _plain_number(slot: Slot, belief: NumberBelief, number: float) -> Any:
+    """A number with the digits that mean something beside the belief's interval; whole where its property is."""
+    low, high = (float(bound[0]) for bound in belief.interval(0.9))
+    if slot.codec.decode(belief.codes(torch.tensor([number], dtype=torch.float64)))[0].__class__ is int:
+        return round(number)
+    return shortened(number, (low, high))
+
+
+def _row_of(asked: Beliefs, token: int) -> tuple[str, Asked, Tensor]:
+    """The kind of an asked token, the beliefs of that kind, and the row (1,) of the token."""
+    for kind, of_kind in asked.kinds.items():
+        rows = (of_kind.tokens == token).nonzero()[:, 0]
+        if len(rows):
+            return kind, of_kind, rows
+    raise KeyError(token)
+
+
+def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) -> float:
+    """The part of the networks' belief that neighbours in their latent spaces have, about."""
+    if not isinstance(asked.belief, Recalling):
+        return 0.0
+    token = asked.tokens[row]
+    weights = []
+    for member in network.members:
+        latent, weight = member.latent_knn, 0.0
+        if latent is not None:
+            level = int(visibility_levels(batch, batch.known, latent.usual_amount)[0])
+            index = latent.indices.get((int(batch.slot[token]), level))
+            if index is not None:
+                is_asked = torch.zeros_like(batch.known).index_fill(0, token, True)
+                vectors = member.network.vectors(batch, batch.known, is_asked)
+                near = index.neighbours(vectors, batch.who, torch.isin(batch.who, latent.held_out), latent.neighbours)
+                is_number = isinstance(asked.belief, NumberBelief)
+                own = (
+                    index.weights_of_answers(near)[0, :OWN_ANSWERS].sum()
+                    if is_number
+                    else 1 - index.belief_mass(near).sum()
+                )
+                weight = 1 - float(own)
+        weights.append(weight)
+    return float(brief(sum(weights) / len(weights)))
+
+
+# ---------------------------------------------------------------- similar entities
+
+
+def similar_entities(question: Question, batch: Batch, token: int, gap: Gap, watch: Watch | None) -> Iterator[Similar]:
+    """The nearest entities that have the property, by what the network makes of them where it is asked for the property.
+
+    Each has the value hidden, as the entity itself has. Vectors are standardised over all entities that are searched.
+    """
+    trained, network, slot = question.trained, question.trained.network, int(batch.slot[token])
+    having = list(_having(question, slot))
+    if not having:
+        return
+    is_asked = torch.zeros_like(batch.known).index_fill(0, torch.tensor([token], device=batch.known.device), True)
+    own = network.vectors(batch, batch.known, is_asked).float()
+    parts = torch.tensor([spot.slot for spot in gap.spots], device=trained.device)
+    vectors: list[Tensor] = []
+    evidence = question.evidence
+    for start in range(0, len(having), ENCODED):
+        encoding = Encoding(question.codec.index, lambda reading, table: (), evidence)
+        for reading in having[start : start + ENCODED]:
+            encoding.add(reading)
+        for places, some in batches(encoding.tokens().to(trained.device)):
+            hidden = some.known & ~some.fixed & torch.isin(some.slot, parts)
+            asked = some.known & (some.slot == slot)
+            made = torch.zeros(some.size, own.shape[1], device=own.device)
+            made[some.entity[asked]] = network.vectors(some, some.seen(some.known & ~hidden), asked).float()
+            vectors.append(made)
+            if watch is not None:
+                watch(start + places.stop, len(having))
+    every = torch.cat(vectors)
+    mean, deviation = every.mean(0), every.std(0, correction=0).clamp(min=1e-6)
+    similarity = torch.cosine_similarity((every - mean) / deviation, (own - mean) / deviation)
+    for row in similarity.topk(min(MAX_SIMILAR, len(having))).indices.tolist():
+        reading = having[row]
+        yield Similar(
+            reading.id, reading.entity.label, _value_at(question, reading, gap.path), brief(float(similarity[row]))
+        )
+
+
+def _having(question: Question, slot: int) -> Iterator[Reading]:
+    """The other entities of the source that have a slot; of more than SEARCHED some, always the same."""
+    count, others = 0, question.entities
+    order: Iterable[int] = range(len(others))
+    if len(others) > SEARCHED:
+        order = torch.randperm(len(others), generator=torch.Generator().manual_seed(0)).tolist()
+    tables = question.codec.index.tables
+    for number in order:
+        reading = None if others[number].id == question.entity.id else read(question.schema, others[number])
+        if reading is None or reading.id == question.reading.id:
+            continue
+        if any(tables[reading.of].slot.get(leaf) == slot for leaf in reading.leaves):
+            yield reading
+            count += 1
+            if count == SEARCHED:
+                return
+
+
+def _value_at(question: Question, reading: Reading, path: Path) -> Any:
+    """The value that an entity has of what is filled as one."""
+    value = values_of(question.schema, reading.entity).get(question.property)
+    return part_of(question.known.kind, value, path[len(question.property) :])
+
+
+# ---------------------------------------------------------------- influences
+
+
+def influences_on(question: Question, filler: Filler, batch: Batch, tokens: Mapping[Path, int]) -> list[Influence]:
+    """The given properties that move the belief most when they are left out, one at a time."""
+    names = _given_properties(question, batch)
+    left_out = list(names.values())
+    variants = torch.stack([torch.zeros_like(batch.known), *left_out], 1) if left_out else batch.known[:, None][:, :0]
+    paths = {token: path for path, token in tokens.items()}
+    size = max(CHUNK // max(len(batch), 1), 2) - 1
+    influences: list[Influence] = []
+    for start in range(0, len(left_out), size):
+        some = list(range(start + 1, min(start + size, len(left_out)) + 1))
+        hidden = variants[:, [0, *some]]  # (T, R)
+        for name, change in zip([*names][start : start + size], _changes(filler, batch, hidden, paths), strict=True):
+            influences.append(replace(change, name=name))
+    moved = (influence for influence in influences if influence.distance >= MIN_INFLUENCE)
+    return sorted(moved, key=lambda influence: -influence.distance)[:MAX_INFLUENCES]
+
+
+def _given_properties(question: Question, batch: Batch) -> dict[str, Tensor]:
+    """The visible tokens (T,) of each given property, by its path: of links with what comes over them.
+
+    Links from other entities, and what comes over them, are named by their class and path.
+    """
+    slots, tokens = question.codec.slots, dict[str, Tensor]()
+    table = question.codec.index.tables[question.of.name]
+    for token in batch.known.nonzero()[:, 0].tolist():
+        slot = slots[int(batch.slot[token])]
+        if slot.path == CLASSES and slot.over is None:
+            continue
+        if slot.over is not None and slot.over.incoming:
+            name = f"links from {slot.over.of or 'entities'} by {show(slot.over.link)}"
+        else:
+            path = slot.path if slot.over is None else slot.over.link
+            property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.of.properties), path)  # fmt: skip
+            name = f"other parts of {show(property)}" if property == question.property else show(property)
+        tokens.setdefault(name, torch.zeros_like(batch.known))[token] = True
+    return tokens
+
+
+def _changes(filler: Filler, batch: Batch, hidden: Tensor, paths: Mapping[int, Path]) -> Iterator[Influence]:
+    """How the beliefs about some tokens, by their paths, change where some tokens (T, R) are hidden beside the first column."""
+    count = hidden.shape[1]
+    asked = torch.zeros_like(batch.known)
+    asked[list(paths)] = True
+    many = batch.repeat(count)
+    many = replace(
+        many, known=(batch.known[:, None] & ~hidden).flatten()
+    )  # the given-only expert looks at what is known
+    believed = beliefs(filler.model, many, asked.repeat_interleave(count))
+    leaves = [_Leaf.of(filler, many, believed, token, paths[token], count) for token in paths]
+    for number in range(1, count):
+        overlaps = [leaf.overlaps[number] for leaf in leaves]
+        distance = math.sqrt(max(1 - math.prod(overlaps), 0.0))
+        yield min(zip(overlaps, leaves, strict=True), key=lambda pair: pair[0])[1].influence(number, brief(distance))
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """Beliefs about one leaf: the first with all that is given, each other without a property."""
+
+    path: Path
+    overlaps: Sequence[float]  # (R,) the Bhattacharyya coefficient of each with the first
+    values: Sequence[Any]  # (R,) what would be predicted
+    labels: Sequence[Any]  # (R,) the label that is written; of a set the one that moves most
+    probabilities: Sequence[float]  # (R,) of these labels; none of a number
+    before: Sequence[float]  # (R,) the same in the first
+    intervals: Sequence[tuple[float, float] | None] = ()  # (R,) of numbers
+    moved: Sequence[MovedLabel | None] = ()  # (R,) of a single label
+
+    @classmethod
+    def of(cls, filler: Filler, batch: Batch, believed: Beliefs, token: int, path: Path, count: int) -> _Leaf:
+        """Of the beliefs about a token that was repeated so often."""
+        kind, of_kind, first = _row_of(believed, token * count)
+        rows = first + torch.arange(count, device=first.device)
+        picked = Beliefs({kind: replace(of_kind, rows=of_kind.rows[rows], vectors=of_kind.vectors[rows], belief=of_kind.belief.pick(rows))}, believed.length)  # fmt: skip
+        belief: Any = picked.kinds[kind].belief
+        codes = filler.trusting.said(batch, picked, estimated(picked)) if kind != "text" else estimated(picked)
+        predicted = answers(filler.codec, batch, picked, said=codes)
+        values = [answer.value for answer in predicted]
+        if kind == "number":
+            slot = filler.codec.slots[predicted[0].slot]
+            values = [_shortened(slot, answer.value, answer.interval) for answer in predicted]
+            return cls(path, _number_overlaps(belief), values, [], [], [], [answer.interval for answer in predicted])
+        if kind == SET:
+            return cls._of_sets(filler.codec, path, batch.slot[picked.kinds[kind].tokens], belief, values)
+        written = {
+            kind: codes[kind][:1].expand_as(codes[kind]) if kind != "text" else codes[kind][:1].expand(count, -1)
+        }
+        sure = filler.trusting.sure(picked, batch, written)
+        chances = [
+            sure.get(answer.token, answer.confidence) for answer in answers(filler.codec, batch, picked, said=written)
+        ]
+        before = [chances[0]] * count
+        if kind == "text":
+            return cls(path, _overlaps(torch.tensor(chances)[:, None]), values, [values[0]] * count, chances, before)
+        moved = _moved_labels(filler.codec, batch.slot[picked.kinds[kind].tokens], belief.probs, values[0])
+        return cls(path, _overlaps(belief.probs), values, [values[0]] * count, chances, before, moved=moved)
+
+    @classmethod
+    def _of_sets(cls, codec: Codec, path: Path, slots: Tensor, belief: Any, values: list[Any]) -> _Leaf:
+        """Members count as independent, so that the coefficient is a product over labels."""
+        shares = belief.probs.double().clamp(0, 1)  # (R, V)
+        overlaps = ((shares[:1] * shares).sqrt() + ((1 - shares[:1]) * (1 - shares)).sqrt()).clamp(max=1).prod(1)
+        moved = (shares - shares[:1]).abs().argmax(1)  # (R,)
+        members = [members[0] if members else None for members in decoded(codec, slots, moved[:, None])]
+        now, before = (
+            share.gather(1, moved[:, None])[:, 0].tolist() for share in (shares, shares[:1].expand_as(shares))
+        )
+        return cls(path, overlaps.tolist(), values, members, now, before)
+
+    def influence(self, number: int, distance: float) -> Influence:
+        """That of the property that is left out in a row, without its name."""
+        if not self.labels:
+            now, before = (rounded(self.intervals[place]) for place in (number, 0))
+            values = self.values[number], self.values[0]
+            return Influence("", distance, self.path, *values, interval=now, interval_before=before)
+        now, before = (brief(shares[number]) for shares in (self.probabilities, self.before))
+        return Influence(
+            "",
+            distance,
+            self.path,
+            self.values[number],
+            self.values[0],
+            label=self.labels[number],
+            probability=now,
+            probability_before=before,
+            moved=self.moved[number] if self.moved else None,
+        )
+
+
+def _moved_labels(codec: Codec, slots: Tensor, shares: Tensor, written: Any) -> list[MovedLabel | None]:
+    """(R,) the label whose share (R, V) differs most from that in the first row; None where it is the written one."""
+    codes = (shares - shares[:1]).abs().argmax(1)  # (R,)
+    now, before = (share.gather(1, codes[:, None])[:, 0].tolist() for share in (shares, shares[:1].expand_as(shares)))
+    labels = decoded(codec, slots, codes)
+    return [
+        None if label in (written, None) else MovedLabel(label, brief(share), brief(share_before))
+        for label, share, share_before in zip(labels, now, before, strict=True)
+    ]
+
+
+def _overlaps(shares: Tensor) -> list[float]:
+    """(R,) the Bhattacharyya coefficients of distributions of labels (R, V) with the first; the rest of 1 counts as one label."""
+    shares = shares.double().clamp(min=0)
+    shares = torch.cat([shares, (1 - shares.sum(1, keepdim=True)).clamp(min=0)], 1)
+    shares = shares / shares.sum(1, keepdim=True)
+    coefficients: list[float] = (shares[:1] * shares).sqrt().sum(1).clamp(max=1).tolist()
+    return coefficients
+
+
+def _number_overlaps(belief: NumberBelief) -> list[float]:
+    """(R,) the same of beliefs in numbers, on the cells between the quantiles of each and of the first."""
+    count = len(belief.slot)
+    levels = (torch.arange(GRID, dtype=torch.float64, device=belief.slot.device) + 0.5) / GRID
+    quantiles = belief.quantile(levels)  # (R, m)
+    grid = torch.cat([quantiles[:1].expand(count, -1), quantiles], 1).sort(1).values
+    first = belief.pick(torch.zeros(count, dtype=torch.long, device=belief.slot.device))
+    masses = []
+    for each in (first, belief):
+        up_to = each.cdf(grid).double()
+        ends = up_to.new_zeros(count, 1), up_to.new_ones(count, 1)
+        masses.append(torch.cat([ends[0], up_to, ends[1]], 1).diff(dim=1).clamp(min=0))
+    coefficients: list[float] = (masses[0] * masses[1]).sqrt().sum(1).clamp(max=1).tolist()
+    return coefficients
+
+
+# ---------------------------------------------------------------- values
+
+
+def is_below(path: Path, beginning: Path) -> bool:
+    return path[: len(beginning)] == beginning
+
+
+def part_of(kind: Kind, value: Any, within: Path) -> Any:
+    """What stands within a value of a kind; None where nothing does."""
+    if not within or value is None:
+        return value
+    parts = {leaf[len(within) :]: part for leaf, part in split_kind(kind, value).items() if is_below(leaf, within)}
+    return join_kind(kind_at(kind, pattern(within)), parts) if parts else None
+
+
+def _shortened(slot: Slot, value: Any, interval: tuple[float, float] | None) -> Any:
+    """A number as completing writes it: without digits that say nothing, but as it is where it occurs again and again."""
+    if interval is None or type(value) is not float or value in slot.codec.atoms:
+        return value
+    return shortened(value, interval)
