@@ -6,9 +6,10 @@ examples/phones.jsonl, trained and saved once in a session: never change them in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -84,11 +85,17 @@ def tiny(schema: Schema, entities: Sequence[Entity], **choices: Any) -> Trained:
 SURE = Line(slope=0.05, intercept=6.0)  # whatever the model says it is above .99, and in the order of what it says
 
 
-def calibrated(trained: Trained, presence: Line = SURE, correctness: Line = SURE, right: float = 1.0) -> Trained:
+def calibrated(
+    trained: Trained,
+    presence: Line = SURE,
+    correctness: Line = SURE,
+    right: float = 1.0,
+    usual: Mapping[tuple[str, str], float] = MappingProxyType({}),
+) -> Trained:
     """The model with a calibration: as if so many held-out statements of each property had been right, and no constant."""
     keys = {
         trained.codec.learnt_as(slot.of, pattern(slot.path)) for slot in trained.codec.slots if slot.role == "value"
     }
     statements = {key: [Statement(0.999, 0.0, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
-    made = Calibration(Presence(presence), correctness, statements)
+    made = Calibration(Presence(presence, usual), correctness, statements)
     return replace(trained, record=replace(trained.record, calibration=made.to_json()))

@@ -250,8 +250,8 @@ class Calibration:
     def _judged(self, outcome: Outcome) -> Statement:
         """A statement with its confidence, and how right it was."""
         presence = self.presence(outcome.property, outcome.presence)
-        made = outcome.correctness is not None
-        correctness = self.correctness(outcome.property, outcome.correctness) if made else 0.0
+        stated = outcome.correctness
+        correctness = 0.0 if stated is None else self.correctness(outcome.property, stated)
         unknown = presence if outcome.right is None else 0.0
         return Statement(presence * correctness, unknown, outcome.right or 0.0, outcome.constant or 0.0, outcome.weight)
 

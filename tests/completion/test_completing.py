@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 
 import pytest
@@ -80,16 +81,21 @@ def test_an_absent_property_is_filled_where_the_entity_probably_has_it(model, th
     assert row.filled + row.held[decide.ABSENT] + row.held[decide.below(0.99 * middle)] == 20
 
 
-def test_a_blank_is_as_likely_to_have_a_value_as_its_entity_is_beside_others(model, things):
+def test_presence_is_relative_to_entities_that_have_the_property_and_of_a_blank_wholly_so(model, things):
     absent = copy.deepcopy(things)
     things[3]["colour"] = None
     del absent[3]["colour"]
-    by_presence = calibrated(model, presence=Line())
-    of_blank, of_absent = (
-        filled(by_presence, *some, fill="all")[3]["colour",].belief.presence for some in (things, absent)
-    )
-    share = next(slot.fill for slot in model.codec.slots if slot.path == ("colour",))
-    assert of_blank == pytest.approx(min(of_absent / share, 1.0))
+
+    def presence(usual: float, several: list) -> float:
+        usually = calibrated(model, presence=Line(0.0, -1.0), usual={("", "colour"): usual})
+        found: float = filled(usually, *several, fill="all")[3]["colour",].belief.presence
+        return found
+
+    chance = 1 / (1 + math.exp(1.0))
+    assert presence(0.4, things) == pytest.approx(chance / 0.4)
+    assert presence(0.4, absent) == pytest.approx(chance / 0.5)  # few have it, so that absence may be a fact
+    assert presence(0.8, things) == presence(0.8, absent) == pytest.approx(chance / 0.8)
+    assert presence(0.1, things) == 1
 
 
 def test_of_a_value_with_a_missing_part_presence_is_certain(model, things):

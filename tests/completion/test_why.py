@@ -86,7 +86,8 @@ def test_the_value_is_what_completing_that_property_writes(asked, knowledge):
         found = asked.why("t7", name, lacking)
         expected = filled[(name,)]
         assert found.value == (Link(expected.value) if name == "near" else expected.value)
-        assert found.correctness == pytest.approx(expected.confidence, rel=1e-4)
+        assert found.correctness == pytest.approx(expected.belief.correctness, rel=1e-4)
+        assert found.confidence == pytest.approx(expected.confidence, rel=1e-4)
 
 
 def test_a_hidden_value_says_nothing_to_its_own_reasons(asked, knowledge):
