@@ -23,6 +23,11 @@ def read(path: str | FilePath, language: str | None = None) -> Imported:
     return imported
 
 
+def is_ours(path: FilePath) -> bool:
+    """Whether a file is a schema of kbdisk's own."""
+    return path.is_file() and SHACL not in (data := path.read_bytes()) and OURS.search(data) is not None
+
+
 def language_of(path: FilePath) -> str:
     """What a file is written in; SchemaError where that cannot be told."""
     try:

@@ -85,6 +85,11 @@ FILLS, ESTIMATES, ORDERS = (
     metavar="SCHEMA",
     help="A schema to train by, as a file or its name in the library.  [default: infer it]",
 )
+@click.option(
+    "--shapes",
+    metavar="FILE",
+    help="SHACL shapes, or another schema: what is written satisfies them together with the given values.",
+)
 @click.option("--preset", type=click.Choice(PRESETS), help="How large a model is trained.  [default: default]")
 @click.option(
     "--budget",

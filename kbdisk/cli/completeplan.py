@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kbdisk.entity import Completion, Entity, Path
     from kbdisk.evaluation import Drift
     from kbdisk.loaders import KB, Report
+    from kbdisk.schemas.schema import Schema
 
 UNMARKED = "nothing there tells what is filled in from what was given: write to a file to keep them apart"
 LEARNT = "the schema of the model leaves it out. Train one by a schema that has it."
@@ -54,6 +55,7 @@ class Plan:
         self.target: str = options["out"] or (sources[0] if options["in_place"] else "")
         self.kbs: list[KB] = []
         self.reading: Reading | None = None
+        self.shapes: Schema | None = None
         self.folder = ""  # where the model is; empty where it is kept nowhere
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
         self.made = 0  # values that an earlier completion filled in
@@ -100,12 +102,28 @@ class Plan:
         from kbdisk.loaders import FORMATS, together
         from kbdisk.training.files import Files
 
+        self.shapes = self._read_shapes()
         self.kbs = together(open_sources(self.sources, self.options["origin"], self.options, progress))
         self.format = self._format()
         assert self.format in FORMATS
         self._refuse_target()
         if self.options["model"]:
             Files.of(self.options["model"])
+
+    def _read_shapes(self) -> Schema | None:
+        """The schema of --shapes; a line for each constraint of the file that is not enforced."""
+        from kbdisk.schemas import imports
+        from kbdisk.schemas.schema import Schema
+
+        file = self.options["shapes"]
+        if file is None:
+            return None
+        if imports.is_ours(FilePath(file)):
+            return Schema.read(file)
+        imported = imports.read(file)
+        for line in imported.left_out:
+            self.say(f"{file}: not enforced: {line}")
+        return imported.schema
 
     def _format(self) -> str:
         from kbdisk.loaders.writing import format_of_target
@@ -204,7 +222,7 @@ class Plan:
         options = self.options
         names = ("fill", "estimate", "min_confidence", "precision", "draws", "order", "leap", "seed", "classes")
         chosen = {name: options[name] for name in names}
-        return complete(model.trained, self._entities(), only=self.only, watch=told, **chosen)
+        return complete(model.trained, self._entities(), only=self.only, watch=told, shapes=self.shapes, **chosen)
 
     def _entities(self) -> Iterable[Entity]:
         if len(self.kbs) > 1:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from kbdisk.completion.choices import Choices
+from kbdisk.completion.consistency import Consistency
 from kbdisk.completion.decide import Decider, Decision, below
 from kbdisk.completion.fields import AXIOM, LABEL, Field, fields_of, meets, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
@@ -33,9 +34,10 @@ from kbdisk.data.parse import Reading, read
 from kbdisk.entity import Completion, Entity, Filled, Path, at, is_gap, with_values
 from kbdisk.evaluation.drift import Drift
 from kbdisk.inspection import is_class
+from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.derived import computed
-from kbdisk.schemas.schema import Property
+from kbdisk.schemas.schema import Property, Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.trained import Trained
 
@@ -64,7 +66,14 @@ class Completing(Iterator[Completion]):
     Of those that came out by now `summary` tells what was filled, and `drift` what is unlike what the model learnt from.
     """
 
-    def __init__(self, trained: Trained, entities: Iterable[Entity], choices: Choices, watch: Watch | None) -> None:
+    def __init__(
+        self,
+        trained: Trained,
+        entities: Iterable[Entity],
+        choices: Choices,
+        watch: Watch | None,
+        shapes: Schema | None = None,
+    ) -> None:
         self.trained, self.choices, self.watch = trained, choices, watch
         self.entities = list(entities) if isinstance(entities, Iterator) else entities
         self.schema, self.codec = trained.schema, trained.codec
@@ -77,6 +86,7 @@ class Completing(Iterator[Completion]):
             name: {path for path, field in each.fields.items() if not field.held} for name, each in self.fields.items()
         }
         self.groups = Groups(self.schema, fillable)
+        self.shapes = shapes
         self.siblings = Siblings(self.schema, choices.only, self.decider.minimum)
         self._lay_rows()
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
@@ -98,17 +108,31 @@ class Completing(Iterator[Completion]):
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()
+        self.consistency = Consistency(self.schema, self.shapes, self.entities)
         rest, number = iter(self.entities), 0
         while chunk := list(islice(rest, ENTITIES)):
             asked, number = self._filled(chunk, filler, evidence, number, placing)
             for entity in chunk:
                 one = asked.get(id(entity))
-                yield Completion(entity, self.siblings.beside(one.reading.of, entity, one.filled) if one else {})
+                filled = self.siblings.beside(one.reading.of, entity, one.filled) if one else {}
+                yield Completion(entity, self._consistent(entity, filled))
             self.summary.entities += len(chunk)
             if self.watch is not None:
                 self.watch(self.summary.entities, self.total)
         self._count_held()
         self.summary.measured = self.decider.measured()
+
+    def _consistent(self, entity: Entity, filled: dict[Path, Filled]) -> dict[Path, Filled]:
+        """What is filled without what would break a constraint."""
+        refused = self.consistency.refused(entity, filled)
+        gaps: dict[tuple[str, Path, Path], str] = {}
+        for path, why in refused.items():
+            told = filled[path].belief
+            if isinstance(told, Told) and told.estimate != "shared":
+                gaps[told.of, told.field, told.gap] = why
+        for (of, field_path, _), why in gaps.items():
+            self.summary.unwritten(of, show_pattern(field_path), why)
+        return {path: one for path, one in filled.items() if path not in refused}
 
     def _filled(
         self, chunk: Sequence[Entity], filler: Filler, evidence: Evidence | None, number: int, placing: Placing
@@ -354,12 +378,21 @@ def _slots(gaps: Iterable[Gap]) -> Iterator[int]:
     return (spot.slot for gap in gaps for spot in gap.spots)
 
 
-def complete(trained: Trained, entities: Iterable[Entity], *, watch: Watch | None = None, **choices: Any) -> Completing:
+def complete(
+    trained: Trained,
+    entities: Iterable[Entity],
+    *,
+    watch: Watch | None = None,
+    shapes: Schema | None = None,
+    **choices: Any,
+) -> Completing:
     """Each entity with what it lacks filled in, in order; options are those of Choices.
+
+    What is written satisfies the constraints of the model's schema, and those of `shapes`, together with what is given.
 
     The result is an iterator, and has a `summary`. Entities are gone through more than once.
     """
     advice = "what it fills in is a rough guess. Train with --preset default."
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
-    return Completing(trained, entities, Choices(**choices), watch)
+    return Completing(trained, entities, Choices(**choices), watch, shapes)

@@ -1,0 +1,112 @@
+"""Holds constraints in what is written: those of the model's schema, and those of a shapes file.
+
+The values that an entity would get are proposals, and those of one gap belong together. Where they break a constraint
+with the given values or with each other, the surest are kept; see `constraints`. Values that another entity has been given
+in the same run count, too, so that what is unique stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kbdisk.completion.constraints import OTHER_ENTITIES, Others, Proposal, excluded
+from kbdisk.data.superclasses import hierarchy_of
+from kbdisk.entity import Entity, Filled, Path, with_values
+from kbdisk.schemas.schema import Class, Schema
+
+
+@dataclass(frozen=True)
+class _Demands:
+    """A schema whose constraints hold, and what it needs to know of other entities."""
+
+    schema: Schema
+    others: Others | None
+
+
+class Consistency:
+    """The constraints on the entities of a source."""
+
+    def __init__(self, schema: Schema, shapes: Schema | None, entities: Iterable[Entity]) -> None:
+        self.missing = schema.missing
+        self.hierarchy: Mapping[str, Collection[str]] = {}
+        stated = [schema] if any(of.constraints for of in schema.classes.values()) else []
+        if shapes is not None:
+            stated.append(renamed(shapes, schema))
+            self.hierarchy = hierarchy_of(entities)
+        self.demands = [_Demands(each, self._others(each, entities, each is not schema)) for each in stated]
+
+    def _others(self, schema: Schema, entities: Iterable[Entity], links: bool) -> Others | None:
+        """The index of other entities, where a constraint needs one; `links`: the classes of linked entities count."""
+        constraints = (constraint for of in schema.classes.values() for constraint in of.constraints)
+        needs = links or any(
+            constraint.kind in OTHER_ENTITIES or constraint.where is not None for constraint in constraints
+        )
+        return Others.of(schema, entities, self.hierarchy) if needs else None
+
+    def refused(self, entity: Entity, filled: Mapping[Path, Filled]) -> dict[Path, str]:
+        """Which of the values that an entity would get are not written, and why; the others count for entities after it."""
+        refused: dict[Path, str] = {}
+        for demand in self.demands:
+            for of in self._classes(demand.schema, entity):
+                left = {path: one for path, one in filled.items() if path not in refused}
+                refused |= self._refused(demand, of, entity, left)
+        written = {path: one.value for path, one in filled.items() if path not in refused}
+        for demand in self.demands if written else ():
+            if demand.others is not None:
+                for of in self._classes(demand.schema, entity):
+                    id = demand.schema.id_of(entity)
+                    demand.others.add(demand.schema, of, id, with_values(entity.tree, written))
+        return refused
+
+    def _refused(self, demand: _Demands, of: Class, entity: Entity, filled: Mapping[Path, Filled]) -> dict[Path, str]:
+        if not filled:
+            return {}
+        paths = list(filled)
+        proposals = [
+            Proposal(path, one.value, 1.0 if one.confidence is None else one.confidence, _gap_of(path, one))
+            for path, one in filled.items()
+        ]
+        tree = with_values(entity.tree, entity.made) if entity.made else entity.tree
+        found = excluded(
+            of, tree, proposals, missing=self.missing, id=demand.schema.id_of(entity), others=demand.others
+        )
+        return {paths[one.index]: f"breaks a constraint: {one.problem}" for one in found}
+
+    def _classes(self, schema: Schema, entity: Entity) -> list[Class]:
+        """All classes of a schema that an entity is of, those above its own ones included."""
+        names, ahead = dict.fromkeys(entity.classes), list(entity.classes)
+        while ahead:
+            for name in self.hierarchy.get(ahead.pop(), ()):
+                if name not in names:
+                    names[name] = None
+                    ahead.append(name)
+        single = [replace(entity, classes=(name,)) for name in names] or [entity]
+        found = (schema.class_of(one) for one in single)
+        return list({id(of): of for of in found if of is not None}.values())
+
+
+def _gap_of(path: Path, one: Filled) -> Path:
+    """What a value was filled with as one."""
+    return getattr(one.belief, "gap", path)
+
+
+def renamed(shapes: Schema, schema: Schema) -> Schema:
+    """Shapes whose properties have the paths of a schema's properties with the same IRIs."""
+    paths = {known.iri: path for of in schema.classes.values() for path, known in of.properties.items() if known.iri}
+    classes = {}
+    for name, of in shapes.classes.items():
+        new = {path: paths.get(known.iri or "", path) for path, known in of.properties.items()}
+        constraints = tuple(
+            replace(
+                constraint,
+                path=new.get(constraint.path, constraint.path),
+                other=new.get(constraint.other, constraint.other),
+                allowed=tuple(new.get(path, path) for path in constraint.allowed),
+            )
+            for constraint in of.constraints
+        )
+        classes[name] = replace(
+            of, properties={new[path]: known for path, known in of.properties.items()}, constraints=constraints
+        )
+    return replace(shapes, classes=classes)
