@@ -359,6 +359,33 @@ def test_for_a_precision_a_property_has_the_threshold_that_reached_it(few, place
     assert (status, err) == (2, "error: --precision: chooses the confidence. Leave --min-confidence out.\n")
 
 
+@about("--shapes")
+def test_what_is_written_satisfies_a_file_of_shapes_and_what_is_not_enforced_is_named(few):
+    lines = Path("phones.yaml").read_text().splitlines()
+    Path("shapes.yaml").write_text("\n".join([*lines, "    constraints: [size.width < size.depth]"]) + "\n")
+    shapes = kbdisk.Schema.read("shapes.yaml")
+    few("--out", "any.jsonl", "--fill", "all")
+    status, _, err = few("--out", "done.jsonl", "--fill", "all", "--shapes", "shapes.yaml")
+    assert status == 0, err
+    assert "breaks a constraint" in " ".join(err.split())
+
+    def broken(file: str) -> set[str]:
+        new = {row["id"] for row in rows(file)}
+        return {id for id, tree in trees(file).items() if id in new and list(shapes.check(kbdisk.Entity(id, tree)))}
+
+    assert broken("done.jsonl") < broken("any.jsonl")
+    Path("shapes.ttl").write_text(
+        "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://ex.org/> .\n"
+        "ex:S a sh:NodeShape ; sh:targetClass ex:C ; sh:property [ sh:path ex:low ; sh:maxInclusive 40 ] ;\n"
+        '    sh:sparql [ sh:select "SELECT $this WHERE { }" ] .\n'
+    )
+    status, _, err = few("--out", "again.jsonl", "--shapes", "shapes.ttl")
+    assert status == 0, err
+    assert re.search(r"^shapes\.ttl: not enforced: .*sparql", err, re.M)
+    status, _, err = few("--out", "third.jsonl", "--shapes", "missing.ttl")
+    assert (status, err) == (2, "error: missing.ttl: no such file.\n")
+
+
 def test_the_summary_says_what_other_thresholds_would_write(few):
     _, out, err = few("--out", "done.jsonl", "--json")
     thresholds = json.loads(out)["thresholds"]

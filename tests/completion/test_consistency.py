@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import pytest
 from models import calibrated, tiny
@@ -15,7 +12,6 @@ from kbdisk.completion.consistency import Consistency, renamed
 from kbdisk.entity import Entity, Filled
 from kbdisk.schemas import imports
 from kbdisk.schemas.yamlfile import loads
-from kbdisk.training.folder import save
 
 SCHEMA = """
 kbdisk: 1
@@ -102,20 +98,3 @@ def test_shapes_have_the_paths_of_the_schema_with_the_same_iris(model):
     )
     [constraint] = renamed(shapes, named).classes[""].constraints
     assert (constraint.path, constraint.other) == (("low",), ("high",))
-
-
-def test_the_command_takes_a_file_of_shapes_and_names_what_it_does_not_enforce(tmp_path, monkeypatch, run, model):
-    monkeypatch.chdir(tmp_path)
-    save(model, "m.kbdisk")
-    Path("s.jsonl").write_text("".join(json.dumps({"id": f"n{n}", "low": 100, "name": "a"}) + "\n" for n in range(4)))
-    Path("shapes.yaml").write_text(SCHEMA)
-    Path("shapes.ttl").write_text(SHAPES)
-    complete_it = partial(run, "complete", "s.jsonl", "--model", "m.kbdisk", "--fill", "all", "--force")
-    status, _, err = complete_it("--out", "done.jsonl", "--shapes", "shapes.ttl")
-    assert status == 0, err
-    assert "shapes.ttl: not enforced: " in err
-    assert "sparql" in err
-    status, _, err = complete_it("--out", "done.jsonl", "--shapes", "missing.ttl")
-    assert (status, err) == (2, "error: missing.ttl: no such file.\n")
-    status, _, err = complete_it("--out", "done.jsonl", "--shapes", "shapes.yaml")
-    assert status == 0, err
