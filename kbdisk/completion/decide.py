@@ -24,7 +24,7 @@ from kbdisk.training.trained import Trained
 
 MIN_STATEMENTS = 20  # held-out statements of a property, from which on it has a threshold of its own for a precision
 ABSENT = "probably the entity has none"
-NO_EVIDENCE = "filling it gained nothing on held-out values"
+NO_EVIDENCE = "no gain on held-out values"
 UNMEASURED = "no held-out values to measure confidence on"
 
 
