@@ -22,6 +22,7 @@ from kbdisk.cli.benchkb import bench_generate, bench_kb
 from kbdisk.cli.complete import complete
 from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
+from kbdisk.cli.retract import retract
 from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
 from kbdisk.cli.screen import say
@@ -151,6 +152,7 @@ main.add_command(bench)
 main.add_command(evaluate)
 main.add_command(complete)
 main.add_command(inspect)
+main.add_command(retract)
 main.add_command(sample)
 main.add_command(schema)
 main.add_command(show)

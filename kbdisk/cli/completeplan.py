@@ -16,7 +16,7 @@ from kbdisk.cli.counting import Told
 from kbdisk.cli.drift import misfit_lines, too_large_lines
 from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.screen import say, say_rendered
-from kbdisk.cli.sources import named_by_schema, open_sources, refuse_repeated, tell_made
+from kbdisk.cli.sources import named_by_schema, only_paths, open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.identifiers import Identifiers
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kbdisk.api.model import Model
     from kbdisk.api.reading import Reading
     from kbdisk.completion import Completing
-    from kbdisk.entity import Completion, Entity, Path
+    from kbdisk.entity import Completion, Entity
     from kbdisk.evaluation import Drift
     from kbdisk.loaders import KB, Report
 
@@ -50,7 +50,7 @@ class Plan:
 
     def __init__(self, sources: tuple[str, ...], options: dict[str, Any]) -> None:
         self.sources, self.options = sources, options
-        self.only = tuple(_paths(options["only"]))
+        self.only = only_paths(options["only"])
         self.target: str = options["out"] or (sources[0] if options["in_place"] else "")
         self.kbs: list[KB] = []
         self.reading: Reading | None = None
@@ -308,14 +308,3 @@ class Plan:
         for text in placeless.lines(lost, " given"):
             say(text)
         return not lost
-
-
-def _paths(several: Iterable[str]) -> Iterator[Path]:
-    """The paths that --only names, with commas between them or each by its own."""
-    from kbdisk.entity import read_path
-
-    for text in (one.strip() for told in several for one in told.split(",")):
-        try:
-            yield read_path(text.replace("[]", ""))
-        except ValueError as error:
-            raise ConfigError("--only", f"{error}.") from None

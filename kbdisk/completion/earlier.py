@@ -129,7 +129,7 @@ class Given(Iterable[Entity]):
         beside = len(self.kb.parts) > 1
         if self.kb.format not in BLOCKS:
             return _given(entity, rows, cells=self.kb.format in CELLS, beside=beside)
-        return _given(_corrected(entity, rows), [row for row in rows if not row.block], cells=False, beside=beside)
+        return _given(corrected(entity, rows), [row for row in rows if not row.block], cells=False, beside=beside)
 
 
 def is_told_by_blocks(kb: KB) -> bool:
@@ -230,7 +230,7 @@ def leaf_by_leaf(values: Mapping[Path, Any]) -> dict[Path, Any]:
     return {(*path, *within[1:]): leaf for path, value in values.items() for within, leaf in walk({"": value})}
 
 
-def _corrected(entity: Entity, rows: list[Row]) -> Entity:
+def corrected(entity: Entity, rows: list[Row]) -> Entity:
     """An entity of which the blocks tell what was filled in; what was changed in them since is given."""
     told = {path: leaf for row in rows for path, leaf in leaf_by_leaf({row.path: row.value}).items()}
     given = {
@@ -238,7 +238,7 @@ def _corrected(entity: Entity, rows: list[Row]) -> Entity:
         for path, leaf in (entity.made or {}).items()
         if path in told
         and not any(
-            _alike(leaf, one) for at, one in told.items() if without_places(at) == without_places(path)
+            is_alike(leaf, one) for at, one in told.items() if without_places(at) == without_places(path)
         )  # a value that was taken out of a block changes the places of the others
     }
     if not given:
@@ -247,7 +247,7 @@ def _corrected(entity: Entity, rows: list[Row]) -> Entity:
     return replace(entity, tree=with_values(entity.tree, given), made=rest or None)
 
 
-def _alike(value: Any, told: Any) -> bool:
+def is_alike(value: Any, told: Any) -> bool:
     """Whether a value may be one that was filled in, and was spelt and read since: of another type it may."""
     one, other = _spelt(value), _spelt(told)
     return one == other or type(one) is not type(other)

@@ -1,0 +1,226 @@
+"""Retraction: taking out of a file what kbdisk filled in, told by its blocks of RDF or by the sidecar beside it.
+
+A value goes where it stands as it was written. One that somebody changed since is theirs: it stays, and its row goes.
+What stood in the place of a value comes back as it was, to the byte in formats that are not re-serialised.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import IO, Any, BinaryIO, NamedTuple
+
+from kbdisk.atomic import sync_folder
+from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, corrected, leaf_by_leaf, rows_beside
+from kbdisk.completion.standing import standing
+from kbdisk.entity import Entity, Path, at, show, without_places
+from kbdisk.errors import ConfigError, LoadError
+from kbdisk.jsonio import load_json
+from kbdisk.loaders import KB
+from kbdisk.loaders.decompress import stored_length
+from kbdisk.loaders.kb import Edit, Placeless, Retraction
+from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
+from kbdisk.schemas.composites import show_pattern
+
+AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once
+NOTHING = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
+NOT_AS_WRITTEN = (
+    "expected the text that kbdisk complete wrote, got one that was changed since, or serialised anew: what was filled in"
+    " cannot be taken out of {} then. Take it out by hand; {} tells what it is."
+)
+ONLY_AT_ONCE = "is not for {}, which gives all values back at once. Leave it out."
+OUTSIDE = "stands outside of the blocks of kbdisk, in a file that was written anew from another format"
+
+
+class Filling(NamedTuple):
+    """A value that kbdisk filled in, and where."""
+
+    id: str
+    path: Path
+    value: Any
+
+
+class Change(NamedTuple):
+    """A value that somebody changed since it was filled in."""
+
+    id: str
+    path: Path
+    value: Any  # that was filled in
+    now: Any
+
+
+@dataclass
+class Retractable:
+    """What can be taken out of a file, and what stays there."""
+
+    kb: KB
+    retractions: list[Retraction] = field(default_factory=list)
+    fillings: list[Filling] = field(default_factory=list)
+    changed: list[Change] = field(default_factory=list)
+    left: list[Placeless] = field(default_factory=list)
+    lines: dict[tuple[str, Path], bytes] = field(default_factory=dict)  # of the sidecar, that go with a value
+    dropped: set[bytes] = field(default_factory=set)  # lines that tell of nothing that stands
+    edits: list[list[Edit]] = field(default_factory=list)  # of each completion, where all values go at once
+
+
+def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
+    """What kbdisk filled in a file, at these paths or at all; LoadError where nothing tells that."""
+    rows = rows_beside(kb)
+    if rows is None and not getattr(kb, "is_completed", False):
+        raise LoadError(kb.name, NOTHING.format(sidecar_of(kb.name).name))
+    if only and kb.format in AT_ONCE:
+        raise ConfigError("--only", ONLY_AT_ONCE.format(kb.format))
+    found, beside = Retractable(kb), Beside(rows or {}, [kb])
+    properties: dict[Path, None] = {}
+
+    def is_wanted(path: Path) -> bool:
+        names = without_places(path)
+        properties[names] = None
+        return not only or any(names[: len(one)] == one for one in only)
+
+    met: set[str] = set()
+    for entity in kb:
+        met.update(beside.ids(entity))
+        own = [row._replace(path=kb.path_named(row.path)) for row in beside.of(entity)]
+        if kb.format in BLOCKS:
+            _take_blocks(found, entity, own, is_wanted)
+        else:
+            _take_rows(found, entity, own, is_wanted)
+    if not kb.skipped:  # what could not be read is there again once it is mended
+        lost = (row for id, several in (rows or {}).items() if id not in met for row in several)
+        found.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
+    for one in only:
+        if not any(names[: len(one)] == one for names in properties):
+            known = ", ".join(sorted(map(show_pattern, properties)))
+            raise ConfigError("--only", f"expected properties that kbdisk filled in ({known}), got {show(one)}.")
+    return found
+
+
+def _take_blocks(found: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
+    """What blocks tell, less what was changed in them."""
+    made = dict(entity.made or {})
+    given = {path: one for path, one in made.items() if path not in (corrected(entity, rows).made or {})}
+    values = {path: (one, None) for path, one in made.items() if path not in given and is_wanted(path)}
+    if made:
+        found.retractions.append(Retraction(entity, values))
+    found.fillings += [Filling(entity.id, path, one) for path, (one, _) in values.items()]
+    told = {path: one for row in rows for path, one in leaf_by_leaf({row.path: row.value}).items()}
+    found.changed += [Change(entity.id, path, told[path], one) for path, one in given.items() if is_wanted(path)]
+    for row in rows:
+        if not is_wanted(row.path):
+            continue
+        if not row.block:
+            if standing(entity.tree, row.path, row.value, cells=False):
+                found.left.append((entity.id, row.path, OUTSIDE))
+            else:
+                found.dropped.add(row.line)
+        elif any(path[: len(row.path)] == row.path for path in values):
+            found.lines[entity.id, row.path] = row.line
+        else:
+            found.dropped.add(row.line)
+
+
+def _take_rows(found: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
+    """What rows tell, and stands as they do; of one place the last row tells."""
+    values: dict[Path, tuple[Any, Any]] = {}
+    cells = found.kb.format in CELLS
+    for row in rows:
+        data = load_json(row.line)
+        if "edits" in data:
+            found.edits.append([(place, before, now) for place, before, now in data["edits"]])
+    for row in reversed(rows):
+        if not is_wanted(row.path):
+            continue
+        if row.path in values:
+            found.dropped.add(row.line)
+        elif standing(entity.tree, row.path, row.value, cells=cells):
+            values[row.path] = row.value, load_json(row.line).get("was")
+            found.lines[entity.id, row.path] = row.line
+        else:
+            found.dropped.add(row.line)
+            now = _now(entity, row.path)
+            if now is not None and all(one[:2] != (entity.id, row.path) for one in found.changed):
+                found.changed.append(Change(entity.id, row.path, row.value, now))
+    if values:
+        values = dict(reversed(values.items()))
+        found.retractions.append(Retraction(entity, values))
+        found.fillings += [Filling(entity.id, path, one) for path, (one, _) in values.items()]
+
+
+def _now(entity: Entity, path: Path) -> Any:
+    try:
+        return at(entity.tree, path)
+    except KeyError:
+        return None
+
+
+# ---------------------------------------------------------------- writing
+
+
+def retract(found: Retractable) -> list[Placeless]:
+    """Write the file without its fillings, then its sidecar without their rows; returns the values that stay, and why.
+
+    At whatever call this stops, no value stands there that nothing tells of: blocks tell by themselves, and their sidecar
+    takes its name first; any other file does before its sidecar.
+    """
+    kb = found.kb
+    assert kb.path is not None
+    with temporary() as text, ExitStack() as several:
+        left = [*found.left, *_restored(found, text)]
+        stay = {(id, path) for id, path, _ in left}
+        gone = {line for place, line in found.lines.items() if place not in stay} | found.dropped
+        if kb.format in BLOCKS:
+            _write_text(kb, text, several)
+        for beside in sidecars_of(kb.path):
+            _write_rest(beside, gone, several)
+        if kb.format not in BLOCKS:
+            _write_text(kb, text, several)
+        kb.refuse_changed()
+    found.fillings = [one for one in found.fillings if (one.id, one.path) not in stay]
+    return left
+
+
+def _restored(found: Retractable, text: BinaryIO) -> list[Placeless]:
+    """Write the text of the file as it was."""
+    kb = found.kb
+    if kb.format not in AT_ONCE:
+        return kb.restore(found.retractions, text)
+    from kbdisk.loaders.rdf import retracting
+
+    if not found.changed and found.edits and retracting.undone(kb, found.edits, text):
+        return []
+    raise LoadError(kb.name, NOT_AS_WRITTEN.format(kb.format, sidecar_of(kb.name).name))
+
+
+def _write_rest(file: FilePath, gone: set[bytes], several: ExitStack) -> None:
+    """A sidecar without some of its lines; none where no line is left."""
+    rest = [line for line in file.read_bytes().splitlines(keepends=True) if line.rstrip(b"\r\n") not in gone]
+    if rest:
+        with writing(file, several=several) as stream:
+            stream.writelines(rest)
+        return
+
+    def remove(fault: type[BaseException] | None, *_: object) -> None:
+        if fault is None:
+            file.unlink(missing_ok=True)
+            sync_folder(file.absolute().parent)
+
+    several.push(remove)
+
+
+def _write_text(kb: KB, text: IO[bytes], several: ExitStack) -> None:
+    """Write a text as its file is compressed: by the stored bytes, where it is the beginning of what they say."""
+    assert kb.path is not None
+    kind = compression_of(str(kb.path))
+    length = None if kind is None else stored_length(kb.path, kind, text)
+    with writing(kb.path, several=several) as file:
+        if length is not None:
+            with kb.path.open("rb") as stored:
+                file.write(stored.read(length))
+            return
+        text.seek(0)
+        with compressing(file, kind) as stream:
+            shutil.copyfileobj(text, stream, 1 << 20)
