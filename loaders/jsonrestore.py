@@ -59,9 +59,12 @@ class _Wanted:
 
     def made_at(self, path: Path) -> tuple[bool, str | None]:
         """Whether what stands at a path was made to hold values, and what stood there before."""
-        if path in self.made:
+        is_within = any(path[:length] in self.made for length in range(1, len(path)))
+        if path in self.made and not (
+            is_within and isinstance(path[-1], int)
+        ):  # a null in a list that was made is no gap
             return True, self.made[path]
-        return any(path[:length] in self.made for length in range(1, len(path))), None
+        return is_within, None
 
 
 class _Restoring:
@@ -86,14 +89,18 @@ class _Restoring:
             inner = place.inner[i].place
             key = i if place.kind == "list" else names.get(id(inner))
             if key is not None:  # another of the same name counts
-                goes[i] = self._goes(inner, (*path, key), is_last=all(goes[i + 1 :]))
+                is_last = all(goes[i + 1 :])
+                goes[i] = self._goes(inner, (*path, key), is_last)
+                if goes[i] and place.kind == "list" and not is_last:  # those behind it keep their places
+                    goes[i] = self._put_back(inner, OLD)
         self._take_out(place, goes)
         return bool(goes) and all(goes)
 
     def _goes(self, place: Place, path: Path, is_last: bool) -> bool:
         """Put back what stood at a place; whether that is nothing."""
         if path in self.wanted.gone:
-            return self._put_back(place, self.wanted.gone[path])
+            is_within = isinstance(path[-1], int) and self.wanted.made_at(path)[0]
+            return self._put_back(place, None if is_within else self.wanted.gone[path])
         is_made, before = self.wanted.made_at(path)
         if place.kind == "null":  # where it was made, it stands between the last item of a list and a new one
             return is_made and is_last and self._put_back(place, before)

@@ -23,7 +23,6 @@ from kbdisk.loaders import KB
 from kbdisk.loaders.decompress import stored_length
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
-from kbdisk.schemas.composites import show_pattern
 
 AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once
 NOTHING = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
@@ -74,12 +73,11 @@ def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
     if only and kb.format in AT_ONCE:
         raise ConfigError("--only", ONLY_AT_ONCE.format(kb.format))
     found, beside = Retractable(kb), Beside(rows or {}, [kb])
-    properties: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
 
     def is_wanted(path: Path) -> bool:
-        names = without_places(path)
-        properties[names] = None
-        return not only or any(names[: len(one)] == one for one in only)
+        paths[path] = None
+        return not only or any(_is_at(path, one) for one in only)
 
     met: set[str] = set()
     for entity in kb:
@@ -93,10 +91,15 @@ def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
         lost = (row for id, several in (rows or {}).items() if id not in met for row in several)
         found.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
     for one in only:
-        if not any(names[: len(one)] == one for names in properties):
-            known = ", ".join(sorted(map(show_pattern, properties)))
+        if not any(_is_at(path, one) for path in paths):
+            known = ", ".join(sorted({show(without_places(path)) for path in paths}))
             raise ConfigError("--only", f"expected properties that kbdisk filled in ({known}), got {show(one)}.")
     return found
+
+
+def _is_at(path: Path, wanted: Path) -> bool:
+    """Whether a path is the wanted one, or leads on from there; one without places means all places."""
+    return path[: len(wanted)] == wanted or without_places(path)[: len(wanted)] == wanted
 
 
 def _take_blocks(found: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
@@ -189,7 +192,9 @@ def _restored(found: Retractable, text: BinaryIO) -> list[Placeless]:
     if kb.format not in AT_ONCE:
         return kb.restore(found.retractions, text)
     from kbdisk.loaders.rdf import retracting
+    from kbdisk.loaders.rdf.file import RdfFile
 
+    assert isinstance(kb, RdfFile)
     if not found.changed and found.edits and retracting.undone(kb, found.edits, text):
         return []
     raise LoadError(kb.name, NOT_AS_WRITTEN.format(kb.format, sidecar_of(kb.name).name))
