@@ -16,6 +16,7 @@ from typing import Any
 
 import rich_click as click
 
+from kbdisk.cli.apply import apply
 from kbdisk.cli.belief import belief
 from kbdisk.cli.bench import bench
 from kbdisk.cli.benchkb import bench_generate, bench_kb
@@ -140,11 +141,13 @@ def main() -> None:
     kbdisk inspect kb.ttl                    what is in it, and what is missing
     kbdisk schema infer kb.ttl > kb.yaml     what kind of value stands where
     kbdisk complete kb.ttl --out done.ttl    the same with its gaps filled
+    kbdisk retract done.ttl                  as it was before
     kbdisk train kb.ttl --budget 10m         a model that fills, samples, tells
     kbdisk write kb.ttl --out kb.jsonl       the same in another format
     """
 
 
+main.add_command(apply)
 main.add_command(belief)
 bench.add_command(bench_kb)
 bench.add_command(bench_generate)

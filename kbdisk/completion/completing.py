@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from kbdisk.completion.answers import Answers
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.fields import Field, fields_of, meets, refuse_unknown_classes
 from kbdisk.completion.filling import Filler, Filling
@@ -64,8 +65,16 @@ class Completing(Iterator[Completion]):
     Of those that came out by now `summary` tells what was filled, and `drift` what is unlike what the model learnt from.
     """
 
-    def __init__(self, trained: Trained, entities: Iterable[Entity], choices: Choices, watch: Watch | None) -> None:
+    def __init__(
+        self,
+        trained: Trained,
+        entities: Iterable[Entity],
+        choices: Choices,
+        watch: Watch | None,
+        answers: Answers | None = None,
+    ) -> None:
         self.trained, self.choices, self.watch = trained, choices, watch
+        self.answers = answers or Answers()
         self.entities = list(entities) if isinstance(entities, Iterator) else entities
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, choices)
@@ -189,12 +198,14 @@ class Completing(Iterator[Completion]):
             row = self.summary.row(self._field(of.name, path, ruled.known))
             if least is not None and sure < least:
                 continue
+            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule))
             try:
                 raws = placing.put(one.entity, path, ruled.value)
+                filled = {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+                self.answers.refuse_rejected(one.entity, filled)
             except ValueError:
                 continue
-            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule))
-            one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+            one.filled |= filled
             leaves = {(*path, *within): leaf for within, leaf in split_kind(ruled.known.kind, ruled.value).items()}
             one.leaves |= leaves
             one.sure |= dict.fromkeys(leaves, sure)
@@ -238,6 +249,7 @@ class Completing(Iterator[Completion]):
         if least is not None and math.prod(sure) < least:
             raise ValueError(f"less sure than {least:g}")
         filled = placing.placed(one.entity, filling, given)
+        self.answers.refuse_rejected(one.entity, filled)
         if least is None and self.choices.fill == "likely" and not filling.gap.asked and _is_guess(filled):
             raise ValueError(GUESSED)
         met = self._unique.get((filling.gap.of.of, filling.gap.of.top))
@@ -264,13 +276,15 @@ class Completing(Iterator[Completion]):
                 continue
             row = self.summary.row(Field(of.name, path, path, known, known.kind))
             row.missing += 1
+            told = Told(of.name, path, path, estimate="formula", formula=known.formula.text if known.formula else "")
             try:
                 raws = placing.put(one.entity, path, value)
+                filled = {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+                self.answers.refuse_rejected(one.entity, filled)
             except ValueError as error:
                 row.held[str(error)] += 1
                 continue
-            told = Told(of.name, path, path, estimate="formula", formula=known.formula.text if known.formula else "")
-            one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+            one.filled |= filled
             row.filled += 1
             row.sure += sure
 
@@ -327,12 +341,19 @@ def _slots(gaps: Iterable[Gap]) -> Iterator[int]:
     return (spot.slot for gap in gaps for spot in gap.spots)
 
 
-def complete(trained: Trained, entities: Iterable[Entity], *, watch: Watch | None = None, **choices: Any) -> Completing:
-    """Each entity with what it lacks filled in, in order; options are those of Choices.
+def complete(
+    trained: Trained,
+    entities: Iterable[Entity],
+    *,
+    watch: Watch | None = None,
+    answers: Answers | None = None,
+    **choices: Any,
+) -> Completing:
+    """Each entity with what it lacks filled in, in order; options are those of Choices. What was rejected stays a gap.
 
     The result is an iterator, and has a `summary`. Entities are gone through more than once.
     """
     advice = "what it fills in is a rough guess. Train with --preset default."
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
-    return Completing(trained, entities, Choices(**choices), watch)
+    return Completing(trained, entities, Choices(**choices), watch, answers)

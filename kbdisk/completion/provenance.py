@@ -13,6 +13,7 @@ estimate    which value was taken: median, mean, mode, sample, by a formula, by 
 presence    how likely such an entity has the property recorded at all
 calibrated  whether confidence and interval were corrected on held-out entities
 model, time by which model, and when
+reviewed    accepted or corrected, by `kbdisk apply`; a corrected value is given from then on, and is no guess any more
 block       false where the target's format has blocks, and the value stands in none
 was         what stood in the places that the value took, for whoever takes it out again: a path -> the text there, such as
             `null` or `""` of JSON, or the bytes of a cell of a table; null where nothing stood, or a Parquet cell was null;

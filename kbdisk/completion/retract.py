@@ -14,7 +14,7 @@ from pathlib import Path as FilePath
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from kbdisk.atomic import sync_folder
-from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, corrected, leaf_by_leaf, rows_beside
+from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, corrected, is_alike, leaf_by_leaf, rows_beside
 from kbdisk.completion.standing import standing
 from kbdisk.entity import Entity, Path, at, show, without_places
 from kbdisk.errors import ConfigError, LoadError
@@ -29,6 +29,10 @@ NOTHING = "expected a block of kbdisk, or {} beside it, got neither: nothing tel
 NOT_AS_WRITTEN = (
     "expected the text that kbdisk complete wrote, got one that was changed since, or serialised anew: what was filled in"
     " cannot be taken out of {} then. Take it out by hand; {} tells what it is."
+)
+CORRECTED_AT_ONCE = (
+    "has values that were corrected in a review, and stay: {} gives all values back at once. Take out by hand what {}"
+    " tells of."
 )
 ONLY_AT_ONCE = "is not for {}, which gives all values back at once. Leave it out."
 OUTSIDE = "stands outside of the blocks of kbdisk, in a file that was written anew from another format"
@@ -72,6 +76,8 @@ def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
         raise LoadError(kb.name, NOTHING.format(sidecar_of(kb.name).name))
     if only and kb.format in AT_ONCE:
         raise ConfigError("--only", ONLY_AT_ONCE.format(kb.format))
+    if kb.format in AT_ONCE and any(row.corrected for several in (rows or {}).values() for row in several):
+        raise LoadError(kb.name, CORRECTED_AT_ONCE.format(kb.format, sidecar_of(kb.name).name))
     found, beside = Retractable(kb), Beside(rows or {}, [kb])
     paths: dict[Path, None] = {}
 
@@ -83,6 +89,7 @@ def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
     for entity in kb:
         met.update(beside.ids(entity))
         own = [row._replace(path=kb.path_named(row.path)) for row in beside.of(entity)]
+        own = [row for row in own if not row.corrected or kb.format in BLOCKS]
         if kb.format in BLOCKS:
             _take_blocks(found, entity, own, is_wanted)
         else:
@@ -111,9 +118,13 @@ def _take_blocks(found: Retractable, entity: Entity, rows: list[Row], is_wanted:
         found.retractions.append(Retraction(entity, values))
     found.fillings += [Filling(entity.id, path, one) for path, (one, _) in values.items()]
     told = {path: one for row in rows for path, one in leaf_by_leaf({row.path: row.value}).items()}
-    found.changed += [Change(entity.id, path, told[path], one) for path, one in given.items() if is_wanted(path)]
+    found.changed += [
+        Change(entity.id, path, told[path], one)
+        for path, one in given.items()
+        if is_wanted(path) and not is_alike(one, told[path])
+    ]
     for row in rows:
-        if not is_wanted(row.path):
+        if row.corrected or not is_wanted(row.path):
             continue
         if not row.block:
             if standing(entity.tree, row.path, row.value, cells=False):

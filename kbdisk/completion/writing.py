@@ -14,7 +14,7 @@ from kbdisk.entity import Completion
 from kbdisk.loaders import KB
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.target import sidecar_of, temporary
-from kbdisk.loaders.writing import Plan, format_of_target
+from kbdisk.loaders.writing import Beside, Plan, format_of_target
 
 Told = tuple[Completion, Iterable[Mapping[str, Any]]]  # a completion, and the rows of its values
 
@@ -28,8 +28,10 @@ def write_completions(
     insert: bool = False,
     force: bool = False,
     in_place: bool = False,
+    beside: Beside | None = None,
 ) -> Report:
-    """Write the source to the target with what was filled in every entity of it, and its sidecar: both or none."""
+    """Write the source to the target with what was filled in every entity of it, its sidecar, and what else is to stand
+    beside it: all of them or none."""
     name = format_of_target(kb, target, format)
     carried = Carried([kb], name, in_place=in_place)
     plain: Mapping[str, Any] = UNTOLD if name in BLOCKS and not kb.keeps(name) else {}
@@ -38,12 +40,14 @@ def write_completions(
         items = _kept(completions, kept, carried, earlier, plain)
         plan = Plan.of(items, target, format=format, only_new=False, insert=insert)
 
-        def beside(report: Report, several: ExitStack) -> None:
+        def all_beside(report: Report, several: ExitStack) -> None:
             kb.refuse_changed()
+            if beside is not None:
+                beside(report, several)
             rest = carried.rest() if kb.skipped else ()
             write_sidecar(sidecar_of(target), [*earlier, *rest], kept, report, several, words_of([kb], name))
 
-        return plan.run(force=force, in_place=in_place, beside=beside)
+        return plan.run(force=force, in_place=in_place, beside=None if target == "-" else all_beside)
 
 
 def _kept(
