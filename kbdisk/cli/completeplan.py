@@ -287,11 +287,12 @@ class Plan:
 
     def _write_review(self, report: Report, kept: IO[bytes]) -> None:
         """The review of what was written, or would be; after the target, as it is right without a review."""
+        from kbdisk.cli.idle import reading_options
         from kbdisk.completion.review import write_review_of
 
         kb = self.kbs[0]
         kb.refuse_changed()
-        options = {name: list(value) if isinstance(value, tuple) else value for name, value in self._reading_options()}
+        options = reading_options(self.options)
         id = kb.options.id
         if id is not None:
             from kbdisk.entity import show
@@ -300,15 +301,6 @@ class Plan:
         target = "" if self.dry or self.target == "-" else self.target
         with locked(self.review):
             write_review_of(self.review, self.reviewed, report, self.sources[0], target, options)
-
-    def _reading_options(self) -> Iterator[tuple[str, Any]]:
-        """What the command line says about how SOURCE is read; not which entities are wanted."""
-        from kbdisk.cli.idle import HEEDED, on_command_line
-
-        context: click.Context = click.get_current_context()
-        for name in on_command_line(context):
-            if name in (*HEEDED, "origin", "insert"):
-                yield name, self.options[name]
 
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
         from kbdisk.completion.answers import without_lines

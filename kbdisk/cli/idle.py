@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -35,6 +35,13 @@ def refuse_idle(kbs: Sequence[KB]) -> None:
         if name in HEEDED and formats.isdisjoint(HEEDED[name]):
             of, takers = ", ".join(sorted(formats)), ", ".join(HEEDED[name])
             raise ConfigError(option, f"changes nothing where SOURCE is {of}: it is for {takers}. Leave it out.")
+
+
+def reading_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the command line says about how SOURCE is read, as plain data; not which entities are wanted."""
+    told = on_command_line(click.get_current_context())
+    chosen = {name: options[name] for name in told if name in (*HEEDED, "origin", "insert")}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
 
 
 def on_command_line(context: click.Context) -> dict[str, str]:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from completed import complete, rows
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
 import kbdisk
-from kbdisk.completion.earlier import given
 from kbdisk.completion.retract import Retractable, retract, retractable
-from kbdisk.completion.writing import write_completions
-from kbdisk.entity import Completion, Date, Filled, Link, Quantity, read_path, show, walk
+from kbdisk.entity import Date, Link, Quantity, read_path, show, walk
 from kbdisk.errors import ConfigError, LoadError
-from kbdisk.loaders.kb import Report
-from kbdisk.loaders.tagged import encode
 
 pytestmark = pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
-
-Values = Mapping[str, Mapping[str, Any]]  # of entities, by path as text
-PHONES = Path(__file__).parents[2] / "examples" / "phones.jsonl"
 
 
 @pytest.fixture(autouse=True)
@@ -34,30 +29,11 @@ def place(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def complete(source: str, target: str, values: Values, *, blank: bool = True, **how: Any) -> Report:
-    """Complete a source with known values, as `kbdisk complete` does with those of a model."""
-    kb = kbdisk.load(source)
-
-    def completions() -> Iterator[tuple[Completion, list[dict[str, Any]]]]:
-        for entity in given(kb):
-            filled = {read_path(path): Filled(one, 0.9, blank=blank) for path, one in values.get(entity.id, {}).items()}
-            rows = [{"id": entity.id, "path": show(path), "value": encode(one.value)} for path, one in filled.items()]
-            numbered = {"numbered": True} if entity.nameless else {}
-            yield Completion(entity, filled), [row | numbered for row in rows]
-
-    return write_completions(kb, completions(), target, force=True, **how)
-
-
 def taken_back(target: str, *only: str) -> Retractable:
     """Retract a file, and tell what was found in it."""
     found = retractable(kbdisk.load(target), [read_path(path) for path in only])
     assert not retract(found)
     return found
-
-
-def rows(target: str) -> list[dict[str, Any]]:
-    file = Path(f"{target}.provenance.jsonl")
-    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
 
 
 # ---------------------------------------------------------------- JSON
@@ -273,8 +249,6 @@ def test_documents_of_rdf_come_back_as_they_were_stored(values, suffix, end, end
     before = (end.join(lines) + end * ended).encode()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"kb.{suffix}{compressed}")
-        import bz2
-
         stored = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}[compressed](before)
         file.write_bytes(stored)
         written = complete(str(file), str(file), {E + id: one for id, one in values.items()}, in_place=True).written
