@@ -64,7 +64,7 @@ def apply(context: click.RichContext, /, review: str, **options: Any) -> None:
     about, rows = read_review(review)
     source = _source(review, about, options["source"])
     target = _target(review, about, source, options)
-    _read_as_reviewed(context, about, options)
+    _read_as_reviewed(context, review, about, options)
     time = datetime.now(UTC).isoformat(timespec="seconds")
     report: Report | None = None
     with ExitStack() as several:
@@ -109,13 +109,19 @@ def _target(review: str, about: Reviewed, source: str, options: dict[str, Any]) 
     return os.path.normpath(os.path.join(folder, about.target)) if about.target else ""  # noqa: PTH118
 
 
-def _read_as_reviewed(context: click.Context, about: Reviewed, options: dict[str, Any]) -> None:
+def _read_as_reviewed(context: click.Context, review: str, about: Reviewed, options: dict[str, Any]) -> None:
     """Read the source as it was read for the review, but for what the command line says."""
-    from kbdisk.cli.idle import on_command_line
+    from kbdisk.cli.idle import RECORDED, on_command_line
 
     told = on_command_line(context)
     for name, value in about.options.items():
-        if name in options and name not in told:
+        usual = options.get(name)
+        several = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        if name not in RECORDED or not (several if isinstance(usual, tuple) else isinstance(value, str | bool)):
+            raise LoadError(
+                review, f"expected options that kbdisk wrote, got {name!r}. Take the review as it was written."
+            )
+        if name not in told:
             options[name] = tuple(value) if isinstance(value, list) else value
 
 

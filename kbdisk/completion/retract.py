@@ -17,7 +17,7 @@ from kbdisk.atomic import sync_folder
 from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, corrected, is_alike, leaf_by_leaf, rows_beside
 from kbdisk.completion.standing import standing
 from kbdisk.entity import Entity, Path, at, show, without_places
-from kbdisk.errors import ConfigError, LoadError
+from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
 from kbdisk.loaders.decompress import stored_length
@@ -220,9 +220,13 @@ def _write_rest(file: FilePath, gone: set[bytes], several: ExitStack) -> None:
         return
 
     def remove(fault: type[BaseException] | None, *_: object) -> None:
-        if fault is None:
+        if fault is not None:
+            return
+        try:
             file.unlink(missing_ok=True)
             sync_folder(file.absolute().parent)
+        except OSError as error:
+            raise WriteError(str(file), f"cannot be removed: {(error.strerror or str(error)).lower()}.") from error
 
     several.push(remove)
 

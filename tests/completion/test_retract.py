@@ -419,3 +419,42 @@ def test_a_call_that_makes_no_sense_gets_one_line_and_changes_nothing(run, argum
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(told)
     assert Path("done.csv").read_bytes() == before
+
+
+# ---------------------------------------------------------------- files of another format, links
+
+
+@pytest.mark.parametrize("target", ["done.json", "done.csv", "done.jsonl"])
+def test_a_file_that_was_written_anew_says_again_what_was_given(target):
+    Path("kb.csv").write_text("id,x,part.y,part.z\na,,1,\nb,2,,\nc,3,,4\n")
+    complete("kb.csv", target, {"a": {"x": 5, "part.z": 6}, "b": {"part.y": 7, "new": 8}, "c": {"part.y": 9}})
+    taken_back(target)
+    kbdisk.write(kbdisk.load("kb.csv"), "anew.jsonl")
+    left = {id: [pair for pair in one.properties() if pair[0][0] != "id"] for id, one in entities(target).items()}
+    assert left == {
+        id: [pair for pair in one.properties() if pair[0][0] != "id"] for id, one in entities("anew.jsonl").items()
+    }
+    assert not rows(target)
+
+
+def entities(file: str) -> dict[str, Any]:
+    return {entity.id: entity for entity in kbdisk.load(file)}
+
+
+def test_what_was_written_into_another_format_of_rdf_has_no_block_and_stays(run):
+    Path("kb.csv").write_text("id,x\na,\nb,2\n")
+    complete("kb.csv", "done.ttl", {"a": {"x": 5}})
+    before = Path("done.ttl").read_bytes()
+    status, _, err = run("retract", "done.ttl")
+    assert (status, Path("done.ttl").read_bytes()) == (1, before)
+    assert "stays: a x stands outside of the blocks of kbdisk" in err
+
+
+def test_a_link_stays_a_link_and_the_file_behind_it_is_what_it_was():
+    Path("kb.csv").write_text("id,x\na,\nb,2\n")
+    complete("kb.csv", "real.csv", {"a": {"x": 5}})
+    Path("link.csv").symlink_to("real.csv")
+    taken_back("link.csv")
+    assert Path("link.csv").is_symlink()
+    assert Path("real.csv").read_bytes() == Path("kb.csv").read_bytes()
+    assert not Path("real.csv.provenance.jsonl").exists()

@@ -8,21 +8,19 @@ import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from completed import complete, rows
 from hypothesis import given as examples
 from hypothesis import strategies as st
+from reviews import ACCEPT, NOTHING, REJECT, cells, correct, decide, propose
 
 import kbdisk
 from kbdisk.completion.answers import REJECTED, Answer, Answers, answers_in_blocks, answers_of
 from kbdisk.completion.apply import corrected_value
 from kbdisk.completion.earlier import given
-from kbdisk.completion.review import Reviewed, Reviewing, ReviewRow, read_review, write_review, write_review_of
-from kbdisk.entity import Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text, read_path, show
-from kbdisk.loaders.kb import Report
-from kbdisk.loaders.tagged import encode
+from kbdisk.completion.review import Reviewed, ReviewRow, read_review, write_review
+from kbdisk.entity import Coordinate, Date, Entity, Filled, Link, Quantity, Text, show
 
 PHONES = Path(__file__).parents[2] / "examples" / "phones.jsonl"
 E = "http://ex.org/"
@@ -40,43 +38,6 @@ TURTLE = f"""@prefix : <{E}> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-sche
 def place(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def propose(source: str, review: str, values: dict[str, dict[str, Any]], target: str = "", **options: Any) -> None:
-    """Write a review of known values, as `kbdisk complete --review` does with those of a model."""
-    kb = kbdisk.load(source, **options)
-    reviewing, found = Reviewing(kb, kb, kbdisk.infer(kb).schema), list[ReviewRow]()
-    for entity in given(kb):
-        for text, value in values.get(entity.id, {}).items():
-            path = read_path(text)
-            row = {"id": entity.id, "path": text, "value": encode(value), "class": (*entity.classes, "")[0]}
-            row |= {"confidence": 0.75, "interval": [0.5, 12.25], "within": 0.5, "estimate": "median"}
-            completion = Completion(entity, {path: Filled(value, 0.75)})
-            found.append(reviewing.row(completion, path, row | ({"numbered": True} if entity.nameless else {})))
-    write_review_of(review, found, Report(), source, target, options)
-
-
-def cells(review: str) -> list[dict[str, str]]:
-    with Path(review).open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def decide(review: str, *decisions: dict[str, str], **how: Any) -> None:
-    """Fill in columns of the rows of a review, in their order, and save it as a spreadsheet may."""
-    several = cells(review)
-    assert len(several) == len(decisions)
-    text = Path(review).open("w", encoding=how.pop("encoding", "utf-8-sig"), newline="")  # noqa: SIM115
-    with text:
-        writer = csv.DictWriter(text, list(several[0]), **how)
-        writer.writeheader()
-        writer.writerows(row | decision for row, decision in zip(several, decisions, strict=True))
-
-
-ACCEPT, REJECT, NOTHING = {"decision": "accept"}, {"decision": "Reject "}, dict[str, str]()
-
-
-def correct(value: str) -> dict[str, str]:
-    return {"correction": value}
 
 
 # ---------------------------------------------------------------- the file
@@ -476,3 +437,21 @@ def test_a_broken_file_of_answers_is_named_with_its_line(run, phones):
     Path("phones.jsonl.reviewed.jsonl").write_text('{"id": "a", "path": "x", "value": 1, "answer": "maybe"}\n')
     status, _, err = phones("--dry-run")
     assert (status, err.splitlines()[-1][:36]) == (2, "error: phones.jsonl.reviewed.jsonl:1")
+
+
+def test_the_summary_for_programs_counts_the_answers(run):
+    Path("kb.csv").write_text("id,x,y\na,,\nb,2,3\n")
+    propose("kb.csv", "review.csv", {"a": {"x": 5, "y": 6, "z": 7}})
+    decide("review.csv", ACCEPT, correct("7"), ACCEPT)
+    status, out, _ = run("apply", "review.csv", "--out", "done.csv", "--json")
+    told = json.loads(out)
+    assert (status, told["written"], told["accepted"], told["corrected"], told["rejected"]) == (1, 2, 2, 1, 0)
+    assert [(one["id"], one["path"]) for one in told["unwritable"]] == [("a", "z")]
+
+
+def test_options_that_are_none_of_reading_are_not_taken_from_a_review(run):
+    Path("kb.csv").write_text("id,x\na,\nb,2\n")
+    propose("kb.csv", "review.csv", {"a": {"x": 5}})
+    decide("review.csv", ACCEPT | {"options": '{"in_place": true}'})
+    status, _, err = run("apply", "review.csv", "--out", "done.csv")
+    assert (status, "expected options that kbdisk wrote, got 'in_place'" in err) == (2, True)
