@@ -50,11 +50,11 @@ class _Wanted:
             self.gone[path] = OLD
             return ""
         before = {read_path(text) if text else (): old for text, old in was.items()}
-        own = {place: old for place, old in before.items() if place[: len(path)] == path}
-        if any(_place(root, place) is None for place in own):
+        within = {place: old for place, old in before.items() if place[: len(path)] == path}
+        if any(_place(root, place) is None for place in within):
             return ELSEWHERE
-        self.gone |= own or {path: None}
-        self.made |= {place: old for place, old in before.items() if place not in own}
+        self.gone |= within or {path: None}
+        self.made |= {place: old for place, old in before.items() if place not in within}
         return ""
 
     def made_at(self, path: Path) -> tuple[bool, str | None]:
@@ -114,7 +114,7 @@ class _Restoring:
         return False
 
     def _leads_on(self, path: Path) -> bool:
-        return any(one[: len(path)] == path for one in (*self.wanted.gone, *self.wanted.made))
+        return any(place[: len(path)] == path for place in (*self.wanted.gone, *self.wanted.made))
 
     def _put_back(self, place: Place, before: str | None) -> bool:
         if before is not None:

@@ -48,7 +48,7 @@ def apply(context: click.RichContext, /, review: str, **options: Any) -> None:
 
     REVIEW is a table that `kbdisk complete --review` wrote. Put accept or reject into its column decision, or another
     value into correction: a number, a date such as 1912-11-28, an amount with its unit, true or false, the id of an
-    entity. Rows without either stay undecided. Written values are told in TARGET.provenance.jsonl, corrected ones count
+    entity. Rows without either stay undecided. Written values are recorded in TARGET.provenance.jsonl, corrected ones count
     as given from then on. Answers are kept in SOURCE.reviewed.jsonl: a rejected value is never proposed again. Nothing is
     written where a row makes no sense, or where the source has changed in its place since. Exits with status 1 where a
     value found no place in TARGET.
@@ -86,15 +86,15 @@ def apply(context: click.RichContext, /, review: str, **options: Any) -> None:
     context.exit(1 if kb.skipped or (report is not None and report.unwritable) else 0)
 
 
-def _source(review: str, about: Reviewed, told: str | None) -> str:
-    """The file that a review is of: as told, else from the folder of the review, else from here."""
-    if told is not None:
-        return told
+def _source(review: str, about: Reviewed, named: str | None) -> str:
+    """The file that a review is of: the one that --source names, else from the folder of the review, else from here."""
+    if named is not None:
+        return named
     beside = os.path.normpath(os.path.join(os.path.dirname(review), about.source))  # noqa: PTH118, PTH120 - odd names
-    found = next((name for name in (beside, about.source) if os.path.isfile(name)), None)  # noqa: PTH113
-    if found is None:
+    file = next((name for name in (beside, about.source) if os.path.isfile(name)), None)  # noqa: PTH113
+    if file is None:
         raise LoadError(review, MOVED.format(beside))
-    return found
+    return file
 
 
 def _target(review: str, about: Reviewed, source: str, options: dict[str, Any]) -> str:
@@ -113,15 +113,15 @@ def _read_as_reviewed(context: click.Context, review: str, about: Reviewed, opti
     """Read the source as it was read for the review, but for what the command line says."""
     from kbdisk.cli.idle import RECORDED, on_command_line
 
-    told = on_command_line(context)
+    on_line = on_command_line(context)
     for name, value in about.options.items():
         usual = options.get(name)
-        several = isinstance(value, list) and all(isinstance(one, str) for one in value)
-        if name not in RECORDED or not (several if isinstance(usual, tuple) else isinstance(value, str | bool)):
+        is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        if name not in RECORDED or not (is_list if isinstance(usual, tuple) else isinstance(value, str | bool)):
             raise LoadError(
                 review, f"expected options that kbdisk wrote, got {name!r}. Take the review as it was written."
             )
-        if name not in told:
+        if name not in on_line:
             options[name] = tuple(value) if isinstance(value, list) else value
 
 
@@ -168,12 +168,16 @@ def _tell(source: str, target: str, decisions: Decisions, report: Report | None,
             stream.write(dump_json(data))
         return
     if not options["quiet"]:
-        told = ", ".join(f"{count:,} {answer}" for answer, count in counts.items() if count)
-        told = told or "nothing is new"
+        outcome = ", ".join(f"{count:,} {answer}" for answer, count in counts.items() if count)
+        outcome = outcome or "nothing is new"
         if decisions.undecided:
-            told += f"; {counted(decisions.undecided, 'row', 'rows')} undecided"
+            outcome += f"; {counted(decisions.undecided, 'row', 'rows')} undecided"
         where = "standard output" if target == "-" else target
-        say(f"wrote {where}: {told}{as_it_was(report.before)}" if report is not None else f"{told}: nothing to write")
+        say(
+            f"wrote {where}: {outcome}{as_it_was(report.before)}"
+            if report is not None
+            else f"{outcome}: nothing to write"
+        )
         if sum(counts.values()):
             say(f"answers are remembered in {reviewed_of(source)}")
     for text in placeless.lines(unwritable):

@@ -67,51 +67,51 @@ def retract(context: click.RichContext, /, target: str, **options: Any) -> None:
     with locked(target):
         with watching(quiet, f"reading {target}") as progress:
             kb = open_source(target, options["origin"], options, progress)
-            found = retractable(kb, only)
-        left = found.left if dry or not (found.fillings or found.dropped) else take_out(found)
+            plan = retractable(kb, only)
+        left = plan.left if dry or not (plan.fillings or plan.dropped) else take_out(plan)
     if options["as_json"]:
         with standard_output() as stream:
-            stream.write(dump_json(_as_data(target, found, left, dry)))
+            stream.write(dump_json(_as_data(target, plan, left, dry)))
     elif dry:
         with standard_output() as stream:
-            for one in found.fillings:
-                stream.write(f"{one.id}  {show(one.path)}  {shown(one.value)}\n".encode())
+            for filling in plan.fillings:
+                stream.write(f"{filling.id}  {show(filling.path)}  {shown(filling.value)}\n".encode())
     if not quiet and not options["as_json"]:
-        for text in _told(target, found, left, dry):
+        for text in _summary_lines(target, plan, left, dry):
             say(text)
     context.exit(1 if left or kb.skipped else 0)
 
 
-def _told(target: str, found: Retractable, left: list[Placeless], dry: bool) -> Iterator[str]:
+def _summary_lines(target: str, plan: Retractable, left: list[Placeless], dry: bool) -> Iterator[str]:
     """The lines of the summary."""
     from kbdisk.cli.tables import counted
 
-    for one in found.changed[:SHOWN]:
-        yield f"stays: {one.id} {show(one.path)} is {shown(one.now)}, changed since kbdisk filled in {shown(one.value)}"
-    if len(found.changed) > SHOWN:
-        yield f"and {counted(len(found.changed) - SHOWN, 'changed value stays', 'changed values stay')}"
+    for change in plan.changed[:SHOWN]:
+        yield f"stays: {change.id} {show(change.path)} is {shown(change.now)}, changed since kbdisk filled in {shown(change.value)}"
+    if len(plan.changed) > SHOWN:
+        yield f"and {counted(len(plan.changed) - SHOWN, 'changed value stays', 'changed values stay')}"
     for id, path, reason in left[:SHOWN]:
         yield f"stays: {id} {show(path)} {reason}"
     if len(left) > SHOWN:
         yield f"and {counted(len(left) - SHOWN, 'value that kbdisk filled in stays', 'values that kbdisk filled in stay')}"
-    values = counted(len(found.fillings), "value", "values")
+    values = counted(len(plan.fillings), "value", "values")
     if dry:
         yield f"nothing was changed: {values} of {target} would be taken out"
     else:
         yield f"took {values} out of {target}"
 
 
-def _as_data(target: str, found: Retractable, left: list[Placeless], dry: bool) -> dict[str, Any]:
+def _as_data(target: str, plan: Retractable, left: list[Placeless], dry: bool) -> dict[str, Any]:
     from kbdisk.cli import placeless
 
     return {
         "target": target,
-        "retracted": 0 if dry else len(found.fillings),
-        "values": [{"id": one.id, "path": show(one.path), "value": encode(one.value)} for one in found.fillings],
+        "retracted": 0 if dry else len(plan.fillings),
+        "values": [{"id": one.id, "path": show(one.path), "value": encode(one.value)} for one in plan.fillings],
         "changed": [
             {"id": one.id, "path": show(one.path), "value": encode(one.value), "now": encode(one.now)}
-            for one in found.changed
+            for one in plan.changed
         ],
         "left": placeless.as_data(left),
-        "skipped": len(found.kb.skipped),
+        "skipped": len(plan.kb.skipped),
     }

@@ -67,31 +67,31 @@ class Answers:
 
     def add(self, answers: Iterable[Answer]) -> bool:
         """Take in more answers; whether any of them is new."""
-        before = {key: one.answer for key, one in self.rows.items()}
-        self.rows |= {(one.id, one.path, repr(encode(one.value))): one for one in answers}
+        before = {key: answer.answer for key, answer in self.rows.items()}
+        self.rows |= {(answer.id, answer.path, repr(encode(answer.value))): answer for answer in answers}
         self.__dict__.pop("_rejected", None)
-        return before != {key: one.answer for key, one in self.rows.items()}
+        return before != {key: answer.answer for key, answer in self.rows.items()}
 
     def refuse_rejected(self, entity: Entity, filled: Mapping[Path, Filled]) -> None:
         """ValueError where one of these values was rejected for its place."""
         rejected = self._rejected_of(entity.id)
-        if any(_is_same(value.value, one) for path, value in filled.items() for one in rejected.get(path, ())):
+        if any(_is_same(value.value, answer) for path, value in filled.items() for answer in rejected.get(path, ())):
             raise ValueError(REJECTED_BEFORE)
 
     def _rejected_of(self, id: str) -> Mapping[Path, list[Answer]]:
         if "_rejected" not in self.__dict__:
             rejected: dict[str, dict[Path, list[Answer]]] = {}
-            for one in self.rows.values():
-                if one.answer == REJECTED:
-                    rejected.setdefault(one.id, {}).setdefault(one.path, []).append(one)
+            for answer in self.rows.values():
+                if answer.answer == REJECTED:
+                    rejected.setdefault(answer.id, {}).setdefault(answer.path, []).append(answer)
             self.__dict__["_rejected"] = rejected
-        found: Mapping[Path, list[Answer]] = self.__dict__["_rejected"].get(id, {})
-        return found
+        of_entity: Mapping[Path, list[Answer]] = self.__dict__["_rejected"].get(id, {})
+        return of_entity
 
     def write(self, file: FilePath, several: ExitStack) -> None:
         """Write them with `several` files."""
         with writing(file, several=several) as stream:
-            stream.writelines(dump_json(one.to_json(), LINE) for one in self.rows.values())
+            stream.writelines(dump_json(answer.to_json(), LINE) for answer in self.rows.values())
 
 
 def _is_same(value: Any, rejected: Answer) -> bool:
@@ -119,15 +119,15 @@ def reviewed_of(source: str | os.PathLike[str]) -> FilePath:
 
 def answers_of(source: str | os.PathLike[str]) -> Answers:
     """The answers to values of a source; none where there is no file of them."""
-    file, found = reviewed_of(source), Answers()
+    file, answers = reviewed_of(source), Answers()
     if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises for long names
-        return found
+        return answers
     try:
         lines = file.read_bytes().splitlines()
     except OSError as error:
         raise LoadError(str(file), f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
-    found.add(_answer(file, number, line) for number, line in enumerate(lines, 1) if line.strip())
-    return found
+    answers.add(_answer(file, number, line) for number, line in enumerate(lines, 1) if line.strip())
+    return answers
 
 
 def _answer(file: FilePath, number: int, line: bytes) -> Answer:
@@ -155,7 +155,7 @@ def answers_in_blocks(kb: KB, time: str) -> dict[bytes, Answer]:
     rows = rows_beside(kb) if kb.format in BLOCKS and len(kb.parts) == 1 else None
     if rows is None:
         return {}
-    found: dict[bytes, Answer] = {}
+    answers: dict[bytes, Answer] = {}
     standing: set[Any] = set()
     for entity in kb:
         for row in (one._replace(path=kb.path_named(one.path)) for one in rows.get(entity.id, ())):
@@ -166,8 +166,8 @@ def answers_in_blocks(kb: KB, time: str) -> dict[bytes, Answer]:
                 standing.add(data.get("time"))
             elif (answer := _answered(entity, row)) is not None:
                 within = data.get("within") if isinstance(data.get("within"), int | float) else None
-                found[row.line] = Answer(entity.id, row.path, row.value, answer, within, time=time)
-    return {line: one for line, one in found.items() if load_json(line).get("time") in standing}
+                answers[row.line] = Answer(entity.id, row.path, row.value, answer, within, time=time)
+    return {line: one for line, one in answers.items() if load_json(line).get("time") in standing}
 
 
 def _stands(entity: Entity, row: Row) -> bool:
@@ -180,14 +180,14 @@ def _answered(entity: Entity, row: Row) -> str | None:
     """What it says that a value is in no block; nothing where another stands in its place."""
     leaves = leaf_by_leaf({row.path: row.value})
     there = {path: _at(entity, path) for path in leaves}
-    if all(one is None for one in there.values()):
+    if all(value is None for value in there.values()):
         return REJECTED
     return ACCEPTED if all(_is_told(there[path], leaf) for path, leaf in leaves.items()) else None
 
 
 def _is_told(there: Any, leaf: Any) -> bool:
-    several = there if isinstance(there, list) else [there]
-    return any(one is not None and is_alike(one, leaf) for one in several)
+    values = there if isinstance(there, list) else [there]
+    return any(value is not None and is_alike(value, leaf) for value in values)
 
 
 def _at(entity: Entity, path: Path) -> Any:

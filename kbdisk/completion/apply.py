@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kbdisk.completion.answers import ACCEPTED, CORRECTED, REJECTED, Answer, Answers, answers_of, reviewed_of
 from kbdisk.completion.earlier import given
 from kbdisk.completion.review import ReviewRow, fingerprint_at
-from kbdisk.completion.writing import Told, write_completions
+from kbdisk.completion.writing import Recorded, write_completions
 from kbdisk.entity import (
     Completion,
     Coordinate,
@@ -80,22 +80,22 @@ class Decisions:
 
     def count(self, answer: str) -> int:
         """How many rows have this answer."""
-        return sum(one.answer == answer for several in self.of.values() for one in several)
+        return sum(decided.answer == answer for entries in self.of.values() for decided in entries)
 
     @property
     def writes(self) -> bool:
         """Whether any value is to be written."""
-        return any(one.answer != REJECTED for several in self.of.values() for one in several)
+        return any(decided.answer != REJECTED for entries in self.of.values() for decided in entries)
 
 
 def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collection[str]]) -> Decisions:
     """What people decided; LoadError for a row that makes no sense. `ids` are those that a link may lead to."""
-    found = Decisions()
+    decisions = Decisions()
     companions: list[ReviewRow] = []
-    met: dict[tuple[str, str], int] = {}
+    first_rows: dict[tuple[str, str], int] = {}
     for row in rows:
         where = f"{name}, row {row.place}"
-        if (before := met.setdefault((row.id, row.path), row.place)) != row.place:
+        if (before := first_rows.setdefault((row.id, row.path), row.place)) != row.place:
             raise LoadError(where, f"expected each value once, got that of row {before} again. Leave one out.")
         decision = DECISIONS.get(row.decision.strip().lower())
         if decision is None:
@@ -109,7 +109,7 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
         if correction and decision == REJECTED:
             raise LoadError(where, f"expected no correction beside reject, got {row.correction!r}. Leave one out.")
         if not decision and not correction:
-            found.undecided += 1
+            decisions.undecided += 1
             if row.row.get("estimate") == "shared":
                 companions.append(row)
             continue
@@ -120,14 +120,16 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
             except ValueError as error:
                 raise LoadError(where, f"{error}. {MEND}") from None
             answer = ACCEPTED if _same(value, proposed) else CORRECTED
-        found.of.setdefault(row.id, []).append(Decided(row, path, value, proposed, answer))
+        decisions.of.setdefault(row.id, []).append(Decided(row, path, value, proposed, answer))
     for row in companions:  # a unit, say, comes with the amount that was accepted
         path = read_path(row.path)
-        if any(one.answer != REJECTED and one.path[:-1] == path[:-1] for one in found.of.get(row.id, ())):
+        if any(
+            decided.answer != REJECTED and decided.path[:-1] == path[:-1] for decided in decisions.of.get(row.id, ())
+        ):
             value = decode({"": row.row["value"]})[""]
-            found.of[row.id].append(Decided(row, path, value, value, ACCEPTED))
-            found.undecided -= 1
-    return found
+            decisions.of[row.id].append(Decided(row, path, value, value, ACCEPTED))
+            decisions.undecided -= 1
+    return decisions
 
 
 def _same(value: Any, other: Any) -> bool:
@@ -143,7 +145,9 @@ def corrected_value(text: str, proposed: Any, expected: Mapping[str, Any], ids: 
     kind = KINDS.get(str(expected.get("kind", "")))
     if kind is not None and not (kind.leaf is KINDS["number"].leaf and not is_number(value)):
         settings = {
-            name: tuple(one) if isinstance(one, list) else one for name, one in expected.items() if name != "kind"
+            name: tuple(setting) if isinstance(setting, list) else setting
+            for name, setting in expected.items()
+            if name != "kind"
         }
         try:
             leaf = kind.leaf(**settings)
@@ -162,10 +166,10 @@ def _read(text: str, proposed: Any, kind: str, ids: Callable[[], Collection[str]
         case Date():
             return _date(text)
         case Quantity(_, unit):
-            found = measure(text)
-            if found is None:
+            amount = measure(text)
+            if amount is None:
                 raise ValueError(f"expected a number with a unit such as 5 {unit or 'kg'}, got {text!r}")
-            return Quantity(_number(found.number), found.unit or unit)
+            return Quantity(_number(amount.number), amount.unit or unit)
         case Coordinate(_, _, globe):
             parts = text.split(",")
             if len(parts) != 2:
@@ -205,8 +209,8 @@ def _number(text: str) -> Any:
 
 def _date(text: str) -> Date:
     """A date of ISO 8601, or day.month.year."""
-    if found := _GERMAN_DATE.fullmatch(text):
-        text = f"{found[3]}-{int(found[2]):02}-{int(found[1]):02}"
+    if match := _GERMAN_DATE.fullmatch(text):
+        text = f"{match[3]}-{int(match[2]):02}-{int(match[1]):02}"
     with suppress(ValueError):
         date = dates.read_iso(text)
         if isinstance(date, Date):
@@ -235,11 +239,11 @@ def _json(text: str, proposed: Any) -> Any:
 
 def linked_ids(kb: KB) -> set[str]:
     """The ids of all entities, and of all that they link to."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for entity in kb:
-        found.add(entity.id)
-        found.update(value.id for _, value in walk(entity.tree) if type(value) is Link)
-    return found
+        ids.add(entity.id)
+        ids.update(value.id for _, value in walk(entity.tree) if type(value) is Link)
+    return ids
 
 
 # ---------------------------------------------------------------- applying
@@ -248,39 +252,39 @@ def linked_ids(kb: KB) -> set[str]:
 def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
     """The decisions without those that the source has already; LoadError where another value stands in a place."""
     left = Decisions(undecided=decisions.undecided)
-    met: set[str] = set()
+    ids_read: set[str] = set()
     for entity in given(kb):
-        several = decisions.of.get(entity.id, ())
-        if several and entity.id in met:
+        entries = decisions.of.get(entity.id, ())
+        if entries and entity.id in ids_read:
             raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
-        met.add(entity.id)
-        for one in several:
-            if one.answer != REJECTED and fingerprint_at(entity, one.path) != one.row.fingerprint:
-                if _stands(entity, one):
+        ids_read.add(entity.id)
+        for decided in entries:
+            if decided.answer != REJECTED and fingerprint_at(entity, decided.path) != decided.row.fingerprint:
+                if _stands(entity, decided):
                     continue
                 raise LoadError(
-                    f"{name}, row {one.row.place}",
-                    f"expected {show(one.path)} of {entity.id} as it was when this was proposed, got another value there."
+                    f"{name}, row {decided.row.place}",
+                    f"expected {show(decided.path)} of {entity.id} as it was when this was proposed, got another value there."
                     " Complete the source again, or empty the row's decision.",
                 )
-            left.of.setdefault(entity.id, []).append(one)
-    for id, several in decisions.of.items():
-        if id not in met and any(one.answer != REJECTED for one in several):
+            left.of.setdefault(entity.id, []).append(decided)
+    for id, entries in decisions.of.items():
+        if id not in ids_read and any(decided.answer != REJECTED for decided in entries):
             raise LoadError(
-                f"{name}, row {several[0].row.place}",
+                f"{name}, row {entries[0].row.place}",
                 f"expected the id of an entity of {kb.name}, got {id!r}: it was renamed or taken out since. Empty the row's"
                 " decision.",
             )
-        if id not in met:
-            left.of[id] = several
+        if id not in ids_read:
+            left.of[id] = entries
     return left
 
 
-def _stands(entity: Entity, one: Decided) -> bool:
+def _stands(entity: Entity, decided: Decided) -> bool:
     """Whether a value was written before."""
-    whole = {**dict(walk(entity.tree)), **(entity.made or {})}
-    leaves = dict(walk({"": one.value}))
-    return all(_same(whole.get((*one.path, *within[1:])), leaf) for within, leaf in leaves.items())
+    values = {**dict(walk(entity.tree)), **(entity.made or {})}
+    leaves = dict(walk({"": decided.value}))
+    return all(_same(values.get((*decided.path, *within[1:])), leaf) for within, leaf in leaves.items())
 
 
 def apply(
@@ -322,35 +326,35 @@ def remember(kb: KB, decisions: Decisions, time: str) -> None:
 
 def _answers_at(kb: KB, target: str | None, decisions: Decisions, time: str) -> dict[FilePath, Answers]:
     """The files that remember, and what they are to say; those that have it all already are left out."""
-    new = [_answer(id, one, time) for id, several in decisions.of.items() for one in several]
-    found: dict[FilePath, Answers] = {}
+    new = [_answer(id, decided, time) for id, entries in decisions.of.items() for decided in entries]
+    files: dict[FilePath, Answers] = {}
     for name in dict.fromkeys([str(kb.path), *([target] if target not in (None, "-") else [])]):
         answers = answers_of(str(name))
         if answers.add(new):
-            found[reviewed_of(str(name))] = answers
-    return found
+            files[reviewed_of(str(name))] = answers
+    return files
 
 
-def _answer(id: str, one: Decided, time: str) -> Answer:
-    within = one.row.row.get("within")
+def _answer(id: str, decided: Decided, time: str) -> Answer:
+    within = decided.row.row.get("within")
     within = within if isinstance(within, int | float) else None
-    return Answer(id, one.path, one.proposed, one.answer, within, one.value, time)
+    return Answer(id, decided.path, decided.proposed, decided.answer, within, decided.value, time)
 
 
-def _completions(kb: KB, decisions: Decisions) -> Iterator[Told]:
+def _completions(kb: KB, decisions: Decisions) -> Iterator[Recorded]:
     for entity in given(kb):
-        several = [one for one in decisions.of.get(entity.id, ()) if one.answer != REJECTED]
-        filled = {one.path: Filled(one.value, _confidence(one), blank=True) for one in several}
-        yield Completion(entity, filled), [_row(one) for one in several]
+        entries = [decided for decided in decisions.of.get(entity.id, ()) if decided.answer != REJECTED]
+        filled = {decided.path: Filled(decided.value, _confidence(decided), blank=True) for decided in entries}
+        yield Completion(entity, filled), [_row(decided) for decided in entries]
 
 
-def _confidence(one: Decided) -> float | None:
-    """How sure an accepted value is; none of what a person told."""
-    confidence = one.row.row.get("confidence")
-    return confidence if one.answer == ACCEPTED and isinstance(confidence, int | float) else None
+def _confidence(decided: Decided) -> float | None:
+    """How sure an accepted value is; none of a correction."""
+    confidence = decided.row.row.get("confidence")
+    return confidence if decided.answer == ACCEPTED and isinstance(confidence, int | float) else None
 
 
-def _row(one: Decided) -> dict[str, Any]:
+def _row(decided: Decided) -> dict[str, Any]:
     """The row of the sidecar."""
-    row = {**one.row.row, "value": encode(one.value), "reviewed": one.answer}
-    return {key: told for key, told in row.items() if one.answer == ACCEPTED or key not in ABOUT_A_GUESS}
+    row = {**decided.row.row, "value": encode(decided.value), "reviewed": decided.answer}
+    return {key: entry for key, entry in row.items() if decided.answer == ACCEPTED or key not in ABOUT_A_GUESS}

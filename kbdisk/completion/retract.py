@@ -1,4 +1,4 @@
-"""Retraction: taking out of a file what kbdisk filled in, told by its blocks of RDF or by the sidecar beside it.
+"""Retraction: taking out of a file what kbdisk filled in, by its blocks of RDF or by the sidecar beside it.
 
 A value goes where it stands as it was written. One that somebody changed since is theirs: it stays, and its row goes.
 What stood in the place of a value comes back as it was, to the byte in formats that are not re-serialised.
@@ -78,30 +78,30 @@ def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
         raise ConfigError("--only", ONLY_AT_ONCE.format(kb.format))
     if kb.format in AT_ONCE and any(row.corrected for several in (rows or {}).values() for row in several):
         raise LoadError(kb.name, CORRECTED_AT_ONCE.format(kb.format, sidecar_of(kb.name).name))
-    found, beside = Retractable(kb), Beside(rows or {}, [kb])
+    plan, beside = Retractable(kb), Beside(rows or {}, [kb])
     paths: dict[Path, None] = {}
 
     def is_wanted(path: Path) -> bool:
         paths[path] = None
-        return not only or any(_is_at(path, one) for one in only)
+        return not only or any(_is_at(path, wanted) for wanted in only)
 
-    met: set[str] = set()
+    ids_read: set[str] = set()
     for entity in kb:
-        met.update(beside.ids(entity))
-        own = [row._replace(path=kb.path_named(row.path)) for row in beside.of(entity)]
-        own = [row for row in own if not row.corrected or kb.format in BLOCKS]
+        ids_read.update(beside.ids(entity))
+        entity_rows = [row._replace(path=kb.path_named(row.path)) for row in beside.of(entity)]
+        entity_rows = [row for row in entity_rows if not row.corrected or kb.format in BLOCKS]
         if kb.format in BLOCKS:
-            _take_blocks(found, entity, own, is_wanted)
+            _take_blocks(plan, entity, entity_rows, is_wanted)
         else:
-            _take_rows(found, entity, own, is_wanted)
+            _take_rows(plan, entity, entity_rows, is_wanted)
     if not kb.skipped:  # what could not be read is there again once it is mended
-        lost = (row for id, several in (rows or {}).items() if id not in met for row in several)
-        found.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
-    for one in only:
-        if not any(_is_at(path, one) for path in paths):
+        lost = (row for id, several in (rows or {}).items() if id not in ids_read for row in several)
+        plan.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
+    for wanted in only:
+        if not any(_is_at(path, wanted) for path in paths):
             known = ", ".join(sorted({show(without_places(path)) for path in paths}))
-            raise ConfigError("--only", f"expected properties that kbdisk filled in ({known}), got {show(one)}.")
-    return found
+            raise ConfigError("--only", f"expected properties that kbdisk filled in ({known}), got {show(wanted)}.")
+    return plan
 
 
 def _is_at(path: Path, wanted: Path) -> bool:
@@ -109,59 +109,59 @@ def _is_at(path: Path, wanted: Path) -> bool:
     return path[: len(wanted)] == wanted or without_places(path)[: len(wanted)] == wanted
 
 
-def _take_blocks(found: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
+def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
     """What blocks tell, less what was changed in them."""
     made = dict(entity.made or {})
-    given = {path: one for path, one in made.items() if path not in (corrected(entity, rows).made or {})}
-    values = {path: (one, None) for path, one in made.items() if path not in given and is_wanted(path)}
+    given = {path: leaf for path, leaf in made.items() if path not in (corrected(entity, rows).made or {})}
+    values = {path: (leaf, None) for path, leaf in made.items() if path not in given and is_wanted(path)}
     if made:
-        found.retractions.append(Retraction(entity, values))
-    found.fillings += [Filling(entity.id, path, one) for path, (one, _) in values.items()]
-    told = {path: one for row in rows for path, one in leaf_by_leaf({row.path: row.value}).items()}
-    found.changed += [
-        Change(entity.id, path, told[path], one)
-        for path, one in given.items()
-        if is_wanted(path) and not is_alike(one, told[path])
+        plan.retractions.append(Retraction(entity, values))
+    plan.fillings += [Filling(entity.id, path, leaf) for path, (leaf, _) in values.items()]
+    recorded = {path: leaf for row in rows for path, leaf in leaf_by_leaf({row.path: row.value}).items()}
+    plan.changed += [
+        Change(entity.id, path, recorded[path], leaf)
+        for path, leaf in given.items()
+        if is_wanted(path) and not is_alike(leaf, recorded[path])
     ]
     for row in rows:
         if row.corrected or not is_wanted(row.path):
             continue
         if not row.block:
             if standing(entity.tree, row.path, row.value, cells=False):
-                found.left.append((entity.id, row.path, OUTSIDE))
+                plan.left.append((entity.id, row.path, OUTSIDE))
             else:
-                found.dropped.add(row.line)
+                plan.dropped.add(row.line)
         elif any(path[: len(row.path)] == row.path for path in values):
-            found.lines[entity.id, row.path] = row.line
+            plan.lines[entity.id, row.path] = row.line
         else:
-            found.dropped.add(row.line)
+            plan.dropped.add(row.line)
 
 
-def _take_rows(found: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
+def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
     """What rows tell, and stands as they do; of one place the last row tells."""
     values: dict[Path, tuple[Any, Any]] = {}
-    cells = found.kb.format in CELLS
+    cells = plan.kb.format in CELLS
     for row in rows:
         data = load_json(row.line)
         if "edits" in data:
-            found.edits.append([(place, before, now) for place, before, now in data["edits"]])
+            plan.edits.append([(place, before, now) for place, before, now in data["edits"]])
     for row in reversed(rows):
         if not is_wanted(row.path):
             continue
         if row.path in values:
-            found.dropped.add(row.line)
+            plan.dropped.add(row.line)
         elif standing(entity.tree, row.path, row.value, cells=cells):
             values[row.path] = row.value, load_json(row.line).get("was")
-            found.lines[entity.id, row.path] = row.line
+            plan.lines[entity.id, row.path] = row.line
         else:
-            found.dropped.add(row.line)
+            plan.dropped.add(row.line)
             now = _now(entity, row.path)
-            if now is not None and all(one[:2] != (entity.id, row.path) for one in found.changed):
-                found.changed.append(Change(entity.id, row.path, row.value, now))
+            if now is not None and all(change[:2] != (entity.id, row.path) for change in plan.changed):
+                plan.changed.append(Change(entity.id, row.path, row.value, now))
     if values:
         values = dict(reversed(values.items()))
-        found.retractions.append(Retraction(entity, values))
-        found.fillings += [Filling(entity.id, path, one) for path, (one, _) in values.items()]
+        plan.retractions.append(Retraction(entity, values))
+        plan.fillings += [Filling(entity.id, path, value) for path, (value, _) in values.items()]
 
 
 def _now(entity: Entity, path: Path) -> Any:
@@ -174,18 +174,18 @@ def _now(entity: Entity, path: Path) -> Any:
 # ---------------------------------------------------------------- writing
 
 
-def retract(found: Retractable) -> list[Placeless]:
+def retract(plan: Retractable) -> list[Placeless]:
     """Write the file without its fillings, then its sidecar without their rows; returns the values that stay, and why.
 
     At whatever call this stops, no value stands there that nothing tells of: blocks tell by themselves, and their sidecar
     takes its name first; any other file does before its sidecar.
     """
-    kb = found.kb
+    kb = plan.kb
     assert kb.path is not None
     with temporary() as text, ExitStack() as several:
-        left = [*found.left, *_restored(found, text)]
+        left = [*plan.left, *_restored(plan, text)]
         stay = {(id, path) for id, path, _ in left}
-        gone = {line for place, line in found.lines.items() if place not in stay} | found.dropped
+        gone = {line for place, line in plan.lines.items() if place not in stay} | plan.dropped
         if kb.format in BLOCKS:
             _write_text(kb, text, several)
         for beside in sidecars_of(kb.path):
@@ -193,20 +193,20 @@ def retract(found: Retractable) -> list[Placeless]:
         if kb.format not in BLOCKS:
             _write_text(kb, text, several)
         kb.refuse_changed()
-    found.fillings = [one for one in found.fillings if (one.id, one.path) not in stay]
+    plan.fillings = [filling for filling in plan.fillings if (filling.id, filling.path) not in stay]
     return left
 
 
-def _restored(found: Retractable, text: BinaryIO) -> list[Placeless]:
+def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
     """Write the text of the file as it was."""
-    kb = found.kb
+    kb = plan.kb
     if kb.format not in AT_ONCE:
-        return kb.restore(found.retractions, text)
+        return kb.restore(plan.retractions, text)
     from kbdisk.loaders.rdf import retracting
     from kbdisk.loaders.rdf.file import RdfFile
 
     assert isinstance(kb, RdfFile)
-    if not found.changed and found.edits and retracting.undone(kb, found.edits, text):
+    if not plan.changed and plan.edits and retracting.undone(kb, plan.edits, text):
         return []
     raise LoadError(kb.name, NOT_AS_WRITTEN.format(kb.format, sidecar_of(kb.name).name))
 

@@ -14,7 +14,7 @@ decision, correction    for people: accept or reject; another value
 fingerprint             what stood in this place, as a digest
 source, sha256, target  the file that was completed, from the folder of the review; its digest; the file that was written
 options                 how the source was read
-row                     all that was told of the value, as JSON: what people see may be changed by a spreadsheet
+row                     the row of a sidecar for the value, as JSON: a spreadsheet may change what people see
 
 CSV survives spreadsheets: commas, semicolons or tabs, any encoding that they write, a byte order mark, CRLF. Text that
 a spreadsheet would run as a formula has an apostrophe before it.
@@ -189,9 +189,9 @@ def fingerprint_at(entity: Entity, path: Path) -> str:
         else:
             break
     made = {
-        show(one): encode(value)
-        for one, value in (entity.made or {}).items()
-        if one[: len(path)] == path or path[: len(one)] == one
+        show(made_path): encode(value)
+        for made_path, value in (entity.made or {}).items()
+        if made_path[: len(path)] == path or path[: len(made_path)] == made_path
     }
     data = [show(path), encode(here), made]
     return "x" + hashlib.sha256(dump_json(data, 0)).hexdigest()[:12]
@@ -218,14 +218,14 @@ def write_review(stream: IO[bytes], name: str, rows: Iterable[ReviewRow], about:
         stream.write(codecs.BOM_UTF8 + _line([*COLUMNS, *ABOUT], delimiter))  # by which spreadsheets know UTF-8
     for row in rows:
         count += 1
-        told = {**row.row, "expected": row.expected}
+        record = {**row.row, "expected": row.expected}
         if is_table:
             cells = [_cell(getattr(row, name)) for name in COLUMNS.values()]
-            of_all = [about.source, about.sha256, about.target, _ascii(about.options), _ascii(told)]
+            of_all = [about.source, about.sha256, about.target, _ascii(about.options), _ascii(record)]
             stream.write(_line([*cells, *map(_cell, of_all)], delimiter))
         else:
             data = {name: getattr(row, field) for name, field in COLUMNS.items()}
-            stream.write(dump_json({**data, **asdict(about), "row": told}, LINE))
+            stream.write(dump_json({**data, **asdict(about), "row": record}, LINE))
     return count
 
 
@@ -275,11 +275,11 @@ def read_review(name: str) -> tuple[Reviewed, list[ReviewRow]]:
 
 
 def _row(name: str, place: int, record: Mapping[str, Any]) -> ReviewRow:
-    told = dict(_json(name, place, record, "row"))
+    row = dict(_json(name, place, record, "row"))
     try:
-        expected = dict(told.pop("expected"))
-        id, path = str(told["id"]), str(told["path"])
-        told["value"]
+        expected = dict(row.pop("expected"))
+        id, path = str(row["id"]), str(row["path"])
+        row["value"]
     except (KeyError, TypeError, ValueError):
         raise LoadError(f"{name}, row {place}", BROKEN_ROW.format("row")) from None
     return ReviewRow(
@@ -288,7 +288,7 @@ def _row(name: str, place: int, record: Mapping[str, Any]) -> ReviewRow:
         value=_word(record.get("value")),
         reason=_word(record.get("reason")),
         fingerprint=_word(record.get("fingerprint")),
-        row=told,
+        row=row,
         expected=expected,
         decision=_word(record.get("decision")),
         correction=_word(record.get("correction")),
@@ -442,10 +442,10 @@ def expected_of(schema: Schema, of: str, path: Path) -> dict[str, Any]:
     if known is None:
         return {}
     pattern = show_pattern(tuple(key for key in path if isinstance(key, str)))
-    for top, one in known.properties.items():
-        if one.role == "ignore":
+    for top, property in known.properties.items():
+        if property.role == "ignore":
             continue
-        for leaf, kind in leaves_of(top, one.kind):
+        for leaf, kind in leaves_of(top, property.kind):
             if (
                 show_pattern(tuple(key for key in leaf if isinstance(key, str) and key)) == pattern
                 and type(kind) in _LEAVES
@@ -457,7 +457,7 @@ def expected_of(schema: Schema, of: str, path: Path) -> dict[str, Any]:
                 plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
                 return {"kind": kind_of(kind), **{name: value for name, value in plain.items() if _is_plain(value)}}
         if show_pattern(top) == pattern:
-            return {"kind": type(one.kind).__name__.lower()}
+            return {"kind": type(property.kind).__name__.lower()}
     return {}
 
 

@@ -16,12 +16,12 @@ from kbdisk.loaders.kb import Report
 from kbdisk.loaders.target import sidecar_of, temporary
 from kbdisk.loaders.writing import Beside, Plan, format_of_target
 
-Told = tuple[Completion, Iterable[Mapping[str, Any]]]  # a completion, and the rows of its values
+Recorded = tuple[Completion, Iterable[Mapping[str, Any]]]  # a completion, and the rows of its values
 
 
 def write_completions(
     kb: KB,
-    completions: Iterable[Told],
+    completions: Iterable[Recorded],
     target: str,
     *,
     format: str | None = None,
@@ -51,7 +51,7 @@ def write_completions(
 
 
 def _kept(
-    completions: Iterable[Told], kept: IO[bytes], carried: Carried, earlier: list[bytes], plain: Mapping[str, Any]
+    completions: Iterable[Recorded], kept: IO[bytes], carried: Carried, earlier: list[bytes], plain: Mapping[str, Any]
 ) -> Iterator[Completion]:
     for completion, rows in completions:
         earlier += carried.of(completion.entity)

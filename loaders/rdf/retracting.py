@@ -51,8 +51,8 @@ def without_values(kb: RdfFile, retractions: Iterable[Retraction], stream: Binar
     quads = list(kb.earlier())
     choice = _Choice(kb, retractions, quads)
     data = kb.source.read()
-    data, whole = _within_brackets(kb, data, choice)
-    given = b"".join(blocks.cut(io.BytesIO(data), kb.format, lambda number: number not in whole))
+    data, staying = _within_brackets(kb, data, choice)
+    given = b"".join(blocks.cut(io.BytesIO(data), kb.format, lambda number: number not in staying))
     stream.write(given)
     if kept := _linked([quad for quad in quads if not choice.goes(quad)], quads):
         with _block(kb, given, stream) as writer:
@@ -60,10 +60,10 @@ def without_values(kb: RdfFile, retractions: Iterable[Retraction], stream: Binar
     return choice.left
 
 
-def undone(kb: RdfFile, several: Sequence[Sequence[Edit]], stream: BinaryIO) -> bool:
+def undone(kb: RdfFile, completions: Sequence[Sequence[Edit]], stream: BinaryIO) -> bool:
     """Write the document without the changes of some completions, the last one first; False where it is not as they left it."""
     data = kb.source.read()
-    for edits in reversed(several):
+    for edits in reversed(completions):
         changes: list[Change] = []
         for place, before, now in edits:
             new = as_bytes(now)
@@ -88,7 +88,7 @@ class _Choice:
         self.left: list[Placeless] = []
         for entity, values in retractions:
             self.gone[entity.id] = {path: value for path, (value, _) in values.items()}
-            self.kept[entity.id] = {path: one for path, one in (entity.made or {}).items() if path not in values}
+            self.kept[entity.id] = {path: value for path, value in (entity.made or {}).items() if path not in values}
         self.halves = [(known,) for half in (LATITUDE, LONGITUDE) if (known := kb.names.known(half))]
         self.blanks = kb.blanks()
         self.owners: dict[str, tuple[str, str]] = {}  # a node -> the node that leads to it, and by which predicate
@@ -113,24 +113,24 @@ class _Choice:
     def is_gone(self, node: str, predicate: str, object: Any) -> bool:
         """Whether a statement about a node goes."""
         names: Path = () if predicate == TYPE else (self.names.known(predicate) or predicate,)
-        met = {node}
+        visited = {node}
         while node not in self.gone and node in self.owners:
             node, by = self.owners[node]
-            if node in met:
+            if node in visited:
                 return False
-            met.add(node)
+            visited.add(node)
             names = (self.names.known(by) or by, *names)
         gone = self._at(self.gone.get(node, {}), names)
         kept = self._at(self.kept.get(node, {}), names)
         if not gone or not kept:
             return bool(gone)
         value = value_of_term(object)
-        if any(_same(value, one) for one in kept.values()):
+        if any(_same(value, candidate) for candidate in kept.values()):
             return False
-        if any(_same(value, one) for one in gone.values()):
+        if any(_same(value, candidate) for candidate in gone.values()):
             return True
         if not isinstance(object, BlankNode):
-            self.left += [one for path in gone if (one := (node, path, TOGETHER)) not in self.left]
+            self.left += [candidate for path in gone if (candidate := (node, path, TOGETHER)) not in self.left]
         return False
 
     def _at(self, values: Mapping[Path, Any], names: Path) -> dict[Path, Any]:
