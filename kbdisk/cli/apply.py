@@ -61,6 +61,8 @@ def apply(context: click.RichContext, /, review: str, **options: Any) -> None:
     from kbdisk.completion import apply as applying
     from kbdisk.completion.review import read_review
 
+    if options["classes"]:
+        raise ConfigError("--class", "changes nothing here: REVIEW says which values are written. Leave it out.")
     about, rows = read_review(review)
     source = _source(review, about, options["source"])
     target = _target(review, about, source, options)

@@ -67,7 +67,7 @@ def retract(context: click.RichContext, /, target: str, **options: Any) -> None:
     with locked(target):
         with watching(quiet, f"reading {target}") as progress:
             kb = open_source(target, options["origin"], options, progress)
-            plan = retractable(kb, only)
+            plan = retractable(kb, only, options["classes"])
         left = plan.left if dry or not (plan.fillings or plan.dropped) else take_out(plan)
     if options["as_json"]:
         with standard_output() as stream:

@@ -18,11 +18,13 @@ from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, corrected, is_
 from kbdisk.completion.standing import standing
 from kbdisk.entity import Entity, Path, at, show, without_places
 from kbdisk.errors import ConfigError, LoadError, WriteError
+from kbdisk.inspection import is_class
 from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
 from kbdisk.loaders.decompress import stored_length
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
+from kbdisk.schemas.suggest import refuse_unmet
 
 AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once
 NOTHING = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
@@ -69,13 +71,14 @@ class Retractable:
     edits: list[list[Edit]] = field(default_factory=list)  # of each completion, where all values go at once
 
 
-def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
-    """What kbdisk filled in a file, at these paths or at all; LoadError where nothing tells that."""
+def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) -> Retractable:
+    """What kbdisk filled in a file, at these paths, in entities of these classes, or at all; LoadError where nothing tells that."""
     rows = rows_beside(kb)
     if rows is None and not getattr(kb, "is_completed", False):
         raise LoadError(kb.name, NOTHING.format(sidecar_of(kb.name).name))
-    if only and kb.format in AT_ONCE:
-        raise ConfigError("--only", ONLY_AT_ONCE.format(kb.format))
+    for option, chosen in ("--only", only), ("--class", classes):
+        if chosen and kb.format in AT_ONCE:
+            raise ConfigError(option, ONLY_AT_ONCE.format(kb.format))
     if kb.format in AT_ONCE and any(row.corrected for several in (rows or {}).values() for row in several):
         raise LoadError(kb.name, CORRECTED_AT_ONCE.format(kb.format, sidecar_of(kb.name).name))
     plan, beside = Retractable(kb), Beside(rows or {}, [kb])
@@ -86,15 +89,19 @@ def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
         return not only or any(_is_at(path, wanted) for wanted in only)
 
     ids_read: set[str] = set()
+    classes_read: dict[str, None] = {}
     for entity in kb:
         ids_read.update(beside.ids(entity))
+        classes_read |= dict.fromkeys(entity.classes)
+        is_chosen = not classes or any(is_class(name, chosen) for name in entity.classes for chosen in classes)
         entity_rows = [row._replace(path=kb.path_named(row.path)) for row in beside.of(entity)]
         entity_rows = [row for row in entity_rows if not row.corrected or kb.format in BLOCKS]
         if kb.format in BLOCKS:
-            _take_blocks(plan, entity, entity_rows, is_wanted)
-        else:
+            _take_blocks(plan, entity, entity_rows, is_wanted if is_chosen else _nothing)
+        elif is_chosen:
             _take_rows(plan, entity, entity_rows, is_wanted)
-    if not kb.skipped:  # what could not be read is there again once it is mended
+    refuse_unmet(kb.name, tuple(classes), classes_read)
+    if not kb.skipped and not classes:  # what could not be read is there again once it is mended
         lost = (row for id, several in (rows or {}).items() if id not in ids_read for row in several)
         plan.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
     for wanted in only:
@@ -102,6 +109,10 @@ def retractable(kb: KB, only: Sequence[Path] = ()) -> Retractable:
             known = ", ".join(sorted({show(without_places(path)) for path in paths}))
             raise ConfigError("--only", f"expected properties that kbdisk filled in ({known}), got {show(wanted)}.")
     return plan
+
+
+def _nothing(path: Path) -> bool:
+    return False
 
 
 def _is_at(path: Path, wanted: Path) -> bool:

@@ -458,3 +458,23 @@ def test_a_link_stays_a_link_and_the_file_behind_it_is_what_it_was():
     assert Path("link.csv").is_symlink()
     assert Path("real.csv").read_bytes() == Path("kb.csv").read_bytes()
     assert not Path("real.csv.provenance.jsonl").exists()
+
+
+def test_only_the_entities_of_a_class_give_their_values_back(run):
+    Path("kb.ttl").write_text(f"{HEAD}:a a :A ; :n 1 . :b a :B ; :n 2 .\n")
+    complete("kb.ttl", "done.ttl", {E + "a": {"size": 5}, E + "b": {"size": 6}})
+    assert run("retract", "done.ttl", "--class", "A") == (0, "", "took 1 value out of done.ttl\n")
+    assert [(row["id"], row["value"]) for row in rows("done.ttl")] == [(E + "b", 6)]
+    status, _, err = run("retract", "done.ttl", "--class", "C")
+    assert (status, err.count("\n")) == (2, 1)
+    assert run("retract", "done.ttl", "--class", "B")[0] == 0
+    assert Path("done.ttl").read_bytes() == Path("kb.ttl").read_bytes()
+
+
+@pytest.mark.parametrize("options", [[], ["--id", "sku"]])
+def test_values_are_found_by_the_id_that_was_named_when_they_were_filled_in(run, options):
+    Path("kb.csv").write_text("sku,x\nA1,5\nA2,2\n")
+    row = {"id": "A1", "id_path": "sku", "path": "x", "value": 5, "was": {"x": "NA"}}
+    Path("kb.csv.provenance.jsonl").write_text(json.dumps(row) + "\n")
+    assert run("retract", "kb.csv", *options) == (0, "", "took 1 value out of kb.csv\n")
+    assert Path("kb.csv").read_text() == "sku,x\nA1,NA\nA2,2\n"
