@@ -152,6 +152,14 @@ def test_what_a_person_changed_or_added_since_stays_and_is_named():
     assert not rows("kb.jsonl")
 
 
+def test_a_part_that_was_given_stays_where_a_person_took_out_what_it_had():
+    Path("kb.jsonl").write_text('{"id": "a", "part": {"given": 1}}\n')
+    complete("kb.jsonl", "kb.jsonl", {"a": {"part.x": 5}}, in_place=True)
+    Path("kb.jsonl").write_text(Path("kb.jsonl").read_text().replace('"given": 1, ', ""))
+    taken_back("kb.jsonl")
+    assert Path("kb.jsonl").read_text() == '{"id": "a", "part": {}}\n'
+
+
 def test_rows_of_an_older_kbdisk_leave_a_null_and_keep_what_may_be_half_given():
     Path("kb.jsonl").write_text('{"id": "a", "x": 1, "weight": {"value": 5, "unit": "g"}}\n')
     old = [{"id": "a", "path": "x", "value": 1}, {"id": "a", "path": "weight", "value": {"value": 5, "unit": "g"}}]
