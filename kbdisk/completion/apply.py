@@ -75,17 +75,17 @@ class Decided(NamedTuple):
 class Decisions:
     """What people decided in a review."""
 
-    of: Places = field(default_factory=dict)
+    by_id: Places = field(default_factory=dict)
     undecided: int = 0
 
     def count(self, answer: str) -> int:
         """How many rows have this answer."""
-        return sum(decided.answer == answer for entries in self.of.values() for decided in entries)
+        return sum(decided.answer == answer for entries in self.by_id.values() for decided in entries)
 
     @property
     def writes(self) -> bool:
         """Whether any value is to be written."""
-        return any(decided.answer != REJECTED for entries in self.of.values() for decided in entries)
+        return any(decided.answer != REJECTED for entries in self.by_id.values() for decided in entries)
 
 
 def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collection[str]]) -> Decisions:
@@ -120,14 +120,14 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
             except ValueError as error:
                 raise LoadError(where, f"{error}. {MEND}") from None
             answer = ACCEPTED if _same(value, proposed) else CORRECTED
-        decisions.of.setdefault(row.id, []).append(Decided(row, path, value, proposed, answer))
+        decisions.by_id.setdefault(row.id, []).append(Decided(row, path, value, proposed, answer))
     for row in companions:  # a unit, say, comes with the amount that was accepted
         path = read_path(row.path)
         if any(
-            decided.answer != REJECTED and decided.path[:-1] == path[:-1] for decided in decisions.of.get(row.id, ())
+            decided.answer != REJECTED and decided.path[:-1] == path[:-1] for decided in decisions.by_id.get(row.id, ())
         ):
             value = decode({"": row.row["value"]})[""]
-            decisions.of[row.id].append(Decided(row, path, value, value, ACCEPTED))
+            decisions.by_id[row.id].append(Decided(row, path, value, value, ACCEPTED))
             decisions.undecided -= 1
     return decisions
 
@@ -254,7 +254,7 @@ def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
     left = Decisions(undecided=decisions.undecided)
     ids_read: set[str] = set()
     for entity in given(kb):
-        entries = decisions.of.get(entity.id, ())
+        entries = decisions.by_id.get(entity.id, ())
         if entries and entity.id in ids_read:
             raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
         ids_read.add(entity.id)
@@ -267,8 +267,8 @@ def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
                     f"expected {show(decided.path)} of {entity.id} as it was when this was proposed, got another value there."
                     " Complete the source again, or empty the row's decision.",
                 )
-            left.of.setdefault(entity.id, []).append(decided)
-    for id, entries in decisions.of.items():
+            left.by_id.setdefault(entity.id, []).append(decided)
+    for id, entries in decisions.by_id.items():
         if id not in ids_read and any(decided.answer != REJECTED for decided in entries):
             raise LoadError(
                 f"{name}, row {entries[0].row.place}",
@@ -276,7 +276,7 @@ def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
                 " decision.",
             )
         if id not in ids_read:
-            left.of[id] = entries
+            left.by_id[id] = entries
     return left
 
 
@@ -326,7 +326,7 @@ def remember(kb: KB, decisions: Decisions, time: str) -> None:
 
 def _answers_at(kb: KB, target: str | None, decisions: Decisions, time: str) -> dict[FilePath, Answers]:
     """The files that remember, and what they are to say; those that have it all already are left out."""
-    new = [_answer(id, decided, time) for id, entries in decisions.of.items() for decided in entries]
+    new = [_answer(id, decided, time) for id, entries in decisions.by_id.items() for decided in entries]
     files: dict[FilePath, Answers] = {}
     for name in dict.fromkeys([str(kb.path), *([target] if target not in (None, "-") else [])]):
         answers = answers_of(str(name))
@@ -343,7 +343,7 @@ def _answer(id: str, decided: Decided, time: str) -> Answer:
 
 def _completions(kb: KB, decisions: Decisions) -> Iterator[Recorded]:
     for entity in given(kb):
-        entries = [decided for decided in decisions.of.get(entity.id, ()) if decided.answer != REJECTED]
+        entries = [decided for decided in decisions.by_id.get(entity.id, ()) if decided.answer != REJECTED]
         filled = {decided.path: Filled(decided.value, _confidence(decided), blank=True) for decided in entries}
         yield Completion(entity, filled), [_row(decided) for decided in entries]
 

@@ -67,7 +67,7 @@ class ReviewRow:
     path: str
     value: str
     label: str = ""
-    of: str = ""  # the class
+    class_name: str = ""
     property: str = ""
     value_label: str = ""
     unit: str = ""
@@ -100,7 +100,7 @@ class Reviewed:
 COLUMNS = {  # of a CSV, each with the field of a row
     "id": "id",
     "label": "label",
-    "class": "of",
+    "class": "class_name",
     "path": "path",
     "property": "property",
     "value": "value",
@@ -136,7 +136,7 @@ def review_row(
         path=show(path),
         value=as_text(value),
         label=entity.label,
-        of=str(row.get("class", "")),
+        class_name=str(row.get("class", "")),
         property=property,
         value_label=labels.get(linked, ""),
         unit=(value.unit or "") if isinstance(value, Quantity) else "",
