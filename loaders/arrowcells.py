@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.entity import Date, Path, Quantity
+from kbdisk.entity import Date, Path, Quantity, walk
 from kbdisk.loaders.arrow import DAY, DIGITS, days_of, plain, reader
 from kbdisk.loaders.flat import text_of
 from kbdisk.schemas.numerals import has_int, is_number
@@ -75,6 +75,52 @@ def given(cell: pyarrow.Array, missing: frozenset[str]) -> Any:
         return None if to is not None else "(not read)"
     value = reader(cell.type, lambda _: None)(cell.cast(to)[0].as_py())
     return None if isinstance(value, str) and value in missing else value
+
+
+def empty_at(cell: pyarrow.Array, path: Path) -> tuple[Path, str | None]:
+    """Where on the way to a path within a cell there is nothing, and the text that says so there; None for a null."""
+    for length, key in enumerate(path):
+        if not cell.is_valid()[0].as_py():
+            return path[:length], None
+        parts = cell.flatten()
+        cell = parts[cell.type.get_field_index(key)] if isinstance(key, str) else parts.slice(key, 1)
+    value = cell[0].as_py()
+    return path, value if isinstance(value, str) else None
+
+
+def is_empty_at(cell: pyarrow.Array, path: Path) -> bool:
+    """Whether there is nothing at a path within a cell, or in any part of what is there."""
+    for key in path:
+        if not cell.is_valid()[0].as_py():
+            return True
+        parts = cell.flatten()
+        cell = parts[cell.type.get_field_index(key)] if isinstance(key, str) else parts.slice(key, 1)
+    return all(leaf is None for _, leaf in walk({"": cell.to_pylist()}))
+
+
+def emptied(cell: pyarrow.Array, path: Path, before: str | None) -> pyarrow.Array:
+    """An array of one cell with nothing at a path within it, or the text that says so there."""
+    import pyarrow as pa
+
+    kind = cell.type
+    if not path:
+        return pa.nulls(1, kind) if before is None else fitted(before, kind)
+    if not cell.is_valid()[0].as_py():
+        return cell
+    key = path[0]
+    if isinstance(key, str) and pa.types.is_struct(kind):
+        fields = [
+            emptied(part, path[1:], before) if field.name == key else part
+            for field, part in zip(kind, cell.flatten(), strict=True)
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(kind))
+    elements = cell.flatten()
+    if not isinstance(key, int) or key >= len(elements):
+        raise ValueError(f"values of type {kind} have no part {key!r}")
+    new = emptied(elements.slice(key, 1), path[1:], before)
+    elements = pa.concat_arrays([elements.slice(0, key), new, elements.slice(key + 1)])
+    offsets = pa.array([0, len(elements)], pa.int32() if pa.types.is_list(kind) else pa.int64())
+    return type(cell).from_arrays(offsets, elements, type=kind)
 
 
 def _nested(value: Any, kind: pyarrow.DataType) -> pyarrow.Array:

@@ -10,6 +10,7 @@ import gzip
 import io
 import math
 import zlib
+from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from kbdisk.errors import LoadError
@@ -125,3 +126,34 @@ def _zstandard(name: str) -> Any:
     except ImportError:
         raise LoadError(name, "is zstd-compressed. Run: pip install 'kbdisk[zstd]'") from None
     return zstandard
+
+
+def stored_length(path: Path, kind: str, text: IO[bytes]) -> int | None:
+    """How many bytes of a compressed file, to the end of one of its members, say a text; None where no such beginning does."""
+    text.seek(0)
+    with path.open("rb") as raw:
+        member, rest, read = _member(kind, str(path)), b"", 0
+        while chunk := rest or raw.read(STEP):
+            read += 0 if rest else len(chunk)
+            rest = b""
+            data = member.decompress(chunk)
+            if text.read(len(data)) != data:
+                return None
+            if member.eof:
+                rest = member.unused_data
+                member = _member(kind, str(path))
+                here = text.tell()
+                if not text.read(1):
+                    return read - len(rest)
+                text.seek(here)
+    return None
+
+
+def _member(kind: str, name: str) -> Any:
+    """What decompresses one member."""
+    match kind:
+        case "gz":
+            return zlib.decompressobj(wbits=31)
+        case "bz2":
+            return bz2.BZ2Decompressor()
+    return _zstandard(name).ZstdDecompressor().decompressobj()

@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from kbdisk.entity import Filled, Path
+from kbdisk.entity import Filled, Path, show
 from kbdisk.loaders.habits import Habits
-from kbdisk.loaders.kb import Report
+from kbdisk.loaders.kb import Report, Was
 from kbdisk.loaders.manner import Manner
 from kbdisk.loaders.outline import Place, outline
 from kbdisk.loaders.splicing import Change, spliced
@@ -45,6 +45,7 @@ def fill(text: bytes, id: str, filled: Mapping[Path, Filled], habits: Habits, re
         filling.into(filling.manner.root, root)
     report.written += len(filled) - len(refused)
     report.unwritable.extend((id, path, reason) for path, reason in refused.items())
+    report.was |= {(id, path): was for path, was in filling.was.items() if path not in refused}
     return filling.done()
 
 
@@ -80,65 +81,81 @@ class Filling:
         self.manner = manner
         self.refused = refused
         self.changes: list[Change] = []
+        self.was: dict[Path, Was] = {}  # of each fill, what stood in the places that it took
 
     def done(self) -> bytes:
         """The text with all changes made."""
         return spliced(self.text, self.changes)
 
-    def into(self, place: Place, wish: Wish) -> None:
-        """Set wishes into what stands at a place."""
+    def into(self, place: Place, wish: Wish, path: Path = ()) -> None:
+        """Set wishes into what stands at a place, which is at this path of the text."""
         if place.kind == "null" or (wish.blank and self.text[place.start : place.end] == b'""'):
-            self.replace(place, _made(wish))
+            self.replace(place, _made(wish), path, wish.paths)
         elif wish.value is not None:
             if _fits(self.text, place, wish.value) and _adds(place, wish.value):
-                self.merge(place, wish.value)
+                self.merge(place, wish.value, path, wish.paths)
             else:
                 self.refuse(wish, TAKEN)
         elif place.kind == "part" and all(isinstance(key, str) for key in wish.inner):
-            self.into_part(place, wish)
+            self.into_part(place, wish, path)
         elif place.kind == "list" and all(isinstance(key, int) for key in wish.inner):
-            self.into_list(place, wish)
+            self.into_list(place, wish, path)
         else:
             self.refuse(wish, "would stand within a value that is no part")
 
-    def into_part(self, place: Place, wish: Wish) -> None:
+    def into_part(self, place: Place, wish: Wish, path: Path) -> None:
         new: list[tuple[str | None, Any]] = []
         for key, inner in wish.inner.items():
             if key in place.named:
-                self.into(place.named[str(key)], inner)
+                self.into(place.named[str(key)], inner, (*path, key))
             else:
                 new.append((str(key), _made(inner)))
+                self._note(place, path, key, inner.paths)
         self.add(place, new)
 
-    def into_list(self, place: Place, wish: Wish) -> None:
+    def into_list(self, place: Place, wish: Wish, path: Path) -> None:
         size = len(place.inner)
         for key, inner in wish.inner.items():
             if int(key) < size:
-                self.into(place.inner[int(key)].place, inner)
+                self.into(place.inner[int(key)].place, inner, (*path, key))
         last = max(int(key) for key in wish.inner)
+        for i in range(size, last + 1):
+            self._note(place, path, i, wish.inner[i].paths if i in wish.inner else wish.paths)
         self.add(place, [(None, _made(wish.inner[i]) if i in wish.inner else None) for i in range(size, last + 1)])
 
-    def merge(self, place: Place, value: Any) -> None:
+    def merge(self, place: Place, value: Any, path: Path, fills: list[Path]) -> None:
         """Set what is missing of a value into the part that has some of it."""
         if place.kind == "null":
-            self.replace(place, value)
+            self.replace(place, value, path, fills)
         elif place.kind == "part":
             for key in value.keys() & place.named.keys():
-                self.merge(place.named[key], value[key])
-            self.add(place, [(key, one) for key, one in value.items() if key not in place.named])
+                self.merge(place.named[key], value[key], (*path, key), fills)
+            new = [(key, one) for key, one in value.items() if key not in place.named]
+            for key, _ in new:
+                self._note(place, path, key, fills)
+            self.add(place, new)
 
     def make_list(self, place: Place, values: list[Any]) -> None:
         """Put values behind the one that stands at a place, which becomes the first of a list."""
         start, text = self.manner.behind(place, values)
         self.changes += [(place.start, place.start, b"["), (start, start, text)]
 
-    def replace(self, place: Place, value: Any) -> None:
+    def replace(self, place: Place, value: Any, path: Path, fills: list[Path]) -> None:
+        before = self.text[place.start : place.end].decode()
+        for fill in fills:
+            self.was.setdefault(fill, {})[show(path)] = before
         self.changes.append((place.start, place.end, self.manner.written(value, *self.manner.indent_at(place))))
 
     def add(self, place: Place, new: list[tuple[str | None, Any]]) -> None:
         if new:
             start, text = self.manner.added(place, new)
             self.changes.append((start, start, text))
+
+    def _note(self, place: Place, path: Path, key: str | int, fills: list[Path]) -> None:
+        """Note for some fills that nothing stood at a key; of an empty part or list, how its brackets looked."""
+        before = None if place.inner else self.text[place.start : place.end].decode()
+        for fill in fills:
+            self.was.setdefault(fill, {})[show((*path, key) if place.inner else path)] = before
 
     def refuse(self, wish: Wish, reason: str) -> None:
         self.refused.update(dict.fromkeys(wish.paths, reason))

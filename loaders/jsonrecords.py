@@ -13,13 +13,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from kbdisk.entity import Completion, Entity, Filled, Path, Tree, with_values
+from kbdisk.entity import Completion, Entity, Filled, Path, Tree, at, show, with_values
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders import jsontext, tagged
 from kbdisk.loaders.habits import Habits
 from kbdisk.loaders.jsonfill import fill
+from kbdisk.loaders.jsonrestore import restore
 from kbdisk.loaders.jsontext import Fault
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.kb import KB, Placeless, Report, Retraction, Was
 from kbdisk.loaders.naming import UNNAMED, Naming, classes_of, label_of
 
 LEARNT_FROM = 1000  # entities whose habits the new values follow
@@ -96,6 +97,18 @@ class Records(KB):
             raise WriteError(self.name, f"has no entity {following[0].id!r} any more. Load it again.")
         return report
 
+    def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
+        left: list[Placeless] = []
+        due = {one.entity.position: one for one in retractions}
+        for piece in self.pieces():
+            stream.write(piece.before)
+            text = piece.text
+            if text and (one := due.pop(piece.position, None)) is not None:
+                text, stays = restore(text, {path: was for path, (_, was) in one.values.items()})
+                left += [(one.entity.id, path, reason) for path, reason in stays.items()]
+            stream.write(text)
+        return left
+
     def habits(self) -> Habits:
         """How values are written in the first entities."""
         habits = Habits()
@@ -145,10 +158,23 @@ def serialised(items: Iterable[Entity | Completion], only_new: bool, report: Rep
         else:
             tree = _with_name(item.tree() if isinstance(item, Completion) else item.tree, entity, naming)
         report.written += len(filled)
+        report.was |= {(entity.id, path): _was(entity.tree, path) for path in filled}
         try:
             yield tagged.encode(tree)
         except ValueError as error:
             raise WriteError(entity.id, f"{error}. Leave it out, or change it.") from None
+
+
+def _was(tree: Tree, path: Path) -> Was:
+    """Where on the way to a path a tree has nothing, and the text of what stands there."""
+    for length in range(1, len(path) + 1):
+        try:
+            here = at(tree, path[:length])
+        except KeyError:
+            return {show(path[:length]): None}
+        if here is None:
+            return {show(path[:length]): "null"}
+    return {show(path): orjson.dumps(tagged.encode({"": here})[""]).decode()}
 
 
 def dumped(tree: Tree, option: int) -> bytes:

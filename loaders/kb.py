@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 from kbdisk.entity import Completion, Entity, Link, Path, walk
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
@@ -56,6 +56,15 @@ class Oddities:
 
 
 Placeless: TypeAlias = tuple[str, Path, str]  # entity id, path, reason
+Was: TypeAlias = dict[str, Any]  # a path as text -> the text that stood there before a value was put, None for nothing
+Edit: TypeAlias = tuple[int, str, str]  # a place in the new document, in bytes; what stood there; what stands there now
+
+
+class Retraction(NamedTuple):
+    """Values that are to be taken out of an entity again, each with what its row tells of what stood there, if it does."""
+
+    entity: Entity
+    values: Mapping[Path, tuple[Any, Was | None]]
 
 
 @dataclass
@@ -65,6 +74,8 @@ class Report:
     written: int = 0
     unwritable: list[Placeless] = field(default_factory=list)
     spelt: dict[tuple[str, Path], Any] = field(default_factory=dict)  # what is read of values that had to be rounded
+    was: dict[tuple[str, Path], Was] = field(default_factory=dict)  # what stood where values were put
+    edits: list[Edit] = field(default_factory=list)  # of a document that takes all of its values at once
     formulas: int = 0  # cells of a table that are given, or told by a person, and that a spreadsheet would run
     before: str | None = None  # where the source is kept as it was, if it was changed in place
 
@@ -154,6 +165,13 @@ class KB(ABC):
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         """Write the source's own bytes to the stream, with what was filled in where it belongs."""
         raise WriteError(self.name, f"{self.format} cannot be written back. Write to another format.")
+
+    def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
+        """Write the source's own bytes to the stream without values that were filled in; returns those that stay, and why.
+
+        The inverse of `splice`.
+        """
+        raise WriteError(self.name, f"{self.format} cannot be written back. Take the values out by hand.")
 
     def append(self, completions: Iterable[Completion], stream: BinaryIO) -> Report:
         """Write what stands after the source's own bytes, where that is all there is to add."""

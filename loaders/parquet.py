@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kbdisk.entity import Completion, Date, Entity, Path, show
+from kbdisk.entity import Completion, Date, Entity, Path, read_path, show
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.arrow import ArrowKB, days_of
-from kbdisk.loaders.arrowcells import filled, given
+from kbdisk.loaders.arrowcells import emptied, empty_at, filled, given, is_empty_at
 from kbdisk.loaders.flat import Table, leaves_of, table_of, text_of
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.jsonrestore import UNKNOWN
+from kbdisk.loaders.kb import KB, Placeless, Report, Retraction, Was
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
 
@@ -94,6 +95,26 @@ class ParquetKB(ArrowKB):
         due.end()
         return report
 
+    def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
+        import pyarrow.parquet as pq
+
+        left: list[Placeless] = []
+        due = {one.entity.position: one for one in retractions}
+        start = 0
+        with _parquet(self.source) as file:
+            with _readable(self.source):
+                settings = _settings(file.metadata)
+            with pq.ParquetWriter(stream, self.schema, **settings) as writer:
+                for number in range(file.num_row_groups):
+                    with _readable(self.source):
+                        table = file.read_row_group(number)
+                    group = _Group(self, table, start, Report())
+                    rows = range(start + 1, start + len(table) + 1)
+                    left += group.restore([due.pop(row) for row in rows if row in due])
+                    start += len(table)
+                    writer.write_table(group.with_new_cells(), row_group_size=max(len(table), 1))
+        return left
+
 
 class _Due:
     """Completions still to be written, the first of them at hand."""
@@ -133,10 +154,42 @@ class _Group:
             self._check(completion.entity)
             for path, one in completion.filled.items():
                 try:
-                    self._fill(completion.entity.position - 1 - self.start, path, one.value)
+                    was = self._fill(completion.entity.position - 1 - self.start, path, one.value)
+                    self.report.was[completion.entity.id, path] = was
                     self.report.written += 1
                 except ValueError as reason:
                     self.report.unwritable.append((completion.entity.id, path, str(reason)))
+        return self.with_new_cells()
+
+    def restore(self, retractions: Iterable[Retraction]) -> list[Placeless]:
+        """Take values out of their cells; returns those that stay, and why."""
+        left: list[Placeless] = []
+        for entity, values in retractions:
+            whole: list[tuple[Path, str | None]] = []
+            for path, (_, was) in values.items():
+                places = {(read_path(text)): old for text, old in (was or {show(path): None}).items()}
+                if any(self._place(place) is None for place in places):
+                    left.append((entity.id, path, UNKNOWN))
+                    continue
+                for place, old in places.items():
+                    if place == path[: len(place)] and place != path:
+                        whole.append((place, old))
+                    self._empty(entity.position - 1 - self.start, path if place == path[: len(place)] else place, old)
+            for place, old in whole:
+                self._empty(entity.position - 1 - self.start, place, old, only_if_empty=True)
+        return left
+
+    def _empty(self, row: int, path: Path, before: str | None, only_if_empty: bool = False) -> None:
+        """Leave nothing in the cell at a path, or the text that says so there."""
+        place = self._place(path)
+        assert place is not None
+        column, within = place
+        cell = self.new.get((column, row), self.table.column(column).slice(row, 1).combine_chunks())
+        if not only_if_empty or is_empty_at(cell, within):
+            self.new[column, row] = emptied(cell, within, before)
+
+    def with_new_cells(self) -> pyarrow.Table:
+        """The rows with the cells that are new."""
         table = self.table
         for column in sorted({column for column, _ in self.new}):
             table = table.set_column(column, table.schema.field(column), self._column(column))
@@ -152,7 +205,9 @@ class _Group:
                     f"expected {entity.id!r} in row {entity.position}, got another. Load it again: it has changed.",
                 )
 
-    def _fill(self, row: int, path: Path, value: Any) -> None:
+    def _fill(self, row: int, path: Path, value: Any) -> Was:
+        """Put a value into its cells; returns what stood there."""
+        was: Was = {}
         parts = [(path, value)] if self._place(path) else list(leaves_of(path, value))
         new: dict[tuple[int, int], pyarrow.Array] = {}
         for at, leaf in parts:
@@ -165,9 +220,12 @@ class _Group:
             told = given(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
             if leaf is not None and (told is None or told != leaf):
                 new[column, row] = filled(cell, within, leaf, self.kb.options.missing)
+                inner, before = empty_at(cell, within)
+                was[show((*at[: len(at) - len(within)], *inner))] = before
         if not new:
             raise ValueError("there is nothing to write")
         self.new |= new
+        return was
 
     def _place(self, path: Path) -> tuple[int, Path] | None:
         """The column that a path leads to, and what is left of it."""

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 Change = tuple[int, int, bytes]  # from, to, what stands there then
+
+
+def undone(changes: Iterable[Change], text: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """For each change of a text, in order: where it is in the new text, what stood there, and what stands there now."""
+    shift = 0
+    for start, end, new in sorted(changes):
+        yield start + shift, text[start:end], new
+        shift += len(new) - (end - start)
+
+
+def as_text(piece: bytes) -> str:
+    """Bytes as text that `as_bytes` turns back, whatever encoding they are in."""
+    return piece.decode("utf-8", "surrogateescape")
+
+
+def as_bytes(text: str) -> bytes:
+    """The bytes of a piece of text."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def spliced(text: bytes, changes: Iterable[Change]) -> bytes:

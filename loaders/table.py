@@ -16,7 +16,7 @@ confidence, which a model fills in, never begins so unless given cells of its co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO
@@ -27,7 +27,8 @@ from kbdisk.loaders import formulas
 from kbdisk.loaders.cells import Column
 from kbdisk.loaders.columns import INDEX, Index, Layout
 from kbdisk.loaders.flat import leaves_of, table_of
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.jsonrestore import UNKNOWN
+from kbdisk.loaders.kb import KB, Placeless, Report, Retraction, Was
 from kbdisk.loaders.marks import NUMBER, Marks
 from kbdisk.loaders.options import MISSING, Options
 from kbdisk.loaders.records import Record, Spans, quoted, spans_of
@@ -37,6 +38,7 @@ from kbdisk.schemas.numerals import is_number
 
 TOGETHER = 1024  # rows judged at once
 SHOWN = 5  # columns that are named
+NO_COLUMN = "has no column of its own any more"
 
 
 def load(source: Source, format: str, options: Options) -> TableKB:
@@ -108,6 +110,28 @@ class TableKB(KB):
             raise WriteError(self.name, f"has no row {completion.entity.position} any more. Load it again.")
         return report
 
+    def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
+        left: list[Placeless] = []
+        due = {one.entity.position: one for one in retractions}
+        columns = {show(path): i for i, path in enumerate(self.rows.paths)}
+        with self.rows.source.open() as file:
+            records = self.rows.records(file)
+            stream.write(records.bom)
+            for number, record in self.rows.numbered(records):
+                one = due.pop(number, None) if number else None
+                if one is None:
+                    stream.write(record.raw)
+                    continue
+                cells: dict[int, bytes] = {}
+                for path, (value, was) in one.values.items():
+                    was = _blanks(path, value, columns) if was is None else was
+                    if was is None or not was.keys() <= columns.keys():
+                        left.append((one.entity.id, path, UNKNOWN if was is None else NO_COLUMN))
+                    else:
+                        cells |= {columns[name]: text.encode(self.rows.encoding) for name, text in was.items()}
+                stream.write(_with_cells(record, cells, self.rows.delimiter).raw)
+        return left
+
     def judge(self) -> tuple[list[Column], Layout]:
         """What the columns hold, by a first pass over all rows."""
         if self._judged is None:
@@ -166,11 +190,17 @@ class Splicer:
                 self.report.unwritable.append((entity.id, path, str(reason)))
                 continue
             new |= places
+            self.report.was[entity.id, path] = self._was(record, places)
             self.report.written += 1
             self.report.formulas += told
             if (read := self._rounded(filled.value, places)) is not None:
                 self.report.spelt[entity.id, path] = read
         return self._with(record, new)
+
+    def _was(self, record: Record, places: Iterable[int]) -> Was:
+        """The bytes of some cells as text, their quotes within, by the names of their columns."""
+        spans, paths = spans_of(record, self.kb.rows.delimiter), self.kb.rows.paths
+        return {show(paths[i]): record.raw[slice(*spans[i])].decode(self.kb.rows.encoding) for i in places}
 
     def _rounded(self, value: Any, places: Mapping[int, str]) -> Any:
         """A number, or a quantity, as it will be read where its column has fewer decimals; None where it is the same."""
@@ -214,19 +244,32 @@ class Splicer:
 
     def _with(self, record: Record, new: Mapping[int, str]) -> Record:
         """The record with cells replaced; the others keep their bytes."""
-        raw, spans, at = bytearray(), Spans(), 0
-        delimiter = self.kb.rows.delimiter.decode()
-        for i, (start, end) in enumerate(spans_of(record, self.kb.rows.delimiter)):
-            cell = record.raw[start:end]
-            if i in new:
-                column = self.columns[i]
-                always = cell[:1] == b'"' or column.quoted * 2 > column.filled
-                before = cell if column.kind == "number" and not cell.strip(b" \t") else b""  # given, and no part of it
-                cell = before + quoted(new[i], delimiter, always and not before).encode(self.kb.rows.encoding)
-            raw += record.raw[at:start] + cell
-            spans.append((len(raw) - len(cell), len(raw)))
-            at = end
-        return Record(record.line, bytes(raw + record.raw[at:]), spans)
+        delimiter, spans = self.kb.rows.delimiter, spans_of(record, self.kb.rows.delimiter)
+        cells: dict[int, bytes] = {}
+        for i, text in new.items():
+            cell, column = record.raw[slice(*spans[i])], self.columns[i]
+            always = cell[:1] == b'"' or column.quoted * 2 > column.filled
+            before = cell if column.kind == "number" and not cell.strip(b" \t") else b""  # given, and no part of it
+            told = quoted(text, delimiter.decode(), always and not before)
+            cells[i] = before + told.encode(self.kb.rows.encoding)
+        return _with_cells(record, cells, delimiter)
+
+
+def _with_cells(record: Record, cells: Mapping[int, bytes], delimiter: bytes) -> Record:
+    """The record with other bytes in some cells."""
+    raw, spans, at = bytearray(), Spans(), 0
+    for i, (start, end) in enumerate(spans_of(record, delimiter)):
+        cell = cells.get(i, record.raw[start:end])
+        raw += record.raw[at:start] + cell
+        spans.append((len(raw) - len(cell), len(raw)))
+        at = end
+    return Record(record.line, bytes(raw + record.raw[at:]), spans)
+
+
+def _blanks(path: Path, value: Any, columns: Collection[str]) -> Was | None:
+    """What stood in the cells of a value where its row does not tell: nothing; None where some of it may have been given."""
+    parts = [path] if show(path) in columns else [at for at, leaf in leaves_of(path, value) if leaf is not None]
+    return {show(parts[0]): ""} if len(parts) == 1 else None
 
 
 def _in_order(completions: Iterable[Completion], name: str) -> Iterator[Completion]:

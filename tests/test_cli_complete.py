@@ -568,6 +568,16 @@ def test_an_existing_target_or_sidecar_is_replaced_only_by_force(few):
     assert len(trees("done.jsonl")) == len(FEW)
 
 
+@about("--review")
+def test_a_review_is_written_beside_a_target_or_instead_of_it(few):
+    assert few("--review", "alone.csv")[0] == 0
+    assert few("--out", "done.jsonl", "--review", "beside.csv")[0] == 0
+    alone, beside = (Path(name).read_text().splitlines() for name in ("alone.csv", "beside.csv"))
+    assert len(alone) == len(beside) == len(rows("done.jsonl")) + 1
+    assert few("--review", "none.csv", "--dry-run")[0] == 0
+    assert not Path("none.csv").exists()
+
+
 @about("--strict")
 def test_what_is_unlike_the_model_fails_only_when_told_so_and_is_written(few):
     Path("phones.jsonl").write_text(Path("phones.jsonl").read_text().replace('"brand": "Nokia"', '"brand": "No Such"'))

@@ -16,12 +16,14 @@ from typing import Any
 
 import rich_click as click
 
+from kbdisk.cli.apply import apply
 from kbdisk.cli.belief import belief
 from kbdisk.cli.bench import bench
 from kbdisk.cli.benchkb import bench_generate, bench_kb
 from kbdisk.cli.complete import complete
 from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
+from kbdisk.cli.retract import retract
 from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
 from kbdisk.cli.screen import say
@@ -141,11 +143,13 @@ def main() -> None:
     kbdisk schema infer kb.ttl > kb.yaml     what kind of value stands where
     kbdisk complete kb.ttl --out done.ttl    the same with its gaps filled
     kbdisk why done.ttl --id ID --path P     why a value was filled in
+    kbdisk retract done.ttl                  as it was before
     kbdisk train kb.ttl --budget 10m         a model that fills, samples, tells
     kbdisk write kb.ttl --out kb.jsonl       the same in another format
     """
 
 
+main.add_command(apply)
 main.add_command(belief)
 bench.add_command(bench_kb)
 bench.add_command(bench_generate)
@@ -153,6 +157,7 @@ main.add_command(bench)
 main.add_command(evaluate)
 main.add_command(complete)
 main.add_command(inspect)
+main.add_command(retract)
 main.add_command(sample)
 main.add_command(schema)
 main.add_command(show)

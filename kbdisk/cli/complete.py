@@ -79,6 +79,11 @@ FILLS, ESTIMATES, ORDERS = (
     type=click.IntRange(min=1),
     help="Gaps of an entity filled at a time, with --order certain or random.  [default: as many as take 8 passes]",
 )
+@click.option(
+    "--review",
+    metavar="FILE",
+    help="Write a table of what would be filled, .csv or .jsonl, to decide on: see kbdisk apply. With --out beside the target.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be filled.")
 @click.option(
     "--schema",
@@ -127,6 +132,7 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     kbdisk complete kb.ttl --out completed.ttl
     kbdisk complete phones.jsonl --out done.csv --only weight --min-confidence 0.8
     kbdisk complete new.jsonl --model phones.kbdisk --dry-run
+    kbdisk complete kb.ttl --review review.csv
     """  # fmt: skip
     quiet = options["quiet"]
     plan = Plan(sources, options)

@@ -16,7 +16,7 @@ from kbdisk.cli.counting import Told
 from kbdisk.cli.drift import misfit_lines, too_large_lines
 from kbdisk.cli.leftout import refuse_left_out
 from kbdisk.cli.screen import say, say_rendered
-from kbdisk.cli.sources import named_by_schema, open_sources, refuse_repeated, tell_made
+from kbdisk.cli.sources import named_by_schema, only_paths, open_sources, refuse_repeated, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.identifiers import Identifiers
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from kbdisk.api.model import Model
     from kbdisk.api.reading import Reading
     from kbdisk.completion import Completing
-    from kbdisk.entity import Completion, Entity, Path
+    from kbdisk.completion.answers import Answer, Answers
+    from kbdisk.completion.review import ReviewRow
+    from kbdisk.entity import Completion, Entity
     from kbdisk.evaluation import Drift
     from kbdisk.loaders import KB, Report
     from kbdisk.schemas.schema import Schema
@@ -51,7 +53,7 @@ class Plan:
 
     def __init__(self, sources: tuple[str, ...], options: dict[str, Any]) -> None:
         self.sources, self.options = sources, options
-        self.only = tuple(_paths(options["only"]))
+        self.only = only_paths(options["only"])
         self.target: str = options["out"] or (sources[0] if options["in_place"] else "")
         self.kbs: list[KB] = []
         self.reading: Reading | None = None
@@ -60,8 +62,13 @@ class Plan:
         self.time = datetime.now(UTC).isoformat(timespec="seconds")
         self.made = 0  # values that an earlier completion filled in
         self.earlier: list[bytes] = []  # lines that tell of them
+        self.answers: Answers | None = None  # of people, to what was proposed before
+        self.answered: dict[bytes, Answer] = {}  # by what they did to our blocks since, by lines of the sidecar
         self.identifiers = Identifiers()
-        self.quiet, self.dry = options["quiet"], options["dry_run"]
+        self.quiet = options["quiet"]
+        self.review: str = "" if options["dry_run"] else options["review"] or ""
+        self.reviewed: list[ReviewRow] = []
+        self.dry = options["dry_run"] or bool(self.review and not self.target)
 
     @property
     def sidecar(self) -> FilePath:
@@ -73,8 +80,9 @@ class Plan:
     def refuse(self) -> None:
         """What makes no sense, before anything is read."""
         options = self.options
-        if not self.target and not self.dry:
-            raise click.UsageError("Missing option '--out'. Say where to write, or --dry-run.")
+        if not self.target and not self.dry and not self.review:
+            raise click.UsageError("Missing option '--out'. Say where to write, or --review, or --dry-run.")
+        self._refuse_review()
         if options["as_json"] and self.target == "-":
             raise click.UsageError("--json and --out - both want standard output.")
         if len(self.sources) > 1 and "-" in self.sources:
@@ -91,6 +99,29 @@ class Plan:
         for name in ("in_place", "insert") if len(self.sources) > 1 else ():
             if options[name]:
                 raise ConfigError(f"--{name.replace('_', '-')}", "needs one source alone. Leave it out.")
+
+    def _refuse_review(self) -> None:
+        """A review that cannot be, or that nobody could apply."""
+        name, options = self.review, self.options
+        if not name:
+            return
+        from kbdisk.completion.review import FORMATS
+
+        if not name.lower().endswith(FORMATS):
+            raise ConfigError("--review", f"expected a name that ends in {', '.join(FORMATS)}, got {name!r}.")
+        if options["in_place"]:
+            raise ConfigError("--in-place", "changes SOURCE before it is reviewed. Say it to kbdisk apply, not here.")
+        if len(self.sources) > 1 or not os.path.isfile(self.sources[0]):  # noqa: PTH113 - Path.is_file raises for odd names
+            raise ConfigError(
+                "--review", f"needs one source that is a file, got {', '.join(self.sources)}. Leave it out."
+            )
+        place = FilePath(name)
+        if place.is_dir() or not place.absolute().parent.is_dir():
+            raise WriteError(name, "cannot be written: no such directory, or one of this name.")
+        if self.target and place.absolute() == FilePath(self.target).absolute():
+            raise ConfigError("--review", f"{name} is the target, too. Choose another name.")
+        if place.exists() and not options["force"]:
+            raise WriteError(name, "exists already, with what was decided in it. Say --force to replace it.")
 
     def locked(self) -> AbstractContextManager[None]:
         """In place: nobody else changes the source from before it is read until it is written. Readers go on."""
@@ -207,7 +238,9 @@ class Plan:
         for line in misfit_lines(wanted.schema, self.reading.entities, self.reading.name) if wanted.schema else ():
             self.say(line)
         with training(self.quiet, options["verbose"]) as watch:
-            own = own_model(self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not self.dry)
+            own = own_model(
+                self.reading, wanted, folder_beside(self.sources), self.say, watch, keep=not options["dry_run"]
+            )
         for line in (
             too_large_lines(own.model.schema, self.reading.entities, self.reading.name) if not wanted.schema else ()
         ):
@@ -220,9 +253,27 @@ class Plan:
         from kbdisk.completion import complete
 
         options = self.options
+        self._read_answers()
         names = ("fill", "estimate", "min_confidence", "precision", "draws", "order", "leap", "seed", "classes")
         chosen = {name: options[name] for name in names}
-        return complete(model.trained, self._entities(), only=self.only, watch=told, shapes=self.shapes, **chosen)
+        return complete(
+            model.trained,
+            self._entities(),
+            only=self.only,
+            watch=told,
+            shapes=self.shapes,
+            answers=self.answers,
+            **chosen,
+        )
+
+    def _read_answers(self) -> None:
+        """What people answered to values that were proposed before: in reviews, and by what they did to our blocks."""
+        from kbdisk.completion.answers import answers_in_blocks, answers_of
+
+        if len(self.kbs) == 1 and self.kbs[0].files:
+            self.answers = answers_of(self.sources[0])
+            self.answered = answers_in_blocks(self.kbs[0], self.time)
+            self.answers.add(self.answered.values())
 
     def _entities(self) -> Iterable[Entity]:
         if len(self.kbs) > 1:
@@ -235,6 +286,7 @@ class Plan:
 
     def write(self, completing: Completing, model: Model, kept: IO[bytes]) -> Report:
         """Write the target with its sidecar, and keep a row for each value; a dry run writes to nowhere."""
+        from kbdisk.completion.answers import reviewed_of
         from kbdisk.completion.provenance import write_sidecar
         from kbdisk.completion.wording import words_of
         from kbdisk.loaders.writing import Plan as Writing
@@ -249,26 +301,53 @@ class Plan:
         def beside(report: Report, several: ExitStack) -> None:
             for kb in self.kbs:
                 kb.refuse_changed()
+            if self.answers is not None and self.answered:
+                self.answers.write(reviewed_of(self.sources[0]), several)
             write_sidecar(self.sidecar, self.earlier, kept, report, several, words_of(self.kbs, self.format))
 
         alone = self.dry or target == "-"
-        return writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)
+        report = writing.run(force=options["force"], in_place=options["in_place"], beside=None if alone else beside)
+        if self.review:
+            self._write_review(report, kept)
+        return report
+
+    def _write_review(self, report: Report, kept: IO[bytes]) -> None:
+        """The review of what was written, or would be; after the target, as it is right without a review."""
+        from kbdisk.cli.idle import reading_options
+        from kbdisk.completion.review import write_review_of
+
+        kb = self.kbs[0]
+        kb.refuse_changed()
+        options = reading_options(self.options)
+        id = kb.options.id
+        if id is not None:
+            from kbdisk.entity import show
+
+            options["id"] = show(id)
+        target = "" if self.dry or self.target == "-" else self.target
+        with locked(self.review):
+            write_review_of(self.review, self.reviewed, report, self.sources[0], target, options)
 
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
+        from kbdisk.completion.answers import without_lines
         from kbdisk.completion.carried import UNTOLD, Carried
         from kbdisk.completion.earlier import BLOCKS
         from kbdisk.completion.provenance import fingerprint, line, rows
+        from kbdisk.completion.review import Reviewing
 
         told = {"name": FilePath(self.folder).name, "hash": fingerprint(model.trained)}
         carried = Carried(self.kbs, self.format, in_place=self.options["in_place"])
         anew = len(self.kbs) > 1 or not self.kbs[0].keeps(self.format)
         plain: dict[str, Any] = UNTOLD if anew and self.format in BLOCKS else {}
+        reviewing = Reviewing(self.kbs[0], self._entities(), model.schema) if self.review else None
         for completion in completing:
             self.made += len(completion.entity.made or ())
             self.identifiers.take(completion.entity)
-            self.earlier += carried.of(completion.entity)
-            for row in rows(completion, told, self.time):
+            self.earlier += without_lines(carried.of(completion.entity), self.answered)
+            for row, path in zip(rows(completion, told, self.time), completion.filled, strict=True):
                 kept.write(line(row | plain))
+                if reviewing is not None:
+                    self.reviewed.append(reviewing.row(completion, path, row))
             yield completion
         if any(kb.skipped for kb in self.kbs):
             self.earlier += carried.rest()
@@ -296,6 +375,7 @@ class Plan:
             "source": ", ".join(self.sources),
             "target": None if self.dry else self.target,
             "model": self.folder or None,
+            "review": self.review or None,
             "written": 0 if self.dry else report.written,
             "before": report.before,
             "made": self.made,
@@ -309,13 +389,15 @@ class Plan:
             with standard_output() as stream:
                 stream.write(as_json(told, completing.summary, values))
             return not lost
-        if self.dry:
+        if self.dry and not self.review:
             with standard_output() as stream:
                 for text in listed(read_rows(kept, report)):
                     stream.write(text.encode() + b"\n")
         elif options["verbose"]:
             for text in listed(read_rows(kept, report)):
                 say(text)
+        if self.review and not self.quiet and not options["as_json"]:
+            say(f"wrote {self.review}: decide on its rows, then: kbdisk apply {self.review}")
         if not self.quiet:
             tell_made(self.made)
             if self.identifiers.hint is not None:
@@ -326,14 +408,3 @@ class Plan:
         for text in placeless.lines(lost, " given"):
             say(text)
         return not lost
-
-
-def _paths(several: Iterable[str]) -> Iterator[Path]:
-    """The paths that --only names, with commas between them or each by its own."""
-    from kbdisk.entity import read_path
-
-    for text in (one.strip() for told in several for one in told.split(",")):
-        try:
-            yield read_path(text.replace("[]", ""))
-        except ValueError as error:
-            raise ConfigError("--only", f"{error}.") from None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -28,6 +28,9 @@ HEEDED: dict[str, Collection[str]] = {  # by which formats of a source
 }
 
 
+RECORDED = (*(HEEDED.keys() - {"id_path"}), "origin", "insert")  # in a review: how its source was read
+
+
 def refuse_idle(kbs: Sequence[KB]) -> None:
     """ConfigError for an option of the command line that says how a source is read, where none of these heeds it."""
     formats = {kb.format for kb in kbs}
@@ -35,6 +38,13 @@ def refuse_idle(kbs: Sequence[KB]) -> None:
         if name in HEEDED and formats.isdisjoint(HEEDED[name]):
             of, takers = ", ".join(sorted(formats)), ", ".join(HEEDED[name])
             raise ConfigError(option, f"changes nothing where SOURCE is {of}: it is for {takers}. Leave it out.")
+
+
+def reading_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the command line says about how SOURCE is read, as plain data; not which entities are wanted."""
+    told = on_command_line(click.get_current_context())
+    chosen = {name: options[name] for name in told if name in RECORDED}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
 
 
 def on_command_line(context: click.Context) -> dict[str, str]:

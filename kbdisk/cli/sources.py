@@ -19,6 +19,7 @@ from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
+    from kbdisk.entity import Path as EntityPath
     from kbdisk.loaders import KB
     from kbdisk.loaders.source import Progress
     from kbdisk.schemas.schema import Schema
@@ -106,6 +107,16 @@ def _open(source: str, format: str | None, options: dict[str, Any], progress: Pr
     if kb.source is not None:
         kb.source.refuse_empty()
     return kb
+
+
+def only_paths(several: Iterable[str]) -> tuple[EntityPath, ...]:
+    """The paths that --only names, with commas between them or each by its own."""
+    from kbdisk.entity import read_path
+
+    try:
+        return tuple(read_path(text.strip().replace("[]", "")) for together in several for text in together.split(","))
+    except ValueError as error:
+        raise ConfigError("--only", f"{error}.") from None
 
 
 def refuse_repeated(kb: KB, entities: Iterable[Entity]) -> None:

@@ -29,6 +29,10 @@ class Carried:
         self.whole = in_place or (blocks and len(kbs[0].parts) == 1)
         self.plain = UNTOLD if format in BLOCKS and not self.whole else {}
         self.blocked: dict[str, Any] = {} if blocks else self.plain
+        kept = len(kbs) == 1 and kbs[0].format == format
+        self.lost = (
+            () if kept and not anew else ("edits",) if kept else ("was", "edits")
+        )  # what is true of another text
         self.cells = any(kb.format in CELLS for kb in kbs)
         self.beside = any(len(kb.parts) > 1 for kb in kbs)
         rows_of: dict[str, list[Row]] = {}
@@ -69,6 +73,6 @@ class Carried:
         return [self._line(entity, *each) for each in told]
 
     def _line(self, entity: Entity, row: dict[str, Any], block: bool, path: Path, value: Any) -> bytes:
-        row = {key: one for key, one in row.items() if key not in ("block", "numbered", "id_path")}
+        row = {key: one for key, one in row.items() if key not in ("block", "numbered", "id_path", *self.lost)}
         row = {**row, "id": entity.id, "path": show(path), "value": encode(value), **named(entity)}
         return dump_json(row | (self.blocked if block else self.plain), LINE)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from kbdisk.completion.answers import Answers
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.consistency import Consistency
 from kbdisk.completion.decide import Decider, Decision, below
@@ -73,8 +74,10 @@ class Completing(Iterator[Completion]):
         choices: Choices,
         watch: Watch | None,
         shapes: Schema | None = None,
+        answers: Answers | None = None,
     ) -> None:
         self.trained, self.choices, self.watch = trained, choices, watch
+        self.answers = answers or Answers()
         self.entities = list(entities) if isinstance(entities, Iterator) else entities
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, choices)
@@ -223,12 +226,14 @@ class Completing(Iterator[Completion]):
             row = self.summary.row(field)
             if sure < self.decider.minimum:
                 continue
+            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule), correctness=sure)
             try:
                 raws = placing.put(one.entity, path, ruled.value)
+                filled = {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+                self.answers.refuse_rejected(one.entity, filled)
             except ValueError:
                 continue
-            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule), correctness=sure)
-            one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+            one.filled |= filled
             leaves = {(*path, *within): leaf for within, leaf in split_kind(ruled.known.kind, ruled.value).items()}
             one.leaves |= leaves
             one.sure |= dict.fromkeys(leaves, sure)
@@ -282,6 +287,7 @@ class Completing(Iterator[Completion]):
         if decision.why_not:
             raise ValueError(decision.why_not)
         filled = placing.placed(one.entity, decision, given, calibrated=self.decider.calibration.is_known)
+        self.answers.refuse_rejected(one.entity, filled)
         met = self._unique.get((filling.gap.of.of, filling.gap.of.top))
         if met is not None:
             told = repr(sorted((path, repr(leaf)) for path, leaf in filling.leaves.items()))
@@ -310,13 +316,15 @@ class Completing(Iterator[Completion]):
             if sure < self.decider.minimum:
                 row.held[below(self.decider.minimum)] += 1
                 continue
+            told = Told(of.name, path, path, estimate="formula", formula=known.formula.text if known.formula else "")
             try:
                 raws = placing.put(one.entity, path, value)
+                filled = {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+                self.answers.refuse_rejected(one.entity, filled)
             except ValueError as error:
                 row.held[str(error)] += 1
                 continue
-            told = Told(of.name, path, path, estimate="formula", formula=known.formula.text if known.formula else "")
-            one.filled |= {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
+            one.filled |= filled
             row.filled += 1
             row.sure += sure
 
@@ -384,9 +392,10 @@ def complete(
     *,
     watch: Watch | None = None,
     shapes: Schema | None = None,
+    answers: Answers | None = None,
     **choices: Any,
 ) -> Completing:
-    """Each entity with what it lacks filled in, in order; options are those of Choices.
+    """Each entity with what it lacks filled in, in order; options are those of Choices. What was rejected stays a gap.
 
     What is written satisfies the constraints of the model's schema, and those of `shapes`, together with what is given.
 
@@ -395,4 +404,4 @@ def complete(
     advice = "what it fills in is a rough guess. Train with --preset default."
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
-    return Completing(trained, entities, Choices(**choices), watch, shapes)
+    return Completing(trained, entities, Choices(**choices), watch, shapes, answers)

@@ -1,6 +1,6 @@
 """What an earlier completion filled in: the sidecar beside a file tells it, or the blocks of RDF that has them.
 
-A value is taken for filled in while it stands as it was written. What somebody changed since is theirs, and given: in a
+A value is taken for filled in while it stands as it was written. What somebody changed since, or corrected in a review, is theirs, and given: in a
 block, too, where the sidecar tells another value of its place. Of a place that it does not tell the block is believed.
 """
 
@@ -49,6 +49,7 @@ class Row(NamedTuple):
     block: bool  # whether a block tells it, too, where the format has blocks
     id_path: Path | None = None  # where the id stands, if --id said so
     numbered: bool = False  # whether the id is the entity's number
+    corrected: bool = False  # whether a person put this value in the place of another, so that it is given
 
 
 Rows = Mapping[str, list[Row]]  # by the entity's id
@@ -126,10 +127,16 @@ class Given(Iterable[Entity]):
 
     def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
         rows = [row._replace(path=self.kb.path_named(row.path)) for row in rows]
+        rows = [row for row in rows if not row.corrected or self.kb.format in BLOCKS]
         beside = len(self.kb.parts) > 1
         if self.kb.format not in BLOCKS:
             return _given(entity, rows, cells=self.kb.format in CELLS, beside=beside)
-        return _given(_corrected(entity, rows), [row for row in rows if not row.block], cells=False, beside=beside)
+        return _given(
+            corrected(entity, rows),
+            [row for row in rows if not row.block and not row.corrected],
+            cells=False,
+            beside=beside,
+        )
 
 
 def is_told_by_blocks(kb: KB) -> bool:
@@ -191,7 +198,7 @@ def _rows(file: FilePath) -> Iterator[tuple[str, Row]]:
             id_path = read_path(row["id_path"]) if "id_path" in row else None
         except (ValueError, TypeError, KeyError):
             raise LoadError(str(file), BROKEN, number) from None
-        yield id, Row(path, value, line, block, id_path, bool(numbered))
+        yield id, Row(path, value, line, block, id_path, bool(numbered), row.get("reviewed") == "corrected")
 
 
 def _given(entity: Entity, rows: list[Row], *, cells: bool, beside: bool) -> Entity:
@@ -230,15 +237,17 @@ def leaf_by_leaf(values: Mapping[Path, Any]) -> dict[Path, Any]:
     return {(*path, *within[1:]): leaf for path, value in values.items() for within, leaf in walk({"": value})}
 
 
-def _corrected(entity: Entity, rows: list[Row]) -> Entity:
-    """An entity of which the blocks tell what was filled in; what was changed in them since is given."""
+def corrected(entity: Entity, rows: list[Row]) -> Entity:
+    """An entity of which the blocks tell what was filled in; what was corrected, or changed in them since, is given."""
     told = {path: leaf for row in rows for path, leaf in leaf_by_leaf({row.path: row.value}).items()}
+    corrected = {path for row in rows if row.corrected for path in leaf_by_leaf({row.path: row.value})}
     given = {
         path: leaf
         for path, leaf in (entity.made or {}).items()
-        if path in told
-        and not any(
-            _alike(leaf, one) for at, one in told.items() if without_places(at) == without_places(path)
+        if path in corrected
+        or (
+            path in told
+            and not any(is_alike(leaf, one) for at, one in told.items() if without_places(at) == without_places(path))
         )  # a value that was taken out of a block changes the places of the others
     }
     if not given:
@@ -247,7 +256,7 @@ def _corrected(entity: Entity, rows: list[Row]) -> Entity:
     return replace(entity, tree=with_values(entity.tree, given), made=rest or None)
 
 
-def _alike(value: Any, told: Any) -> bool:
+def is_alike(value: Any, told: Any) -> bool:
     """Whether a value may be one that was filled in, and was spelt and read since: of another type it may."""
     one, other = _spelt(value), _spelt(told)
     return one == other or type(one) is not type(other)

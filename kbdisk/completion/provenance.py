@@ -15,7 +15,13 @@ presence    the probability that the entity has such a value at all
 correctness the probability that the value is right, given that the entity has one
 calibrated  whether presence and correctness were calibrated on held-out entities
 model, time by which model, and when
+reviewed    accepted or corrected, by `kbdisk apply`; a corrected value is given from then on, and is no guess any more
 block       false where the target's format has blocks, and the value stands in none
+was         what stood in the places that the value took, for whoever takes it out again: a path -> the text there, such as
+            `null` or `""` of JSON, or the bytes of a cell of a table; null where nothing stood, or a Parquet cell was null;
+            of an empty part or list, how its brackets looked. Rows of blocks need none; an older kbdisk wrote none
+edits       of JSON-LD and RDF/XML, in the first row of a completion: all changes to the text, each with its place in the
+            target, in bytes, what stood there, and what stands there now; none where the text was serialised anew
 
 Of what an earlier completion filled in, and only a block of RDF told, a row has id, path and value alone.
 """
@@ -102,12 +108,21 @@ def read_rows(kept: IO[bytes], report: Report | None = None) -> Iterator[dict[st
     """The rows that were kept, as a target has them by its report: but for what it refused, and what it rounded is so."""
     without = {(id, show(path)) for id, path, _ in report.unwritable} if report else set()
     spelt = {(id, show(path)): value for (id, path), value in report.spelt.items()} if report else {}
+    was = {(id, show(path)): before for (id, path), before in report.was.items()} if report else {}
+    edits = report.edits if report else []
     kept.seek(0)
     for one in kept:
         row = load_json(one)
         place = row["id"], row["path"]
-        if place not in without:
-            yield row | {"value": encode(spelt[place])} if place in spelt else row
+        if place in without:
+            continue
+        if place in spelt:
+            row["value"] = encode(spelt[place])
+        if place in was:
+            row["was"] = was[place]
+        if edits:
+            row["edits"], edits = edits, []
+        yield row
 
 
 def unwritten(summary: Summary, kept: IO[bytes], refused: Sequence[Placeless]) -> list[Placeless]:

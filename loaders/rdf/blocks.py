@@ -3,6 +3,7 @@
     # kbdisk: begin - values filled in by kbdisk, not given: ...           an appended block: whole statements
     # kbdisk: begin inserted - values filled in by kbdisk, not given: ...  within a bracket: properties of its node
     # kbdisk: end
+    # kbdisk: end - the line goes on                                       of an inserted one that parts a line in two
 
 A delimiter is a comment alone on its line; the same words within a string or an IRI delimit nothing. A block without an
 end goes to that of the next, or of the file, which is told.
@@ -23,6 +24,7 @@ WORDS = b" - values filled in by kbdisk, not given: to make one yours, move it o
 BEGIN = MARK + WORDS
 INSERTED = MARK + b" inserted" + WORDS
 END = b"# kbdisk: end"
+GOES_ON = b" - the line goes on"
 LINES = frozenset({"ntriples", "nquads"})  # formats where no string goes on over the end of a line
 
 
@@ -49,6 +51,7 @@ _BEFORE = re.compile(rb"(?:\A|[\r\n])[ \t]*+\Z")
 _REACH = 100  # white space before a delimiter
 _SEEN = re.compile(rb"[^\r\n]")
 _LABEL = re.compile(rb"kbdisk\d++")
+_LINE_END, _LAST_LINE_END = re.compile(rb"\A\r?\n"), re.compile(rb"\r?\n\Z")
 
 Event = tuple[int, int, Kind]
 Endless: TypeAlias = Callable[[int], None]
@@ -74,6 +77,41 @@ def only_blocks(stream: BinaryIO, format: str = "turtle") -> bytes:
         text if kind in (Kind.APPENDED, Kind.DIRECTIVE) else _SEEN.sub(b"", text)
         for kind, text in pieces(stream, format)
     )
+
+
+def cut(
+    stream: BinaryIO, format: str = "turtle", is_cut: Callable[[int], bool] = lambda number: True
+) -> Iterator[bytes]:
+    """The document without those of our blocks, counted from 0, that are to be cut: each with the line ends that came with it.
+
+    ValueError with the line of a block that has no end: nobody knows how far it goes.
+    """
+    given, block = b"", b""
+    number = -1
+
+    def fail(line: int) -> None:
+        raise ValueError(line)
+
+    for kind, text in pieces(stream, format, fail):
+        if kind not in (Kind.GIVEN, Kind.DIRECTIVE):
+            number += not block
+            block += text
+        elif text:
+            if block and is_cut(number):
+                given = _before(given, block)
+                text = _LINE_END.sub(b"", text, count=1)
+            given, block = given + (b"" if is_cut(number) else block) + text, b""
+            yield given[:-_REACH]
+            given = given[-_REACH:]
+    if block and is_cut(number):
+        given, block = _LAST_LINE_END.sub(b"", _before(given, block)), b""
+    yield given + block
+
+
+def _before(given: bytes, block: bytes) -> bytes:
+    """What was given before a block, as it was without it."""
+    given = given.rstrip(b" \t")
+    return _LAST_LINE_END.sub(b"", given) if block.endswith(GOES_ON) else given
 
 
 def pieces(stream: BinaryIO, format: str, endless: Endless = lambda line: None) -> Iterator[tuple[Kind, bytes]]:

@@ -96,7 +96,8 @@ def _inserted(data: bytes, place: Place, pairs: list[bytes], newline: bytes) -> 
     line, alone = _LINE.search(data, look, place.offset), _ALONE.search(data, look, place.offset)
     indent, last = line[1] if line else b"", alone[1] if alone else b""
     closed = [pair + b" ;" for pair in (place.separator + pairs[0], *pairs[1:])]
-    text = newline.join(indent + line for line in (blocks.INSERTED, *closed, blocks.END)) + newline + last
+    end = blocks.END if alone else blocks.END + blocks.GOES_ON
+    text = newline.join(indent + line for line in (blocks.INSERTED, *closed, end)) + newline + last
     return text.removeprefix(last) if alone else newline + text
 
 

@@ -17,7 +17,7 @@ from pyoxigraph import Quad
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import Report
+from kbdisk.loaders.kb import Placeless, Report, Retraction
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.rdf import blocks, brackets, graphs, nesting, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
@@ -229,6 +229,15 @@ class RdfFile(RdfKB):
         from kbdisk.loaders.rdf import writer
 
         return writer.splice(self, completions, stream, insert)
+
+    def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
+        from kbdisk.loaders.rdf import retracting
+
+        retractions = list(retractions)
+        if all((one.entity.made or {}).keys() <= one.values.keys() for one in retractions):
+            retracting.without_blocks(self, stream)
+            return []
+        return retracting.without_values(self, retractions, stream)
 
     def append(self, completions: Iterable[Completion], stream: BinaryIO) -> Report:
         from kbdisk.loaders.rdf import writer

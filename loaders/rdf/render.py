@@ -112,8 +112,12 @@ def block(
     stream: BinaryIO, format: str, terms: Terms | None = None, *, newline: bytes = b"\n", at_line_start: bool = True
 ) -> Writer:
     """A delimited block of ours, to stand after a document that ends in a newline or does not."""
-    opening = (b"" if at_line_start else newline) + blocks.BEGIN + newline
-    return Writer(stream, format, terms, newline=newline, opening=opening, closing=blocks.END + newline)
+    opening, closing = blocks.BEGIN + newline, blocks.END
+    if at_line_start:
+        closing += newline
+    else:  # and no line end after it either, so that whoever takes the block out takes one line end with it
+        opening = newline + opening
+    return Writer(stream, format, terms, newline=newline, opening=opening, closing=closing)
 
 
 def document(stream: BinaryIO, format: str, terms: Terms | None = None) -> Writer:

@@ -27,13 +27,14 @@ from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Anonymous, Made, Reach, Statements
 from kbdisk.loaders.rdf.translate import gathered, labelled, serialise, translate
 from kbdisk.loaders.source import Source
+from kbdisk.loaders.splicing import as_text, spliced, undone
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
     from kbdisk.loaders.rdf.file import RdfFile
 
 ANEW = "has no place for all that is new, so it is serialised anew: it says the same, but looks otherwise"
-FILLED = {"jsonld": jsonld.filled, "rdfxml": rdfxml.filled}
+CHANGES = {"jsonld": jsonld.changes_for, "rdfxml": rdfxml.changes_for}
 SAMPLE = 1 << 20  # bytes of a document that show how it spells
 
 Completions = Iterable[Completion]
@@ -85,8 +86,10 @@ def _again(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Repor
     if not report.written:
         with kb.source.open() as bytes_in:
             shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
-    elif (document := FILLED[kb.format](kb, given, new)) is not None:
-        stream_out.write(document)
+    elif (changes := CHANGES[kb.format](kb, given, new)) is not None:
+        data = kb.source.read()
+        report.edits += [(place, as_text(old), as_text(now)) for place, old, now in undone(changes, data)]
+        stream_out.write(spliced(data, changes))
     else:
         warnings.warn(f"{kb.name}: {ANEW}", KBDiskWarning, stacklevel=2)
         serialise(itertools.chain(*labelled(kb, given, new)), stream_out, kb.format, kb.prefixes, kb.name)

@@ -24,6 +24,7 @@ from kbdisk.loaders.rdf.jsonld.nodes import Document, Node
 from kbdisk.loaders.rdf.jsonld.spelling import Scope, Spelling
 from kbdisk.loaders.rdf.jsonld.usage import Usage
 from kbdisk.loaders.rdf.vocabulary import FIRST, REST
+from kbdisk.loaders.splicing import Change, spliced
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 Homes = list[tuple[Node, list[Quad]]]  # the objects that take something, each with that
 
 
-def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
-    """The document of a source with new statements in it; None where it cannot take them all in."""
+def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change] | None:
+    """The changes that put new statements into the document of a source; None where it cannot take them all in."""
     data = kb.source.read()
     text = data.removeprefix(BOM_UTF8)
     additions = Additions(given, new, kb.blanks())
@@ -40,9 +41,10 @@ def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
         reading = _Reading(kb, text)
         for in_full in (False, True):  # no context of a class, or of a property, gives a whole IRI another meaning
             said: list[Quad] = []
-            made = reading.with_all(additions, said, in_full)
-            if say_the_same(reading.parse(made), given, said):
-                return data[: len(data) - len(text)] + made
+            changes = reading.changes(additions, said, in_full)
+            if say_the_same(reading.parse(spliced(text, changes)), given, said):
+                mark = len(data) - len(text)
+                return [(start + mark, end + mark, made) for start, end, made in changes]
     except (SyntaxError, LoadError, NoPlace):  # a fault in what was made: it has been read before
         pass
     return None
@@ -67,8 +69,8 @@ class _Reading:
     def _parse_prepared(self, text: bytes) -> list[Any]:
         return list(syntax.parser(text, self.kb.format, self.kb.options.base or NO_BASE))
 
-    def with_all(self, additions: Additions, said: list[Quad], in_full: bool) -> bytes:
-        """The text with all that is new; `said` takes that as it will be read."""
+    def changes(self, additions: Additions, said: list[Quad], in_full: bool) -> list[Change]:
+        """The changes that put in all that is new; `said` takes that as it will be read."""
         text = self.document.text
         habits = Habits()
         habits.wide, habits.escaped = not text.isascii(), b"\\u" in text
@@ -81,7 +83,7 @@ class _Reading:
                 _set_in(filling, node, members.of(quads), members)
         if filling.refused:
             raise NoPlace
-        return filling.done()
+        return filling.changes
 
     def _homes(self, additions: Additions) -> list[Homes]:
         """The objects that take something; those of one scope together."""

@@ -30,8 +30,8 @@ _LOOK = 400  # bytes looked back for the indentation of a line
 Line = tuple[int, str]  # how much further in than the properties beside it, and what stands on it
 
 
-def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
-    """The document of a source with new statements in it; None where it cannot take them all in."""
+def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change] | None:
+    """The changes that put new statements into the document of a source; None where it cannot take them all in."""
     data = kb.source.read()
 
     def parse(document: bytes) -> list[Any]:
@@ -39,15 +39,15 @@ def filled(kb: RdfFile, given: list[Quad], new: list[Quad]) -> bytes | None:
 
     additions = Additions(given, new, kb.blanks())
     try:
-        made = _made(data, Elements(data, parse, kb.blanks()), additions)
-        same = say_the_same(parse(made), given, new)
+        changes = _changes(data, Elements(data, parse, kb.blanks()), additions)
+        same = say_the_same(parse(spliced(data, changes)), given, new)
     except (SyntaxError, NoPlace):
         return None
-    return made if same else None
+    return changes if same else None
 
 
-def _made(data: bytes, elements: Elements, additions: Additions) -> bytes:
-    """The document with all that is new."""
+def _changes(data: bytes, elements: Elements, additions: Additions) -> list[Change]:
+    """What becomes of the document's elements that take something."""
     homes: dict[int, tuple[Element, list[Quad]]] = {}
     for quad in additions.roots:
         element = elements.by_node.get(additions.key(quad))
@@ -55,13 +55,10 @@ def _made(data: bytes, elements: Elements, additions: Additions) -> bytes:
             raise NoPlace
         homes.setdefault(element.start, (element, []))[1].append(quad)
     layout = _Layout(data)
-    return spliced(
-        data,
-        (
-            layout.change(element, list(_Words(additions, element, elements.entities).properties(quads, 0)))
-            for element, quads in homes.values()
-        ),
-    )
+    return [
+        layout.change(element, list(_Words(additions, element, elements.entities).properties(quads, 0)))
+        for element, quads in homes.values()
+    ]
 
 
 class _Words:

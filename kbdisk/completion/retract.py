@@ -1,0 +1,257 @@
+"""Retraction: taking out of a file what kbdisk filled in, by its blocks of RDF or by the sidecar beside it.
+
+A value goes where it stands as it was written. One that somebody changed since is theirs: it stays, and its row goes.
+What stood in the place of a value comes back as it was, to the byte in formats that are not re-serialised.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import IO, Any, BinaryIO, NamedTuple
+
+from kbdisk.atomic import sync_folder
+from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, corrected, is_alike, leaf_by_leaf, rows_beside
+from kbdisk.completion.standing import standing
+from kbdisk.entity import Entity, Path, at, show, without_places
+from kbdisk.errors import ConfigError, LoadError, WriteError
+from kbdisk.inspection import is_class
+from kbdisk.jsonio import load_json
+from kbdisk.loaders import KB
+from kbdisk.loaders.decompress import stored_length
+from kbdisk.loaders.kb import Edit, Placeless, Retraction
+from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
+from kbdisk.schemas.suggest import refuse_unmet
+
+AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once
+NOTHING = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
+NOT_AS_WRITTEN = (
+    "expected the text that kbdisk complete wrote, got one that was changed since, or serialised anew: what was filled in"
+    " cannot be taken out of {} then. Take it out by hand; {} tells what it is."
+)
+CORRECTED_AT_ONCE = (
+    "has values that were corrected in a review, and stay: {} gives all values back at once. Take out by hand what {}"
+    " tells of."
+)
+ONLY_AT_ONCE = "is not for {}, which gives all values back at once. Leave it out."
+OUTSIDE = "stands outside of the blocks of kbdisk, in a file that was written anew from another format"
+
+
+class Filling(NamedTuple):
+    """A value that kbdisk filled in, and where."""
+
+    id: str
+    path: Path
+    value: Any
+
+
+class Change(NamedTuple):
+    """A value that somebody changed since it was filled in."""
+
+    id: str
+    path: Path
+    value: Any  # that was filled in
+    now: Any
+
+
+@dataclass
+class Retractable:
+    """What can be taken out of a file, and what stays there."""
+
+    kb: KB
+    retractions: list[Retraction] = field(default_factory=list)
+    fillings: list[Filling] = field(default_factory=list)
+    changed: list[Change] = field(default_factory=list)
+    left: list[Placeless] = field(default_factory=list)
+    lines: dict[tuple[str, Path], bytes] = field(default_factory=dict)  # of the sidecar, that go with a value
+    dropped: set[bytes] = field(default_factory=set)  # lines that tell of nothing that stands
+    edits: list[list[Edit]] = field(default_factory=list)  # of each completion, where all values go at once
+
+
+def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) -> Retractable:
+    """What kbdisk filled in a file, at these paths, in entities of these classes, or at all; LoadError where nothing tells that."""
+    rows = rows_beside(kb)
+    if rows is None and not getattr(kb, "is_completed", False):
+        raise LoadError(kb.name, NOTHING.format(sidecar_of(kb.name).name))
+    for option, chosen in ("--only", only), ("--class", classes):
+        if chosen and kb.format in AT_ONCE:
+            raise ConfigError(option, ONLY_AT_ONCE.format(kb.format))
+    if kb.format in AT_ONCE and any(row.corrected for several in (rows or {}).values() for row in several):
+        raise LoadError(kb.name, CORRECTED_AT_ONCE.format(kb.format, sidecar_of(kb.name).name))
+    plan, beside = Retractable(kb), Beside(rows or {}, [kb])
+    paths: dict[Path, None] = {}
+
+    def is_wanted(path: Path) -> bool:
+        paths[path] = None
+        return not only or any(_is_at(path, wanted) for wanted in only)
+
+    ids_read: set[str] = set()
+    classes_read: dict[str, None] = {}
+    for entity in kb:
+        ids_read.update(beside.ids(entity))
+        classes_read |= dict.fromkeys(entity.classes)
+        is_chosen = not classes or any(is_class(name, chosen) for name in entity.classes for chosen in classes)
+        entity_rows = [row._replace(path=kb.path_named(row.path)) for row in beside.of(entity)]
+        entity_rows = [row for row in entity_rows if not row.corrected or kb.format in BLOCKS]
+        if kb.format in BLOCKS:
+            _take_blocks(plan, entity, entity_rows, is_wanted if is_chosen else _nothing)
+        elif is_chosen:
+            _take_rows(plan, entity, entity_rows, is_wanted)
+    refuse_unmet(kb.name, tuple(classes), classes_read)
+    if not kb.skipped and not classes:  # what could not be read is there again once it is mended
+        lost = (row for id, several in (rows or {}).items() if id not in ids_read for row in several)
+        plan.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
+    for wanted in only:
+        if not any(_is_at(path, wanted) for path in paths):
+            known = ", ".join(sorted({show(without_places(path)) for path in paths}))
+            raise ConfigError("--only", f"expected properties that kbdisk filled in ({known}), got {show(wanted)}.")
+    return plan
+
+
+def _nothing(path: Path) -> bool:
+    return False
+
+
+def _is_at(path: Path, wanted: Path) -> bool:
+    """Whether a path is the wanted one, or leads on from there; one without places means all places."""
+    return path[: len(wanted)] == wanted or without_places(path)[: len(wanted)] == wanted
+
+
+def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
+    """What blocks tell, less what was changed in them."""
+    made = dict(entity.made or {})
+    given = {path: leaf for path, leaf in made.items() if path not in (corrected(entity, rows).made or {})}
+    values = {path: (leaf, None) for path, leaf in made.items() if path not in given and is_wanted(path)}
+    if made:
+        plan.retractions.append(Retraction(entity, values))
+    plan.fillings += [Filling(entity.id, path, leaf) for path, (leaf, _) in values.items()]
+    recorded = {path: leaf for row in rows for path, leaf in leaf_by_leaf({row.path: row.value}).items()}
+    plan.changed += [
+        Change(entity.id, path, recorded[path], leaf)
+        for path, leaf in given.items()
+        if is_wanted(path) and not is_alike(leaf, recorded[path])
+    ]
+    for row in rows:
+        if row.corrected or not is_wanted(row.path):
+            continue
+        if not row.block:
+            if standing(entity.tree, row.path, row.value, cells=False):
+                plan.left.append((entity.id, row.path, OUTSIDE))
+            else:
+                plan.dropped.add(row.line)
+        elif any(path[: len(row.path)] == row.path for path in values):
+            plan.lines[entity.id, row.path] = row.line
+        else:
+            plan.dropped.add(row.line)
+
+
+def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
+    """What rows tell, and stands as they do; of one place the last row tells."""
+    values: dict[Path, tuple[Any, Any]] = {}
+    cells = plan.kb.format in CELLS
+    for row in rows:
+        data = load_json(row.line)
+        if "edits" in data:
+            plan.edits.append([(place, before, now) for place, before, now in data["edits"]])
+    for row in reversed(rows):
+        if not is_wanted(row.path):
+            continue
+        if row.path in values:
+            plan.dropped.add(row.line)
+        elif standing(entity.tree, row.path, row.value, cells=cells):
+            values[row.path] = row.value, load_json(row.line).get("was")
+            plan.lines[entity.id, row.path] = row.line
+        else:
+            plan.dropped.add(row.line)
+            now = _now(entity, row.path)
+            if now is not None and all(change[:2] != (entity.id, row.path) for change in plan.changed):
+                plan.changed.append(Change(entity.id, row.path, row.value, now))
+    if values:
+        values = dict(reversed(values.items()))
+        plan.retractions.append(Retraction(entity, values))
+        plan.fillings += [Filling(entity.id, path, value) for path, (value, _) in values.items()]
+
+
+def _now(entity: Entity, path: Path) -> Any:
+    try:
+        return at(entity.tree, path)
+    except KeyError:
+        return None
+
+
+# ---------------------------------------------------------------- writing
+
+
+def retract(plan: Retractable) -> list[Placeless]:
+    """Write the file without its fillings, then its sidecar without their rows; returns the values that stay, and why.
+
+    At whatever call this stops, no value stands there that nothing tells of: blocks tell by themselves, and their sidecar
+    takes its name first; any other file does before its sidecar.
+    """
+    kb = plan.kb
+    assert kb.path is not None
+    with temporary() as text, ExitStack() as several:
+        left = [*plan.left, *_restored(plan, text)]
+        stay = {(id, path) for id, path, _ in left}
+        gone = {line for place, line in plan.lines.items() if place not in stay} | plan.dropped
+        if kb.format in BLOCKS:
+            _write_text(kb, text, several)
+        for beside in sidecars_of(kb.path):
+            _write_rest(beside, gone, several)
+        if kb.format not in BLOCKS:
+            _write_text(kb, text, several)
+        kb.refuse_changed()
+    plan.fillings = [filling for filling in plan.fillings if (filling.id, filling.path) not in stay]
+    return left
+
+
+def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
+    """Write the text of the file as it was."""
+    kb = plan.kb
+    if kb.format not in AT_ONCE:
+        return kb.restore(plan.retractions, text)
+    from kbdisk.loaders.rdf import retracting
+    from kbdisk.loaders.rdf.file import RdfFile
+
+    assert isinstance(kb, RdfFile)
+    if not plan.changed and plan.edits and retracting.undone(kb, plan.edits, text):
+        return []
+    raise LoadError(kb.name, NOT_AS_WRITTEN.format(kb.format, sidecar_of(kb.name).name))
+
+
+def _write_rest(file: FilePath, gone: set[bytes], several: ExitStack) -> None:
+    """A sidecar without some of its lines; none where no line is left."""
+    rest = [line for line in file.read_bytes().splitlines(keepends=True) if line.rstrip(b"\r\n") not in gone]
+    if rest:
+        with writing(file, several=several) as stream:
+            stream.writelines(rest)
+        return
+
+    def remove(fault: type[BaseException] | None, *_: object) -> None:
+        if fault is not None:
+            return
+        try:
+            file.unlink(missing_ok=True)
+            sync_folder(file.absolute().parent)
+        except OSError as error:
+            raise WriteError(str(file), f"cannot be removed: {(error.strerror or str(error)).lower()}.") from error
+
+    several.push(remove)
+
+
+def _write_text(kb: KB, text: IO[bytes], several: ExitStack) -> None:
+    """Write a text as its file is compressed: by the stored bytes, where it is the beginning of what they say."""
+    assert kb.path is not None
+    kind = compression_of(str(kb.path))
+    length = None if kind is None else stored_length(kb.path, kind, text)
+    with writing(kb.path, several=several) as file:
+        if length is not None:
+            with kb.path.open("rb") as stored:
+                file.write(stored.read(length))
+            return
+        text.seek(0)
+        with compressing(file, kind) as stream:
+            shutil.copyfileobj(text, stream, 1 << 20)
