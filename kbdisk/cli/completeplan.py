@@ -68,6 +68,7 @@ class Plan:
         self.quiet = options["quiet"]
         self.review: str = "" if options["dry_run"] else options["review"] or ""
         self.reviewed: list[ReviewRow] = []
+        self.held_back: list[ReviewRow] = []
         self.dry = options["dry_run"] or bool(self.review and not self.target)
 
     @property
@@ -263,6 +264,7 @@ class Plan:
             watch=told,
             shapes=self.shapes,
             answers=self.answers,
+            keeps_held_back=bool(self.review),
             **chosen,
         )
 
@@ -325,8 +327,9 @@ class Plan:
 
             options["id"] = show(id)
         target = "" if self.dry or self.target == "-" else self.target
+        rows = [*self.reviewed, *sorted(self.held_back, key=lambda row: -(row.confidence or 0.0))]
         with locked(self.review):
-            write_review_of(self.review, self.reviewed, report, self.sources[0], target, options)
+            write_review_of(self.review, rows, report, self.sources[0], target, options)
 
     def _kept(self, completing: Completing, model: Model, kept: IO[bytes]) -> Iterator[Completion]:
         from kbdisk.completion.answers import without_lines
@@ -348,6 +351,8 @@ class Plan:
                 kept.write(line(row | plain))
                 if reviewing is not None:
                     self.reviewed.append(reviewing.row(completion, path, row))
+            if reviewing is not None:
+                self.held_back += reviewing.held_back(completion, told, self.time)
             yield completion
         if any(kb.skipped for kb in self.kbs):
             self.earlier += carried.rest()

@@ -56,6 +56,7 @@ class Asked:
     reading: Reading
     gaps: Sequence[Gap]
     filled: dict[Path, Filled] = field(default_factory=dict)
+    held_back: dict[Path, tuple[Filled, str]] = field(default_factory=dict)  # where these are kept
     leaves: dict[Path, Any] = field(default_factory=dict)  # what was filled in, leaf by leaf
     sure: dict[Path, float] = field(default_factory=dict)  # of each of these leaves
     ruled: set[Path] = field(default_factory=set)  # the properties that rules filled
@@ -75,9 +76,11 @@ class Completing(Iterator[Completion]):
         watch: Watch | None,
         shapes: Schema | None = None,
         answers: Answers | None = None,
+        keeps_held_back: bool = False,
     ) -> None:
         self.trained, self.choices, self.watch = trained, choices, watch
         self.answers = answers or Answers()
+        self.keeps_held_back = keeps_held_back
         self.entities = list(entities) if isinstance(entities, Iterator) else entities
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, choices)
@@ -107,7 +110,8 @@ class Completing(Iterator[Completion]):
         most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
         shapes = Shapes.learn(self.schema, self._counted())
         evidence = self._evidence()
-        filler = Filler(self.trained, self.choices, most, Keys(self.codec, self._labels()), self.decider.skips)
+        keys = Keys(self.codec, self._labels())
+        filler = Filler(self.trained, self.choices, most, keys, *([] if self.keeps_held_back else [self.decider.skips]))
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()
@@ -118,16 +122,22 @@ class Completing(Iterator[Completion]):
             for entity in chunk:
                 one = asked.get(id(entity))
                 filled = self.siblings.beside(one.reading.of, entity, one.filled) if one else {}
-                yield Completion(entity, self._consistent(entity, filled))
+                held_back = one.held_back if one else {}
+                filled = self._consistent(entity, filled, held_back)
+                yield Completion(entity, filled, held_back)
             self.summary.entities += len(chunk)
             if self.watch is not None:
                 self.watch(self.summary.entities, self.total)
         self._count_held()
         self.summary.measured = self.decider.measured()
 
-    def _consistent(self, entity: Entity, filled: dict[Path, Filled]) -> dict[Path, Filled]:
-        """What is filled without what would break a constraint."""
+    def _consistent(
+        self, entity: Entity, filled: dict[Path, Filled], held_back: dict[Path, tuple[Filled, str]]
+    ) -> dict[Path, Filled]:
+        """What is filled without what would break a constraint, which is held back."""
         refused = self.consistency.refused(entity, filled)
+        if self.keeps_held_back:
+            held_back |= {path: (filled[path], why) for path, why in refused.items()}
         gaps: dict[tuple[str, Path, Path], str] = {}
         for path, why in refused.items():
             told = filled[path].belief
@@ -262,6 +272,7 @@ class Completing(Iterator[Completion]):
             row = self.summary.row(filling.gap.of)
             if filling.gap.of.top in half_made and self.choices.fill != "all" and not decision.why_not:
                 row.held[HALF_MADE] += 1
+                self._keep_held_back(one, decision, HALF_MADE, given, placing)
                 continue
             if not filling.why_not and not self.decider.why_not(self.decider.key(decision.filling)):
                 self.summary.add(decision.confidence)
@@ -270,6 +281,7 @@ class Completing(Iterator[Completion]):
                 filled = self._placed(one, decision, given, placing)
             except ValueError as error:
                 row.held[str(error)] += 1
+                self._keep_held_back(one, decision, str(error), given, placing)
                 continue
             leaves = decision.filling.leaves
             row.filled += 1
@@ -278,6 +290,19 @@ class Completing(Iterator[Completion]):
             one.filled |= filled
             one.leaves |= leaves
             one.sure |= dict.fromkeys(leaves, decision.confidence)
+
+    def _keep_held_back(
+        self, one: Asked, decision: Decision, why: str, given: Mapping[Path, Any], placing: Placing
+    ) -> None:
+        """Keep a value that is not written for a review, where there is one."""
+        if not self.keeps_held_back or decision.filling.why_not:
+            return
+        try:
+            filled = placing.placed(one.entity, decision, given, calibrated=self.decider.calibration.is_known)
+            self.answers.refuse_rejected(one.entity, filled)
+        except ValueError:  # it has no place, or a person has rejected it
+            return
+        one.held_back |= {path: (each, why) for path, each in filled.items()}
 
     def _placed(
         self, one: Asked, decision: Decision, given: Mapping[Path, Any], placing: Placing
@@ -393,10 +418,12 @@ def complete(
     watch: Watch | None = None,
     shapes: Schema | None = None,
     answers: Answers | None = None,
+    keeps_held_back: bool = False,
     **choices: Any,
 ) -> Completing:
     """Each entity with what it lacks filled in, in order; options are those of Choices. What was rejected stays a gap.
 
+    With `keeps_held_back` each completion has the values that are not written, too, with the reason.
     What is written satisfies the constraints of the model's schema, and those of `shapes`, together with what is given.
 
     The result is an iterator, and has a `summary`. Entities are gone through more than once.
@@ -404,4 +431,4 @@ def complete(
     advice = "what it fills in is a rough guess. Train with --preset default."
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
-    return Completing(trained, entities, Choices(**choices), watch, shapes, answers)
+    return Completing(trained, entities, Choices(**choices), watch, shapes, answers, keeps_held_back)

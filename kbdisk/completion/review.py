@@ -34,6 +34,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import IO, Any
 
+from kbdisk.completion.provenance import rows as rows_of
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, show
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
@@ -403,6 +404,12 @@ class Reviewing:
         expected = expected_of(self.schema, str(row["class"]), path)
         value = completion.filled[path].value
         return review_row(row, value, completion.entity, path, self.labels, self._property(path), expected)
+
+    def held_back(self, completion: Completion, model: Mapping[str, Any], time: str) -> Iterator[ReviewRow]:
+        """The rows of the values that are not written."""
+        values = Completion(completion.entity, {path: value for path, (value, _) in completion.held_back.items()})
+        for row, (path, (_, why)) in zip(rows_of(values, model, time), completion.held_back.items(), strict=True):
+            yield replace(self.row(values, path, row), reason=why)
 
     def _property(self, path: Path) -> str:
         """What the source calls a property, else its last word."""

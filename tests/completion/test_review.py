@@ -322,11 +322,38 @@ def test_a_review_with_all_accepted_comes_to_what_completing_writes(run, phones)
     status, out, err = phones("--review", "review.csv")
     assert (status, out) == (0, "")
     assert "nothing was written but review.csv" in err
-    proposed = cells("review.csv")
+    every = cells("review.csv")
+    proposed = [row for row in every if row["reason"] == "written"]
     assert [(row["id"], row["path"]) for row in proposed] == [(row["id"], row["path"]) for row in rows("done.jsonl")]
-    decide("review.csv", *[ACCEPT] * len(proposed))
+    decide("review.csv", *(ACCEPT if row["reason"] == "written" else NOTHING for row in every))
     assert run("apply", "review.csv", "--out", "applied.jsonl")[0] == 0
     assert Path("applied.jsonl").read_bytes() == Path("done.jsonl").read_bytes()
+
+
+def test_what_is_held_back_stands_in_the_review_with_its_reason_the_surest_first_and_may_be_accepted(run, phones):
+    confidences = [row["confidence"] for row in cells_of(phones)]
+    middle = sorted(map(float, confidences))[len(confidences) // 2]
+    assert phones("--review", "some.csv", "--min-confidence", middle)[0] == 0
+    every = cells("some.csv")
+    held_back = [row for row in every if row["reason"] != "written"]
+    assert f"confidence below {middle:g}" in {row["reason"] for row in held_back}
+    assert len(held_back) < len(every)
+    sure = [float(row["confidence"]) for row in held_back]
+    assert sure == sorted(sure, reverse=True)
+    assert all(
+        float(row["presence"]) * float(row["correctness"]) == pytest.approx(float(row["confidence"]), rel=1e-4)
+        for row in every
+    )
+    decide("some.csv", *(ACCEPT if row is held_back[0] else NOTHING for row in every))
+    assert run("apply", "some.csv", "--out", "applied.jsonl")[0] == 0
+    [row] = rows("applied.jsonl")
+    assert (row["id"], row["path"], row["reviewed"]) == (held_back[0]["id"], held_back[0]["path"], "accepted")
+
+
+def cells_of(phones: Callable) -> list[dict[str, str]]:
+    """All that would be written of some phones."""
+    assert phones("--review", "all.csv")[0] == 0
+    return [row for row in cells("all.csv") if row["reason"] == "written"]
 
 
 def test_a_rejected_value_is_held_back_from_then_on_and_the_summary_says_why(run, phones):
