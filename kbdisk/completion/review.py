@@ -142,6 +142,7 @@ def review_row(
         value_label=labels.get(linked, ""),
         unit=(value.unit or "") if isinstance(value, Quantity) else "",
         presence=row.get("presence"),
+        correctness=row.get("correctness"),
         confidence=row.get("confidence"),
         low=low,
         high=high,
