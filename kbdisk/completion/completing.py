@@ -172,7 +172,10 @@ class Completing(Iterator[Completion]):
         for places, batch in batches(tokens, size, costs=costs):
             some = [asked[place] for place in places]
             if any(one.gaps for one in some):
-                fillings = filler.fill(batch, [one.reading.id for one in some], [one.gaps for one in some], number)
+                ids, gaps = [one.reading.id for one in some], [one.gaps for one in some]
+                demands = self.consistency.demands
+                restrictions = [self.consistency.restrictions(one.entity, one.gaps) for one in some] if demands else ()
+                fillings = filler.fill(batch, ids, gaps, number, restrictions)
                 number += 1
                 for one, several in zip(some, fillings, strict=True):
                     self._take(one, several, placing)

@@ -10,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kbdisk.completion.constraints import OTHER_ENTITIES, Others, Proposal, excluded
+from kbdisk.completion.constraints import (
+    OTHER_ENTITIES,
+    Interval,
+    Others,
+    Proposal,
+    Restriction,
+    excluded,
+    restriction,
+)
+from kbdisk.completion.gaps import Gap
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, Filled, Path, with_values
+from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Class, Schema
 
 
@@ -22,6 +32,7 @@ class _Demands:
 
     schema: Schema
     others: Others | None
+    is_of_model: bool  # so that values of the kinds of its properties are predicted anyway
 
 
 class Consistency:
@@ -34,7 +45,9 @@ class Consistency:
         if shapes is not None:
             stated.append(renamed(shapes, schema))
             self.hierarchy = hierarchy_of(entities)
-        self.demands = [_Demands(each, self._others(each, entities, each is not schema)) for each in stated]
+        self.demands = [
+            _Demands(each, self._others(each, entities, each is not schema), each is schema) for each in stated
+        ]
 
     def _others(self, schema: Schema, entities: Iterable[Entity], links: bool) -> Others | None:
         """The index of other entities, where a constraint needs one; `links`: the classes of linked entities count."""
@@ -43,6 +56,44 @@ class Consistency:
             constraint.kind in OTHER_ENTITIES or constraint.where is not None for constraint in constraints
         )
         return Others.of(schema, entities, self.hierarchy) if needs else None
+
+    def restrictions(self, entity: Entity, gaps: Iterable[Gap]) -> dict[Path, list[Restriction]]:
+        """What the given values of an entity leave to be stated in its gaps, by their paths."""
+        found: dict[Path, list[Restriction]] = {}
+        for demand in self.demands:
+            for of in self._classes(demand.schema, entity):
+                for gap in gaps:
+                    if gap.path == gap.of.top and gap.path in _restricted(demand, of):
+                        unit = getattr(gap.of.kind, "learnt_in", None)
+                        found.setdefault(gap.path, []).append(self._restriction(demand, of, entity, gap.path, unit))
+        return found
+
+    def _restriction(self, demand: _Demands, of: Class, entity: Entity, path: Path, unit: str | None) -> Restriction:
+        one = restriction(
+            of,
+            entity.tree,
+            path,
+            unit=unit,
+            missing=self.missing,
+            id=demand.schema.id_of(entity),
+            others=demand.others,
+        )
+        kind = of.properties[path].kind if path in of.properties else None
+        if isinstance(kind, Number):  # what a shapes file says of a number alone
+            interval = one.interval or Interval()
+            for bound, is_open, low in (
+                (kind.minimum, False, True),
+                (kind.above, True, True),
+                (kind.maximum, False, False),
+                (kind.below, True, False),
+            ):
+                if bound is not None:
+                    interval = interval.above(bound, is_open) if low else interval.below(bound, is_open)
+            return replace(one, interval=interval)
+        if isinstance(kind, Category) and kind.closed:
+            labels = frozenset(kind.values)
+            return replace(one, allowed=labels if one.allowed is None else one.allowed & labels)
+        return one
 
     def refused(self, entity: Entity, filled: Mapping[Path, Filled]) -> dict[Path, str]:
         """Which of the values that an entity would get are not written, and why; the others count for entities after it."""
@@ -84,6 +135,12 @@ class Consistency:
         single = [replace(entity, classes=(name,)) for name in names] or [entity]
         found = (schema.class_of(one) for one in single)
         return list({id(of): of for of in found if of is not None}.values())
+
+
+def _restricted(demand: _Demands, of: Class) -> set[Path]:
+    """The properties of a class that a belief about them is restricted for."""
+    stated = {path for constraint in of.constraints for path in (constraint.path, constraint.other) if path}
+    return stated if demand.is_of_model else stated | set(of.properties)
 
 
 def _gap_of(path: Path, one: Filled) -> Path:

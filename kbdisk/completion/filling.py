@@ -15,8 +15,10 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.completion.choices import PASSES, Choices
+from kbdisk.completion.constraints import Restriction
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.keys import Keys
+from kbdisk.completion.restricting import restrict
 from kbdisk.completion.trusting import Trusting
 from kbdisk.completion.units import settle_units
 from kbdisk.data.batch import Batch
@@ -72,8 +74,18 @@ class Filler:
         self.parts = torch.tensor(places, device=trained.device)  # (S,) a year is said before its month
 
     @torch.no_grad()
-    def fill(self, batch: Batch, ids: Sequence[str], gaps: Sequence[Sequence[Gap]], number: int) -> list[list[Filling]]:
-        """The gaps of each entity of a batch, which asks for all of their slots; batches are counted for their draws."""
+    def fill(
+        self,
+        batch: Batch,
+        ids: Sequence[str],
+        gaps: Sequence[Sequence[Gap]],
+        number: int,
+        restrictions: Sequence[Mapping[Path, Sequence[Restriction]]] = (),
+    ) -> list[list[Filling]]:
+        """The gaps of each entity of a batch, which asks for all of their slots; batches are counted for their draws.
+
+        `restrictions` of each entity are by gap: what its given values leave to be stated.
+        """
         generator = Generator(batch.slot.device).manual_seed(mixed(self.choices.seed, number, SALT))
         token = {
             (entity, slot): place
@@ -93,7 +105,7 @@ class Filler:
         wanted = [place for several in found for one in several if not one.why_not for place in one.tokens.values()]
         chosen[wanted] = True
         if wanted:
-            self._say(counted, ids, given, chosen, found, generator, is_as_given=counted is batch)
+            self._say(counted, ids, given, chosen, found, generator, restrictions, is_as_given=counted is batch)
         return found
 
     # ------------------------------------------------------------ which
@@ -165,6 +177,7 @@ class Filler:
         chosen: Tensor,
         found: list[list[Filling]],
         generator: Generator,
+        restrictions: Sequence[Mapping[Path, Sequence[Restriction]]],
         *,
         is_as_given: bool,
     ) -> None:
@@ -192,6 +205,9 @@ class Filler:
         fillings = [filling for several in found for filling in several if not filling.why_not]
         said, of_units = settle_units(self.codec, self.trusting, batch, picked, said, fillings)
         sure = self.trusting.sure(picked, batch, said) | settled | of_units
+        if any(restrictions):
+            said, restricted = restrict(self.codec, self.trusting, batch, picked, said, found, restrictions)
+            sure |= restricted
         for kind, one in picked.kinds.items():
             done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
         told = {
