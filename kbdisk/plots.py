@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.errors import ConfigError
+from kbdisk.evaluation.calibration import Reliability
 from kbdisk.evaluation.curve import Curve, Line
 from kbdisk.loaders.target import writing
 
@@ -36,6 +37,8 @@ CONNECTOR: dict[str, Any] = {
     "shrinkB": 0,
     "relpos": (0, 0.5),
 }
+MIN_COVERED = 5  # numbers of a property whose coverage is drawn
+COVERAGE = 0.9
 HIGHEST = 2.0  # times the constant's error: what is worse is not shown
 
 STYLE: dict[Any, Any] = {
@@ -100,6 +103,82 @@ def plot_curve(curve: Curve, path: str | os.PathLike[str], title: str = "") -> N
         _draw_curve(axes, curve)
         axes.set_title(title or "Error by how much is given", loc="left", fontsize=12, fontweight="bold", pad=14)
         save(figure, path)
+
+
+def plot_reliability(
+    reliability: Reliability, rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str], title: str = ""
+) -> None:
+    """The share of statements that are right by confidence; how many numbers are within their 90 % interval, by property."""
+    refuse_plot(path)
+    import matplotlib
+
+    numbers = [row for row in rows if row.get("coverage") is not None and row["n"] >= MIN_COVERED]
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": "kbdisk"}):
+        figure = new_figure(10.4, max(4.6, 1.6 + 0.24 * len(numbers)))
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1])
+        _draw_reliability(left, reliability)
+        _draw_coverage(right, numbers)
+        figure.suptitle(title or "Confidence", x=0.01, ha="left", fontsize=12, fontweight="bold")
+        save(figure, path)
+
+
+def _draw_reliability(axes: Axes, reliability: Reliability) -> None:
+    if not reliability.bins:
+        raise ConfigError("--plot", "there is nothing to draw: no statement was tried on held-out values.")
+    largest = max(one.weight for one in reliability.bins)
+    sizes = [30 + 370 * one.weight / largest for one in reliability.bins]
+    x, y = [one.confidence for one in reliability.bins], [one.right for one in reliability.bins]
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    axes.plot(x, y, color=COLOURS["number"], linewidth=1.4, zorder=3)
+    axes.scatter(x, y, s=sizes, color=COLOURS["number"], alpha=0.85, zorder=4, edgecolors="white")
+    for one in reliability.bins:
+        axes.annotate(
+            f"{one.weight:,.0f}",
+            (one.confidence, one.right),
+            (0, 13),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.1)
+    axes.set_xlabel("confidence")
+    axes.set_ylabel("share of statements that are right")
+    axes.set_title(
+        f"{reliability.weight:,.0f} statements, calibration error {reliability.error:.3f}", loc="left", fontsize=10
+    )
+    _look(axes)
+
+
+def _draw_coverage(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A dot for each property of numbers, with the range that chance gives."""
+    if not rows:
+        axes.axis("off")
+        return
+    names = [_shortened(f"{row['class']} {row['path']}" if row["class"] else row["path"]) for row in rows]
+    places = list(range(len(rows)))[::-1]
+    for place, row in zip(places, rows, strict=True):
+        spread = 2 * (COVERAGE * (1 - COVERAGE) / row["n"]) ** 0.5
+        axes.plot([COVERAGE - spread, min(COVERAGE + spread, 1)], [place, place], color=GRID, linewidth=6, zorder=1)
+        axes.scatter([row["coverage"]], [place], s=26, color=COLOURS["number"], zorder=3)
+    axes.axvline(COVERAGE, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
+    axes.set_yticks(places, names, fontsize=8)
+    lowest = min(row["coverage"] for row in rows)
+    axes.set_xlim(min(0.5, lowest - 0.05), 1.02)
+    axes.set_ylim(-0.8, len(rows) - 0.2)
+    axes.set_xlabel("share of numbers within their 90 % interval")
+    axes.set_title("grey: within chance of 90 %", loc="left", fontsize=10)
+    _look(axes)
+
+
+def _look(axes: Axes) -> None:
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, pad=6)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
 
 
 def _draw_curve(axes: Axes, curve: Curve) -> None:

@@ -82,9 +82,19 @@ def test_values_that_do_not_fit_are_told(run, tiny_folder, tmp_path):
     assert "count as wrong (numbers are left out): 1 of launch.year, 1 of launch.month, 1 of launch.day." in out
 
 
+def test_the_reliability_of_confidence_is_a_line_and_a_picture(run, tiny_folder, tmp_path):
+    status, out, err = run("evaluate", tiny_folder, PHONES, *FAST, "--plot", tmp_path / "confidence.png")
+    assert (status, err) == (0, "")
+    assert re.search(r"^confidence: calibration error 0\.\d{3} over [\d,]+ statements$", out, re.M)
+    assert (tmp_path / "confidence.png").read_bytes().startswith(b"\x89PNG")
+    found = json.loads(run("evaluate", tiny_folder, PHONES, *FAST, "--json")[1])["confidence"]
+    assert 0 <= found["calibration_error"] <= 1
+    assert all(0 <= one["right"] <= 1 for one in found["bins"])
+
+
 @pytest.mark.slow
 def test_a_curve_is_a_table_and_a_picture(run, tiny_folder, tmp_path):
-    status, out, err = run("evaluate", tiny_folder, PHONES, *FAST, "--plot", tmp_path / "curve.png")
+    status, out, err = run("evaluate", tiny_folder, PHONES, *FAST, "--curve", "--plot", tmp_path / "curve.png")
     lines = out.splitlines()
     assert (status, err) == (0, "")
     assert lines[3].split() == ["path", "n", "constant", "0", "%", "20", "%", "50", "%", "80", "%", "all"]

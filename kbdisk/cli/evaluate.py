@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kbdisk.data.graph import Graph
     from kbdisk.entity import Entity, Path
     from kbdisk.evaluation import Drift, Rivals, Scope, Sides
+    from kbdisk.evaluation.calibration import Reliability
 
 LIMIT, TEXTS = 1000, 200  # values of a property, as evaluation has it, which is too heavy to ask for a help text
 CURVE_LIMIT, CURVE_TEXTS = 200, 50
@@ -34,7 +35,11 @@ CURVE_LIMIT, CURVE_TEXTS = 200, 50
 @click.argument("model")
 @click.argument("source")
 @click.option("--curve", "as_curve", is_flag=True, help="The error by how much of an entity is given, instead.")
-@click.option("--plot", metavar="FILE", help="Draw the curve: a .png, .svg or .pdf.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw the reliability of confidence and the coverage of intervals, with --curve the curve: a .png, .svg or .pdf.",
+)
 @click.option(
     "--against",
     metavar="NAMES",
@@ -87,6 +92,7 @@ def evaluate(
     kbdisk evaluate phones.kbdisk phones.jsonl
     kbdisk evaluate phones.kbdisk newer.jsonl --only launch --whole
     kbdisk evaluate kb.kbdisk kb.ttl --class City --json | jq .summary
+    kbdisk evaluate phones.kbdisk phones.jsonl --plot confidence.png
     kbdisk evaluate phones.kbdisk phones.jsonl --curve --plot curve.png
     kbdisk evaluate phones.kbdisk phones.jsonl --against gbdt
     """
@@ -143,7 +149,7 @@ class Asked:
     @property
     def is_curve(self) -> bool:
         """Whether it is by how much is given."""
-        return bool(self.options["as_curve"] or self.options["plot"])
+        return bool(self.options["as_curve"])
 
     def rivals(self, sides: Sides, quiet: bool) -> Rivals:
         """Baselines that have learnt from what the model was trained on."""
@@ -165,7 +171,36 @@ class Asked:
         beside = rivals.to_json(rows) if rivals else {}
         data = {"limit": self._scope.limit, "rows": rows, "summary": asdict(summary(rows))}
         data |= {"against": beside} if rivals else {}
-        return Found(data, _bytes(shown_scores(self.head, self.notes, rows, summary(rows), self.drift, beside)))
+        reliability = self._reliability()
+        data |= {"confidence": reliability.to_json()} if reliability else {}
+        if self.options["plot"]:
+            from kbdisk.evaluation.calibration import Reliability
+            from kbdisk.plots import plot_reliability
+
+            title = f"Confidence on held-out values: {FilePath(self.reading.name).name}"
+            plot_reliability(reliability or Reliability([]), rows, self.options["plot"], title)
+        text = shown_scores(self.head, self.notes, rows, summary(rows), self.drift, beside, reliability)
+        return Found(data, _bytes(text))
+
+    def _reliability(self) -> Reliability | None:
+        """How the confidence of statements compares with the share that is right; None where it is not known.
+
+        Of entities held out in training the cross-fitted confidences are known. Others are tried where a picture is drawn.
+        """
+        from kbdisk.completion.trial import outcomes_of
+        from kbdisk.evaluation.calibration import Calibration, Reliability
+
+        trained = self.model.trained
+        if not trained.record.calibration:
+            return None
+        calibration = Calibration.from_json(trained.record.calibration)
+        held_out = set(trained.record.validation)
+        if all(trained.schema.id_of(entity) in held_out for entity in self.entities):
+            return Reliability.of(one for own in calibration.statements.values() for one in own)
+        if not self.options["plot"]:
+            return None
+        outcomes = outcomes_of(trained, self.entities, self._graph, seed=self.options["seed"])
+        return Reliability.of(map(calibration.judged, outcomes))
 
     def curve(self, rivals: Rivals | None, told: Told | None) -> Found:
         """By how much is given; as a picture, too."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kbdisk.evaluation import Curve, Drift, Summary
+    from kbdisk.evaluation.calibration import Reliability
 
 Rows = list[dict[str, Any]]
 SURE = 2  # standard errors from which on better or worse is no chance
@@ -34,6 +35,7 @@ def shown_scores(
     summary: Summary,
     drift: Drift | None = None,
     beside: Mapping[str, Any] | None = None,
+    reliability: Reliability | None = None,
 ) -> str:
     """A table for each class, what is odd about it, and all in one line; in another for each rival (`Rivals.to_json`)."""
 
@@ -51,7 +53,15 @@ def shown_scores(
             if one["left_out"]:
                 console.print(Text(f"\n{name} cannot tell {_some(one['left_out'])}.", "dim"), soft_wrap=True)
         _drift(console, drift)
-        console.print(Text(f"\n{in_a_line(summary)}"), soft_wrap=True)
+        console.print()
+        if reliability is not None and reliability.error is not None:
+            console.print(
+                Text(
+                    f"confidence: calibration error {reliability.error:.3f} over {reliability.weight:,.0f} statements"
+                ),
+                soft_wrap=True,
+            )
+        console.print(Text(in_a_line(summary)), soft_wrap=True)
         for name, one in (beside or {}).items():
             if name != "constant":
                 console.print(Text(_beside(name, one)), soft_wrap=True)

@@ -35,6 +35,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 THRESHOLD = 0.5  # of the confidence, where the user states none
 THRESHOLDS = (0.9, 0.75, 0.5)  # that a summary shows
 FOLDS = 5
+BINS = 10  # of confidence
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MAX_LOG_ODDS = 12.0
@@ -239,7 +240,7 @@ class Calibration:
             others = [one for one, number in zip(outcomes, fold, strict=True) if number != held_out]
             without = cls(Presence.fit(others), fit_correctness(others))
             for outcome in (one for one, number in zip(outcomes, fold, strict=True) if number == held_out):
-                statements.setdefault(outcome.property, []).append(without._judged(outcome))
+                statements.setdefault(outcome.property, []).append(without.judged(outcome))
         return cls(presence, correctness, statements)
 
     @property
@@ -247,7 +248,7 @@ class Calibration:
         """Whether anything was held out to learn from."""
         return bool(self.statements)
 
-    def _judged(self, outcome: Outcome) -> Statement:
+    def judged(self, outcome: Outcome) -> Statement:
         """A statement with its confidence, and how right it was."""
         presence = self.presence(outcome.property, outcome.presence)
         stated = outcome.correctness
@@ -307,6 +308,50 @@ class Calibration:
             (row["class"], row["path"]): [Statement(*one) for one in row["outcomes"]] for row in data["statements"]
         }
         return cls(Presence.from_json(data["presence"]), Line.from_json(data["correctness"]), statements)
+
+
+class Bin(NamedTuple):
+    """Statements of about the same confidence."""
+
+    confidence: float  # the mean
+    right: float  # the share
+    weight: float  # how many
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How the confidence of statements compares with the share of them that is right."""
+
+    bins: Sequence[Bin]
+
+    @classmethod
+    def of(cls, statements: Iterable[Statement]) -> Self:
+        """Of statements in bins of equal width, empty ones left out."""
+        by_bin: dict[int, list[Statement]] = {}
+        for one in statements:
+            if one.counted:
+                by_bin.setdefault(min(int(one.confidence * BINS), BINS - 1), []).append(one)
+        bins = []
+        for _, own in sorted(by_bin.items()):
+            weight = math.fsum(one.counted for one in own)
+            mean = math.fsum(one.confidence * one.counted for one in own) / weight
+            bins.append(Bin(mean, math.fsum(one.right * one.counted for one in own) / weight, weight))
+        return cls(bins)
+
+    @property
+    def weight(self) -> float:
+        """How many statements there are."""
+        return math.fsum(one.weight for one in self.bins)
+
+    @property
+    def error(self) -> float | None:
+        """The expected calibration error; None of no statements."""
+        gaps = math.fsum(one.weight * abs(one.confidence - one.right) for one in self.bins)
+        return gaps / self.weight if self.bins else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        return {"calibration_error": self.error, "bins": [one._asdict() for one in self.bins]}
 
 
 def precision_of(statements: Sequence[Statement]) -> float | None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import examples
 
-from kbdisk.evaluation.calibration import Calibration, Line, Outcome, Statement, log_odds
+from kbdisk.evaluation.calibration import Calibration, Line, Outcome, Reliability, Statement, log_odds
 
 A, B, C = ("T", "a"), ("T", "b"), ("", "c.year")
 
@@ -115,6 +115,18 @@ def test_the_threshold_for_a_precision_is_the_lowest_that_reached_it():
     assert calibration.threshold_for(0.95, A) == 0.9
     assert calibration.threshold_for(0.8, A) == 0.6
     assert calibration.threshold_for(0.8, B) is None
+
+
+def test_the_calibration_error_is_the_mean_gap_between_confidence_and_the_share_that_is_right():
+    sure = [Statement(0.95, 0.0, float(n < 8), 0.0, 1.0) for n in range(10)]
+    unsure = [Statement(0.25, 0.0, float(n < 10), 0.0, 1.0) for n in range(30)]
+    reliability = Reliability.of([*sure, *unsure])
+    assert [tuple(map(float, one)) for one in reliability.bins] == [
+        (pytest.approx(0.25), pytest.approx(1 / 3), 30.0),
+        (pytest.approx(0.95), pytest.approx(0.8), 10.0),
+    ]
+    assert reliability.error == pytest.approx((30 * (1 / 3 - 0.25) + 10 * 0.15) / 40)
+    assert Reliability.of([]).error is None
 
 
 CHANCES = st.floats(0, 1)
