@@ -80,13 +80,13 @@ class Decider:
 
     def why_not(self, key: Key) -> str:
         """Why nothing of a property is written, whatever its confidence."""
-        if self.choices.fill == "all":
-            return ""
         threshold = self.threshold(key)
-        if not self.calibration.is_known:
-            return UNMEASURED
         if threshold is None:
             return f"its held-out values never reached a precision of {self.choices.precision:g}"
+        if self.choices.fill == "all":
+            return ""
+        if not self.calibration.is_known:
+            return UNMEASURED
         if (key, threshold) not in self._evidence:
             self._evidence[key, threshold] = self.calibration.evidence(key, threshold)
         evidence = self._evidence[key, threshold]

@@ -115,6 +115,16 @@ def test_nothing_is_filled_without_evidence_but_where_all_is_wanted(model, thing
     assert all(("colour",) in one for one in values(useless, *things, fill="all")[:9])
 
 
+def test_where_no_confidence_reached_a_precision_nothing_is_written_in_any_mode(model, things):
+    for one in things[:9]:
+        one["colour"] = None
+    useless = calibrated(model, right=0.0)
+    for fill in ("likely", "all"):
+        assert not any(values(useless, *things, fill=fill, precision=0.9))
+        [why] = held(useless, *things, fill=fill, precision=0.9)["colour",]
+        assert why == "its held-out values never reached a precision of 0.9"
+
+
 def test_confidence_is_presence_times_correctness(model, things):
     for one in things[:20]:
         del one["colour"], one["born"], one["mass"]
