@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kbdisk.bench.results import Result, Row
-from kbdisk.entity import Entity, at
+from kbdisk.entity import Date, Entity, at
 from kbdisk.training.run import STACKED
 
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
@@ -108,3 +109,72 @@ def test_a_wrong_name_is_one_line(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.startswith("error: nothing.csv: ")
     assert said.count("\n") == 1
+
+
+def test_absences_are_properties_that_entities_cannot_have_and_lack(monkeypatch, tmp_path):
+    import precision
+
+    monkeypatch.setattr(precision, "ABSENCES", tmp_path)
+    (tmp_path / "kb.yaml").write_text(
+        "- classes: [Island]\n  lack: [spouse, area]\n- where: {gender: org}\n  lack: [born]\n"
+    )
+    entities = [
+        Entity("a", {"area": 3}, ("http://ex.org/Island",)),
+        Entity("b", {"gender": "org"}),
+        Entity("c", {"gender": "female"}, ("Person",)),
+    ]
+    assert set(precision.absences_of("kb", entities, 9, 0)) == {(0, ("spouse",)), (1, ("born",))}
+    assert len(precision.absences_of("kb", entities, 1, 0)) == 1
+    assert precision.absences_of("other", entities, 9, 0) == []
+
+
+def test_right_is_the_same_label_the_stated_parts_of_a_date_and_a_number_near_enough():
+    import precision
+
+    from kbdisk.bench.imputers import Task
+    from kbdisk.bench.masking import Cell, Values
+
+    entities = [Entity(str(n), {"n": float(n), "d": Date(1900 + n), "c": "x"}) for n in range(40)]
+    values = Values(entities)
+    number, label = (("n",), "", "number"), (("c",), "", "label")
+    task = Task(number, [], [float(n) for n in range(40)])
+
+    def is_right(value, truth, of=number, task=task):
+        return precision.is_right(task, Cell(0, of[0], of, truth), value, truth, values)
+
+    assert is_right(11.9, 10.0)  # a tenth of the range of the middle half
+    assert not is_right(12.1, 10.0)
+    assert is_right("x", "x", label)
+    assert not is_right("y", "x", label)
+    assert is_right(Date(1912), Date(1912, 4, 15))
+    assert not is_right(Date(1912, 5), Date(1912, 4, 15))
+    assert is_right("1912-04", "1912-04-15")
+    assert not is_right("1912-05-15", "1912-04-15")
+
+
+def test_reliability_and_yield_are_those_of_the_statements():
+    from precision import Statement, reliability, yield_at
+
+    statements = [Statement(0.95, True, True, "label")] * 6 + [Statement(0.55, False, True, "label")] * 4
+    assert yield_at(statements, 0.9) == 6
+    assert yield_at(statements[::-1], 0.5) == 6
+    assert reliability(statements) == pytest.approx(0.6 * 0.05 + 0.4 * 0.55)
+
+
+@pytest.mark.slow
+def test_the_precision_of_a_small_source_is_measured_beside_catboost(tmp_path, monkeypatch, capsys):
+    import precision
+
+    rows = [
+        f'{{"id": "e{n}", "a": {n % 10}, "b": {2 * (n % 10) + 1}, "c": "{"xyz"[n % 3]}", "d": {n % 3}}}'
+        for n in range(120)
+    ]
+    (tmp_path / "kb.jsonl").write_text("\n".join(rows) + "\n")
+    options = ["--budget", "5s", "--quiet", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["precision.py", str(tmp_path / "kb.jsonl"), *options])
+    precision.main()
+    assert "Precision of what is written" in capsys.readouterr().out
+    [found] = [json.loads(line) for line in (tmp_path / "precision.jsonl").read_text().splitlines()]
+    figures = {row["name"]: row["value"] for row in found["rows"]}
+    assert figures["hidden"] > 30
+    assert figures["right"] <= figures["written"]
