@@ -34,7 +34,7 @@ import kbdisk
 from kbdisk.bench.base import Table
 from kbdisk.bench.features import Features
 from kbdisk.bench.imputers import Task, tasks_of
-from kbdisk.bench.kb import KBOptions, masked_entities
+from kbdisk.bench.kb import KBOptions, masked_entities, value_at
 from kbdisk.bench.masking import Cell, Masked, Values
 from kbdisk.bench.results import OURS, Result, Row, read
 from kbdisk.cli.bench import teller_of
@@ -144,11 +144,11 @@ def statements_of(
     for place, cells in hidden.items():
         entity, path = place
         found = _filled_at(completions[entity], path)
-        value = _value_at(trees[entity], path) if found is not None else None
+        value = value_at(trees[entity], path) if found is not None else None
         if found is None or value is None:
             yield place, None
             continue
-        known = _value_at(truth[entity].tree, path)
+        known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
         yield place, Statement(found.confidence or 0.0, right, True, cells[0][0].of[2], _covered(found, cells))
     for place in absences:
@@ -170,15 +170,6 @@ def _covered(found: Any, cells: Sequence[tuple[Task, Cell]]) -> bool | None:
     if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(found.value, Date):
         return None
     return bool(interval[0] - 1e-9 <= cell.truth <= interval[1] + 1e-9)
-
-
-def _value_at(tree: Any, path: EntityPath) -> Any:
-    for key in path:
-        there = isinstance(tree, list) and isinstance(key, int) and key < len(tree)
-        if not there and not (isinstance(tree, dict) and key in tree):
-            return None
-        tree = tree[key]
-    return (tree[0] if tree else None) if isinstance(tree, list) else tree
 
 
 # ---------------------------------------------------------------- CatBoost

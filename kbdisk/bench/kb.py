@@ -156,7 +156,7 @@ def completed(masked: Masked, values: Values, fit: Fit, seed: int, teller: Telle
             trees.append(completion.tree() if completion.filled else completion.entity.tree)
     answers: Answers = {}
     for place, cell in enumerate(masked.cells):
-        value = _value_at(trees[cell.entity], cell.path)
+        value = value_at(trees[cell.entity], cell.path)
         for half, kind, scalar in values.scalars(cell.property[0], value) if value is not None else ():
             if (half, kind) == cell.property[1:]:
                 is_year = cell.whole_year and isinstance(value, Date)
@@ -165,7 +165,7 @@ def completed(masked: Masked, values: Values, fit: Fit, seed: int, teller: Telle
     return answers, {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
 
 
-def _value_at(tree: Any, path: EntityPath) -> Any:
+def value_at(tree: Any, path: EntityPath) -> Any:
     """The value at a path, the first where there are several; None where there is none."""
     for key in path:
         there = isinstance(tree, list) and isinstance(key, int) and key < len(tree)
