@@ -145,7 +145,9 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
 
 
 def calibrated(trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run) -> dict[str, Any]:
-    """The calibration of confidence on held-out entities and reserved values, as plain data."""
+    """The calibration of confidence on held-out entities and reserved values, as plain data; none of what only draws."""
+    if trained.only_draws:
+        return {}
     seconds = None if run.train.seconds is None else CALIBRATION_SHARE * run.train.seconds
     outcomes = outcomes_of(trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=run.seed)
     return Calibration.fit(outcomes).to_json() if outcomes else {}

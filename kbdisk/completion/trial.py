@@ -198,7 +198,8 @@ class Trial:
 
     def _asked_slots(self, reading: Reading, table: Any) -> Iterator[int]:
         """The slots of all that an entity lacks, and of the parts that its values lack."""
-        yield from (spot.slot for gap in self._gaps(reading) for spot in gap.spots)
+        if reading.id not in self.reserved:
+            yield from (spot.slot for gap in self._gaps(reading) for spot in gap.spots)
         for path, _ in self._known(reading):
             spots = (spot for gap in self._gaps_at(reading, path) for spot in gap.spots)
             yield from (spot.slot for spot in spots if spot.path not in reading.leaves)
