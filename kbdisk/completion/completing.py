@@ -189,7 +189,7 @@ class Completing(Iterator[Completion]):
             of = self.schema.class_of(entity)
             if of is not None:
                 self.siblings.see(of.name, entity.tree)
-                self.groups.see(of.name, {path for path in of.properties if _has(entity, path)})
+                self.groups.see(of.name, {path for path in self.groups.paths(of.name) if _has(entity, path)})
             yield entity
 
     def _evidence(self) -> Evidence | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kbdisk.entity import Path
 from kbdisk.schemas.iris import last_word
@@ -38,6 +38,10 @@ class Groups:
             self.members[name] = {key: paths for key, paths in found.items() if len(paths) > 1}
         self._any: dict[tuple[str, Path], int] = defaultdict(int)
         self._all: dict[tuple[str, Path], int] = defaultdict(int)
+
+    def paths(self, of: str) -> Iterator[Path]:
+        """The properties of a class that are in a group."""
+        return (path for paths in self.members.get(of, {}).values() for path in paths)
 
     def see(self, of: str, known: Collection[Path]) -> None:
         """Count the properties that an entity of a class has."""
