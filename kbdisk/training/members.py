@@ -16,31 +16,40 @@ SHORTEST = 120.0  # seconds of a network's training, or there are fewer of them
 APART = 2  # what other networks' seeds are mixed with
 
 
-def several(run: Run) -> list[Run]:
-    """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short."""
-    count, share = _shared(run)
+def several(run: Run, seconds: float | None = None) -> list[Run]:
+    """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short.
+
+    All of them have so many `seconds`, or else what the budget leaves beside the experts' share.
+    """
+    count, share = _shared(run, seconds)
     return [_own(run, number, share) for number in range(count)]
 
 
-def another(run: Run, spent: Sequence[float], kept: bool = False) -> Run | None:
+def another(run: Run, spent: Sequence[float], kept: bool = False, seconds: float | None = None) -> Run | None:
     """A run for one network more, with as much time as each has, where as much is left.
 
     Those before it took so many seconds each. One that was begun, and is kept, goes on whatever clocks say by now.
     """
-    count, share = _shared(run)
+    count, share = _shared(run, seconds)
     if share is None or len(spent) >= min(count + run.train.more, MOST):
         return None
     return _own(run, len(spent), share) if kept or share * count - sum(spent) >= share else None
 
 
-def _shared(run: Run) -> tuple[int, float | None]:
+def as_planned(run: Run, own: Run) -> Run:
+    """A network's run with the seconds that were planned for it, whatever the experts left in fact: what it is known by."""
+    _, share = _shared(run, None)
+    return replace(own, train=replace(own.train, seconds=share))
+
+
+def _shared(run: Run, seconds: float | None) -> tuple[int, float | None]:
     """How many networks share a time budget, and the seconds that each has of it."""
-    count, seconds = run.train.members, run.train.seconds
-    if seconds is None:
+    count = run.train.members
+    if run.train.seconds is None:
         return count, None
-    seconds *= 1 - run.experts_share
-    count = min(count, max(int(seconds / SHORTEST), 1))
-    return count, seconds / count
+    planned = run.train.seconds * (1 - run.experts_share)
+    count = min(count, max(int(planned / SHORTEST), 1))
+    return count, (planned if seconds is None else seconds) / count
 
 
 def _own(run: Run, number: int, seconds: float | None) -> Run:

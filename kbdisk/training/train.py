@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -27,7 +27,7 @@ from kbdisk.training.data import Data
 from kbdisk.training.files import JUDGED
 from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
-from kbdisk.training.members import another, several
+from kbdisk.training.members import another, as_planned, several
 from kbdisk.training.reserve import reserved_slots
 from kbdisk.training.room import within_memory
 from kbdisk.training.run import Run
@@ -69,109 +69,154 @@ def train(
     data = Data.prepare(schema, entities, run, held_out)
     run = fitted(run, data)
     keeping = Keeping(checkpoint, source or {}, resume, force)
+    experts = Experts(run, data, device, watch)
+    if experts.come_first:
+        experts.fit()
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
-        trainers, members = _networks(run, data, device, watch, keeping)
+        trainers, members = _networks(run, data, device, watch, keeping, experts.seconds_for_networks)
     first, *others = members
     record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(data.codec.schema, entities)
     reserved = {} if data.whole is None else reserved_slots(data.training, data.whole)
     trained = Trained(
         data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others), reserved=reserved
     )
-    if run.experts_share and len(data.validation):  # which the weights of experts are fitted to
-        trained = _with_experts(trained, Sides(data.training, data.validation, data.whole).to(device), watch)
-    return trained
+    return experts.beside(trained)
 
 
-def _with_experts(trained: Trained, sides: Sides, watch: Watch) -> Trained:
-    """The same with the experts that have a weight: each learns from training, is weighed, then learns from the rest, too."""
-    run, clock = trained.run, Clock(trained, watch)
-    used = [name for name in EXPERTS if getattr(run, name).share]
-    candidates: dict[str, Candidates] = {}
-    for name in used:
-        doing, fit = EXPERTS[name]
-        with clock.stage(name, doing) as (seconds, report):
-            candidates[name] = fit(
-                trained.codec, sides, config=getattr(run, name), seed=run.seed, seconds=seconds, report=report
-            )
-    with clock.stage(WEIGHTS, "weighing") as (seconds, report):
-        generator = torch.Generator(sides.training.slot.device).manual_seed(run.seed)
-        groups = [candidates[name].group for name in used]
-        weighted = dict(
-            zip(used, stack(groups, trained.believer, sides, ROUNDS, generator, seconds, report), strict=True)
-        )
-    trained = replace(trained, judged={name: group for name, group in weighted.items() if group and name in JUDGED})
-    for name, group in weighted.items():
-        if group is not None:
-            with clock.stage(f"{name} again", f"{EXPERTS[name][0]} again") as (seconds, report):
-                changes: dict[str, Any] = {name: candidates[name].refitted(group, seconds, report)}
-                trained = replace(trained, **changes)
-    if run.given_only.share:
-        with clock.stage(GIVEN_ONLY, "asking again") as (seconds, report):
-            config, seed = run.given_only, run.seed
-            answers = given_only.fit(
-                trained.fair, trained.codec, sides, config=config, seed=seed, seconds=seconds, report=report
-            )
-            trained = replace(trained, given_only=answers)
-    return trained
+class Experts:
+    """The experts of a run: each learns from training, is weighed beside the networks, then learns from the rest, too.
+
+    Within a budget of some minutes they are fitted before the networks, which have all the time that the experts leave. A
+    shorter budget begins with the network: one that can't take enough steps leaves its time to the experts.
+    """
+
+    def __init__(self, run: Run, data: Data, device: torch.device, watch: Watch) -> None:
+        self.run, self.data, self.device = run, data, device
+        self.are_used = bool(run.experts_share) and len(data.validation) > 0  # which their weights are fitted to
+        self.clock = Clock(run, watch, self.come_first)
+        self.candidates: dict[str, Candidates] = {}
+
+    @property
+    def come_first(self) -> bool:
+        """Whether they are fitted before the networks."""
+        return self.are_used and self.run.train.seconds is not None and self.run.train.seconds >= FIRST
+
+    @property
+    def seconds_for_networks(self) -> float | None:
+        """What they leave to all networks; None where the networks come first, or there is no budget."""
+        return self.clock.seconds(NETWORKS) if self.come_first else None
+
+    @cached_property
+    def sides(self) -> Sides:
+        """What they learn from."""
+        return Sides(self.data.training, self.data.validation, self.data.whole).to(self.device)
+
+    def fit(self) -> None:
+        """Have each learn from training."""
+        for name in EXPERTS:
+            if getattr(self.run, name).share:
+                doing, fit = EXPERTS[name]
+                config, seed = getattr(self.run, name), self.run.seed
+                with self.clock.stage(name, doing) as (seconds, report):
+                    self.candidates[name] = fit(
+                        self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
+                    )
+
+    def beside(self, trained: Trained) -> Trained:
+        """The networks with the experts that have a weight."""
+        run, clock = self.run, self.clock
+        facts = trained.record.facts
+        clock.steps = facts["steps"]
+        clock.spent += facts["seconds"]
+        if not self.are_used:
+            return trained
+        if not self.come_first:
+            self.fit()
+        with clock.stage(WEIGHTS, "weighing") as (seconds, report):
+            generator = torch.Generator(self.sides.training.slot.device).manual_seed(run.seed)
+            groups = [candidates.group for candidates in self.candidates.values()]
+            stacked = stack(groups, trained.believer, self.sides, ROUNDS, generator, seconds, report)
+            weighted = dict(zip(self.candidates, stacked, strict=True))
+        trained = replace(trained, judged={name: group for name, group in weighted.items() if group and name in JUDGED})
+        for name, group in weighted.items():
+            if group is not None:
+                with clock.stage(f"{name} again", f"{EXPERTS[name][0]} again") as (seconds, report):
+                    changes: dict[str, Any] = {name: self.candidates[name].refitted(group, seconds, report)}
+                    trained = replace(trained, **changes)
+        if run.given_only.share:
+            with clock.stage(GIVEN_ONLY, "asking again") as (seconds, report):
+                config, seed = run.given_only, run.seed
+                answers = given_only.fit(
+                    trained.fair, trained.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
+                )
+                trained = replace(trained, given_only=answers)
+        facts["seconds"] = round(clock.spent, 1)
+        return trained
 
 
-WEIGHTS, GIVEN_ONLY = "weights", "given_only"  # stages beside the experts' own
+FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
+NETWORKS, WEIGHTS, GIVEN_ONLY = "networks", "weights", "given_only"  # stages beside the experts' own
 
 
 class Clock:
-    """The time of each stage of fitting experts: its part of what the stages before left."""
+    """The time of each stage of a run: its part of what the stages before left."""
 
-    def __init__(self, trained: Trained, watch: Watch) -> None:
-        run, self.facts, self.watch = trained.run, trained.record.facts, watch
-        self.budget = run.train.seconds
+    def __init__(self, run: Run, watch: Watch, come_first: bool) -> None:
+        self.watch, self.budget = watch, run.train.seconds
+        self.spent, self.steps = 0.0, 0
         own = {name: (1 - WEIGHING) * getattr(run, name).share for name in EXPERTS}
         again = {name: share * own[name] for name, share in REFITTING.items()}
         self.shares = {name: share - again.get(name, 0.0) for name, share in own.items()}
+        self.shares |= {NETWORKS: 1 - run.experts_share} if come_first else {}
         self.shares[WEIGHTS] = WEIGHING * sum(getattr(run, name).share for name in EXPERTS)
         self.shares |= {f"{name} again": again.get(name, 0.0) for name in EXPERTS}
         self.shares[GIVEN_ONLY] = run.given_only.share
 
+    def seconds(self, name: str) -> float | None:
+        """The seconds that a stage has, if they are limited."""
+        if self.budget is None:
+            return None
+        stages = list(self.shares)
+        later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
+        least = self.shares[name] * self.budget if name == WEIGHTS else 0.0  # experts without weights are lost
+        return max(still_for(self.shares[name], self.budget, self.spent, later), least)
+
     @contextmanager
     def stage(self, name: str, doing: str) -> Iterator[tuple[float | None, Report]]:
-        """The seconds that a stage has, if they are limited, and what it reports to."""
-        begun, stages = time.monotonic(), list(self.shares)
-        later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
-        spent = self.facts["seconds"]
-        seconds = None
-        if self.budget is not None:
-            least = self.shares[name] * self.budget if name == WEIGHTS else 0.0  # experts without weights are lost
-            seconds = max(still_for(self.shares[name], self.budget, spent, later), least)
+        """The seconds that a stage has, and what it reports to."""
+        begun = time.monotonic()
 
         def report(done: int, total: int) -> None:
-            after = After(doing, done, total)
-            steps, so_far = self.facts["steps"], spent + time.monotonic() - begun
-            self.watch(Progress(steps, steps, so_far, math.nan, ended=True, after=after))
+            after, so_far = After(doing, done, total), self.spent + time.monotonic() - begun
+            self.watch(Progress(self.steps, self.steps, so_far, math.nan, ended=True, after=after))
 
-        yield seconds, report
-        self.facts["seconds"] = round(spent + time.monotonic() - begun, 1)
+        yield self.seconds(name), report
+        self.spent += time.monotonic() - begun
 
 
-def _every(run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool]) -> Iterator[tuple[Run, int]]:
+def _every(
+    run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool], seconds: float | None
+) -> Iterator[tuple[Run, int]]:
     """Each network's run, and how many there are as far as is known.
 
     `trainers` are those of the networks before; `is_kept` tells which of a run that is resumed were begun.
     """
-    planned = several(run)
+    planned = several(run, seconds)
     yield from ((own, len(planned)) for own in planned)
-    while (own := another(run, [one.state.seconds for one in trainers], is_kept(len(trainers)))) is not None:
+    while (own := another(run, [one.state.seconds for one in trainers], is_kept(len(trainers)), seconds)) is not None:
         yield own, len(trainers) + 1
 
 
 def _networks(
-    run: Run, data: Data, device: torch.device, watch: Watch, keeping: Keeping
+    run: Run, data: Data, device: torch.device, watch: Watch, keeping: Keeping, seconds: float | None
 ) -> tuple[list[Trainer], list[Member]]:
     """Every network as it was trained, and those that are any good."""
     trainers: list[Trainer] = []
     members = []
-    for own, count in _every(run, trainers, keeping.is_begun):
+    for own, count in _every(run, trainers, keeping.is_begun, seconds):
         trainer = Trainer(data, own, device)
         watching = partial(_watched, watch, (len(trainers) + 1, count))
-        known = keeping.go(trainer, data, len(trainers), watching)
+        known = keeping.go(trainer, data, len(trainers), watching, as_planned(run, own))
         trainers.append(trainer)
         if trainer.state.stopped and not (known and trainer.state.best_step):
             _refuse_stopped(trainers, keeping.folder is not None)
@@ -196,12 +241,12 @@ class Keeping:
         """Whether a network of a run that is resumed was begun."""
         return self.resume and self.folder is not None and is_there(folder_of(self.folder, number))
 
-    def go(self, trainer: Trainer, data: Data, number: int, watch: Watch) -> bool:
+    def go(self, trainer: Trainer, data: Data, number: int, watch: Watch, planned: Run) -> bool:
         """All steps of a network; whether it was known before that it could not go on."""
         if self.folder is None:
             _go(trainer, watch)
             return False
-        folder, of = folder_of(self.folder, number), identity(data, trainer.run, self.source)
+        folder, of = folder_of(self.folder, number), identity(data, planned, self.source)
         if self.resume and is_there(folder):
             kept = Checkpoint.resume(folder, of, trainer)
         else:

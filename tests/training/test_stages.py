@@ -1,0 +1,68 @@
+"""The stages of a run share its time budget: what one leaves the later ones have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from models import tiny_run
+
+from kbdisk.entity import Entity
+from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.training import train as training
+from kbdisk.training.members import as_planned, several
+from kbdisk.training.run import Run
+from kbdisk.training.train import NETWORKS, WEIGHTS, Clock, train
+
+SCHEMA = of_one_class({("a",): Property(Number()), ("b",): Property(Number()), ("c",): Property(Category())})
+
+
+def run(seconds: float | None, **changes) -> Run:
+    shares = {"boosted_trees": BoostedTreesConfig(share=0.3), "knn": KNNConfig(share=0.1)}
+    return replace(tiny_run(steps=None, seconds=seconds, **changes), **shares)
+
+
+def known(count: int) -> list[Entity]:
+    return [Entity(f"e{n}", {"a": n % 9, "b": 2 * (n % 9) + 1, "c": "xyz"[n % 3]}) for n in range(count)]
+
+
+def test_networks_have_what_experts_before_them_leave():
+    clock = Clock(run(100.0), lambda progress: None, come_first=True)
+    planned = clock.seconds(NETWORKS)
+    assert planned == pytest.approx(
+        99 * 0.6 / (0.6 + 0.1 + 0.3 * 0.75 * 0.4)
+    )  # beside weights and what is fitted again
+    clock.spent = 5.0
+    assert clock.seconds(NETWORKS) == pytest.approx(planned * 94 / 99)
+    assert clock.seconds(NETWORKS) > 100 * 0.6
+    clock.spent = 99.0
+    assert clock.seconds(NETWORKS) == 0
+    assert clock.seconds(WEIGHTS) == pytest.approx(10)  # experts without weights are lost
+
+
+def test_what_a_network_is_known_by_is_the_time_that_was_planned_for_it():
+    of_all = run(1000.0, members=2)
+    more = several(of_all, 800.0)
+    assert [own.train.seconds for own in more] == [400.0, 400.0]
+    assert [as_planned(of_all, own) for own in more] == several(of_all)
+    assert several(of_all)[0].train.seconds == pytest.approx(300.0)
+
+
+@pytest.mark.parametrize(("first", "begins"), [(0.0, "expert"), (1e9, "network")])
+def test_experts_come_first_where_the_budget_is_long(monkeypatch, first, begins):
+    monkeypatch.setattr(training, "FIRST", first)
+    seen: list[str] = []
+    trained = train(
+        SCHEMA,
+        known(80),
+        run(4.0, validation=0.2),
+        torch.device("cpu"),
+        lambda progress: seen.append("network" if progress.after is None else "expert"),
+    )
+    assert seen[0] == begins
+    assert {"network", "expert"} == set(seen)
+    assert seen[-1] == "expert"
+    assert trained.record.facts["seconds"] > 0
