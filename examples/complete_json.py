@@ -19,7 +19,7 @@ def main(out: str = "completed.json", budget: str = "1m") -> None:
     """Train on the phones by their schema, and fill what they lack."""
     phones = [json.loads(line) for line in (HERE / "phones.jsonl").read_text().splitlines()]
     model = kbdisk.train(phones, HERE / "phones.yaml", preset="fast", budget=budget)
-    completed = list(model.complete(phones))
+    completed = list(model.complete(phones, fill="all"))  # by default only what is more likely right than wrong
     for completion in completed:
         for path, filled in completion.filled.items():
             print(f"{completion.entity.id}  {show(path)} = {filled.value}, {filled.confidence:.0%} sure")

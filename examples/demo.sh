@@ -16,7 +16,7 @@ show() {
 
 say 'The chemical elements, with gaps:'
 show "kbdisk inspect elements.ttl | sed '/^Chemist/,\$d'"
-say 'What is likely to be recorded of them and is missing is filled in, by a model that learns from the rest:'
+say 'What is missing, and more likely right than wrong, is filled in by a model that learns from the rest:'
 show "kbdisk complete elements.ttl --out completed.ttl${*:+ $*}"
 say 'The surest of the new values:'
 show 'python surest.py completed.ttl.provenance.jsonl 2'

@@ -80,26 +80,26 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary, drift: Dr
     for gaps, what in ((summary.ignored, NOT_LEARNT), (summary.left_out, LEFT_OUT)):
         if gaps:
             console.print(Text(_besides(gaps, what)), soft_wrap=True)
-    for line in _thresholds(summary):
-        console.print(Text(line), soft_wrap=True)
+    _show_thresholds(console, summary)
     console.print(Text(_outcome(told, summary)), soft_wrap=True)
 
 
-def _thresholds(summary: Summary) -> Iterator[str]:
+def _show_thresholds(console: Console, summary: Summary) -> None:
     """What other thresholds would write, each with its measured precision."""
+    from rich.text import Text
+
     if summary.measured is None:
         return
-    written = summary.measured.written
-    if written is not None:
-        yield f"of held-out values with such a confidence {100 * written:.0f} % were right"
-    shown: list[str] = []
+    if summary.measured.written is not None:
+        right = f"{100 * summary.measured.written:.0f} %"
+        console.print(Text(f"of held-out values with such a confidence {right} were right"), soft_wrap=True)
+    table = table_of("minimum confidence", ">values", ">right on held-out values")
     for row in summary.thresholds():
-        name = "all" if row["threshold"] is None else f"{row['threshold']:g}"
-        right = "" if row["precision"] is None else f" ({100 * row['precision']:.0f} % right)"
-        shown.append(
-            f"{name}: {counted(row['values'], 'value', 'values') if not shown else format(row['values'], ',')}{right}"
-        )
-    yield f"by minimum confidence: {', '.join(shown)}"
+        name = "none" if row["threshold"] is None else f"{row['threshold']:g}"
+        table.add_row(name, f"{row['values']:,}", "" if row["precision"] is None else f"{100 * row['precision']:.0f} %")
+    console.print()
+    console.print(table)
+    console.print()
 
 
 def _table(console: Console, rows: Sequence[Row], widest: int) -> Any:
