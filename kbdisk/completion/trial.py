@@ -3,7 +3,8 @@
 Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. Questions are as in
 completion: one property of an entity is hidden, with everything that came over its links, and all other values are given.
 What lacks along with all else beneath its first key, as a height does with a whole size, is hidden along with that as
-often as it lacks so. Of entities that the model was trained on only reserved values are asked for.
+often as it lacks so. Of the other properties those are hidden that a random entity of the class lacks which lacks this one,
+too: so a question is like a gap where properties lack together. Of entities that the model was trained on only reserved values are asked for.
 
 T tokens
 """
@@ -55,6 +56,7 @@ class Question(NamedTuple):
     hidden: Path | None
     gaps: tuple[Gap, ...]
     weight: float  # how many such questions it stands for
+    along: frozenset[Path] = frozenset()  # properties that are hidden with it
 
 
 def outcomes_of(
@@ -95,6 +97,7 @@ class Trial:
         for reading in self.readings:
             encoding.add(reading)
         self.tokens = encoding.tokens().to(trained.device)
+        self._known_by_lacking = self._donors()
         self.together = lacking_together(self.tokens).cpu() if len(self.tokens.slot) else torch.zeros(0)
         self.constants = Constants.from_json(trained.record.constants or {}).slots
 
@@ -151,11 +154,34 @@ class Trial:
             for_hidden, for_lacking = weights(len(with_value), len(without_value), having[key], held_out[key])
             for number, path in with_value:
                 if gaps := self._gaps_at(self.readings[number], path):
-                    yield Question(number, path, gaps, for_hidden)
+                    yield Question(number, path, gaps, for_hidden, self._along_with(number, path))
             for number, gap in without_value:
                 by_entity.setdefault((number, for_lacking), []).append(gap)
         for (number, weight), several in by_entity.items():
             yield Question(number, None, tuple(several), weight)
+
+    def _donors(self) -> dict[tuple[str, Path], list[frozenset[Path]]]:
+        """By class and property, the properties that each entity has which lacks this one."""
+        found: dict[tuple[str, Path], list[frozenset[Path]]] = defaultdict(list)
+        for reading in self.readings:
+            fields = self.fields[reading.of]
+            known = frozenset(self._properties_of(reading))
+            for path, field in fields.fields.items():
+                if path == field.top and path not in known and not field.held:
+                    found[reading.of, path].append(known)
+        return found
+
+    def _properties_of(self, reading: Reading) -> Iterator[Path]:
+        property = self.fields[reading.of].property
+        return (property[at] for path in reading.leaves if (at := pattern(path)) in property)
+
+    def _along_with(self, number: int, path: Path) -> frozenset[Path]:
+        """The properties of an entity that a random one lacks which lacks what is hidden; none where every entity has that."""
+        reading = self.readings[number]
+        donors = self._known_by_lacking.get((reading.of, path))
+        if not donors:
+            return frozenset()
+        return frozenset(self._properties_of(reading)) - self.random.choice(donors) - {path}
 
     def _some(self, all_of: list[Any]) -> list[Any]:
         return all_of if len(all_of) <= MAX_QUESTIONS else self.random.sample(all_of, MAX_QUESTIONS)
@@ -217,8 +243,19 @@ class Trial:
         asked = torch.isin(keys, torch.tensor(wanted, device=keys.device)) & ~batch.fixed
         hidden = asked & batch.known
         hidden |= self._along(batch, layout, hidden)
+        gone = [
+            number * slots + slot
+            for number, one in enumerate(questions)
+            for path in one.along
+            for slot in self._slots_of(self.readings[one.entity].of, path)
+        ]
+        hidden |= torch.isin(keys, torch.tensor(gone, device=keys.device)) & batch.known & ~batch.fixed
         visible = batch.seen(batch.known & ~hidden)
         return replace(batch, known=visible).only(visible | asked)
+
+    def _slots_of(self, of: str, path: Path) -> Iterator[int]:
+        table = self.codec.index.tables[of]
+        return (table.slot[under] for under in table.under.get(path, ()))
 
     def _along(self, batch: Batch, layout: Layout, hidden: Tensor) -> Tensor:
         """(T,) what lacks along with what is hidden, drawn as often as it does."""

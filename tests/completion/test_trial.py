@@ -75,6 +75,21 @@ def test_a_linked_entitys_values_go_with_the_link_that_is_hidden():
     assert len(left) < len(brought)
 
 
+def test_what_lacks_together_is_hidden_together():
+    shapes = of_one_class({("x",): Property(Number()), ("census",): Property(Number()), ("c",): Property(Category())})
+    every = [Entity(f"e{i}", {"c": "ab"[i % 2], **({"x": i % 7, "census": i % 7} if i % 3 else {})}) for i in range(90)]
+    model = tiny(shapes, every)
+    trial = Trial(model, every, None, {}, seed=0)
+    questions = [one for one in trial.questions() if one.hidden]
+    assert {one.along for one in questions if one.hidden == ("x",)} == {frozenset([("census",)])}
+    assert {one.along for one in questions if one.hidden == ("c",)} == {frozenset()}
+    for question in questions:
+        batch = trial._batch([question])
+        known = {model.codec.slots[slot].path for slot in batch.slot[batch.known].tolist()}
+        given = set(trial.readings[question.entity].leaves)
+        assert known == given - {question.hidden} - question.along
+
+
 def test_of_an_entity_that_was_trained_on_only_reserved_values_are_asked_for(model):
     some = entities(thing(0), thing(1))
     slot = model.codec.slot("", ("size",))
