@@ -8,8 +8,8 @@ a slope and an intercept, and each has an offset with a Gaussian prior whose wid
 
 Presence learnt from what is recorded is at most the share that is recorded: where a fifth of the values is missing, no
 entity has more than .8. So it is divided by a usual one, that of the lower quarter of the entities that have the property:
-an entity that looks like these has presence 1. A property that fewer than half of such entities have recorded is taken to
-be recorded wherever it can be in half of the cases at least; and a blank cell is a place for a value in any case.
+an entity that looks like these has presence 1. The divisor is at least .8: of a property that fewer entities have recorded
+absence may be a fact. A blank cell is a place for a value, and its divisor may be any.
 
 Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
 threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses as much as
@@ -40,7 +40,7 @@ WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MAX_LOG_ODDS = 12.0
 USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is divided by
-MIN_USUAL = 0.5
+MIN_USUAL = 0.8
 MIN_OUTCOMES = 10  # from which on anything is calibrated
 NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
 SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain

@@ -93,8 +93,8 @@ def test_presence_is_relative_to_entities_that_have_the_property_and_of_a_blank_
 
     chance = 1 / (1 + math.exp(1.0))
     assert presence(0.4, things) == pytest.approx(chance / 0.4)
-    assert presence(0.4, absent) == pytest.approx(chance / 0.5)  # few have it, so that absence may be a fact
-    assert presence(0.8, things) == presence(0.8, absent) == pytest.approx(chance / 0.8)
+    assert presence(0.4, absent) == pytest.approx(chance / 0.8)  # few have it, so that absence may be a fact
+    assert presence(0.9, things) == presence(0.9, absent) == pytest.approx(chance / 0.9)
     assert presence(0.1, things) == 1
 
 
