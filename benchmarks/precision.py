@@ -21,6 +21,7 @@ import math
 import re
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ from common import Kept, command_line, groups, out_option, print_tables, source_
 import kbdisk
 from kbdisk.bench.base import Table
 from kbdisk.bench.features import Features
-from kbdisk.bench.imputers import Task, tasks_of
+from kbdisk.bench.imputers import Task, pool, tasks_of
 from kbdisk.bench.kb import KBOptions, masked_entities, value_at
 from kbdisk.bench.masking import Cell, Masked, Values
 from kbdisk.bench.results import OURS, Result, Row, read
@@ -42,11 +43,12 @@ from kbdisk.cli.benchkb import ResumedFit
 from kbdisk.entity import Completion, Date, Entity
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError
+from kbdisk.evaluation.calibration import Reliability
+from kbdisk.evaluation.calibration import Statement as JudgedStatement
 
 NAME = "precision"
 ABSENCES = Path(__file__).parent / "absences"
 TOLERANCE = 0.1
-BINS = 10
 TREES = 200
 DATE = re.compile(r"\d{4}(-\d\d){1,2}")
 Place = tuple[int, EntityPath]  # the number of an entity, and a path
@@ -54,11 +56,10 @@ Place = tuple[int, EntityPath]  # the number of an entity, and a path
 
 @dataclass(frozen=True)
 class Statement:
-    """A scored statement: how sure, how right, and whether it is written."""
+    """A scored statement: how sure and how right."""
 
     confidence: float
     right: bool
-    written: bool
     kind: str  # number, label, absence
     covered: bool | None = None  # of a number: whether its 90 % interval has the truth
 
@@ -68,7 +69,7 @@ class Statement:
 
 def absences_of(name: str, entities: Sequence[Entity], count: int, mask: int) -> list[Place]:
     """Properties that entities cannot have, as many as `count`, drawn by a hash."""
-    file = ABSENCES / f"{name}.yaml"
+    file = ABSENCES / f"{name.partition('-')[0]}.yaml"  # wikilike-1500 is a part of wikilike
     if not file.exists():
         return []
     found = []
@@ -140,7 +141,7 @@ def statements_of(
     truth: Sequence[Entity],
 ) -> Iterator[tuple[Place, Statement | None]]:
     """What was stated at each scored place."""
-    trees = [one.tree() if one.filled else one.entity.tree for one in completions]
+    trees = [completion.tree() if completion.filled else completion.entity.tree for completion in completions]
     for place, cells in hidden.items():
         entity, path = place
         found = _filled_at(completions[entity], path)
@@ -150,10 +151,10 @@ def statements_of(
             continue
         known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
-        yield place, Statement(found.confidence or 0.0, right, True, cells[0][0].of[2], _covered(found, cells))
+        yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], _covered(found, cells))
     for place in absences:
         found = _filled_at(completions[place[0]], place[1])
-        yield place, None if found is None else Statement(found.confidence or 0.0, False, True, "absence")
+        yield place, None if found is None else Statement(found.confidence or 0.0, False, "absence")
 
 
 def _filled_at(completion: Completion, path: EntityPath) -> Any:
@@ -195,15 +196,14 @@ def rivals(
         for number, (value, chance) in enumerate(_values(task, table, seed)):
             sure = chance * presence[number]
             if number >= len(cells):
-                yield Statement(sure, False, False, "absence")
+                yield Statement(sure, False, "absence")
             elif task.of[2] == "label":
-                yield Statement(sure, value == cells[number].truth, False, "label")
+                yield Statement(sure, value == cells[number].truth, "label")
             else:
                 cell = cells[number]
                 near = abs(value - cell.truth) <= tolerance(task, cell.truth)
-                yield Statement(
-                    sure, math.floor(value) == math.floor(cell.truth) if cell.whole_year else near, False, "number"
-                )
+                is_same_year = math.floor(value) == math.floor(cell.truth)
+                yield Statement(sure, is_same_year if cell.whole_year else near, "number")
 
 
 def _presence(masked: Masked, features: Features, task: Task, places: Sequence[Place], seed: int) -> list[float]:
@@ -220,8 +220,9 @@ def _presence(masked: Masked, features: Features, task: Task, places: Sequence[P
     table = features.table([*((number, path) for number in rows), *places], path, len(rows))
     if not len(table.columns):
         return [statistics.fmean(truth)] * len(places)
-    model = _catboost("Logloss", seed).fit(_pool(table.iloc[: len(rows)], truth))
-    return [float(one) for one in model.predict(_pool(table.iloc[len(rows) :]), prediction_type="Probability")[:, 1]]
+    model = _catboost("Logloss", seed).fit(pool(table.iloc[: len(rows)], truth))
+    chances = model.predict(pool(table.iloc[len(rows) :]), prediction_type="Probability")[:, 1]
+    return [float(chance) for chance in chances]
 
 
 def _values(task: Task, table: Any, seed: int) -> Iterator[tuple[Any, float]]:
@@ -230,22 +231,22 @@ def _values(task: Task, table: Any, seed: int) -> Iterator[tuple[Any, float]]:
     if task.of[2] == "label":
         labels = sorted(set(task.values), key=repr)
         number = {label: place for place, label in enumerate(labels)}
-        common = {label for label in labels if sum(one == label for one in task.values) > 1}
+        common = {label for label, count in Counter(task.values).items() if count > 1}
         rows = [row for row in range(known) if task.values[row] in common]
         if len({task.values[row] for row in rows}) < 2:
             return
         model = _catboost("MultiClass", seed, len(common)).fit(
-            _pool(table.iloc[rows], [number[task.values[row]] for row in rows])
+            pool(table.iloc[rows], [number[task.values[row]] for row in rows])
         )
-        chances = model.predict(_pool(table.iloc[known:]), prediction_type="Probability")
-        classes = [labels[int(one)] for one in model.classes_]
+        chances = model.predict(pool(table.iloc[known:]), prediction_type="Probability")
+        classes = [labels[int(place)] for place in model.classes_]
         share = len(rows) / known
         for row in chances:
             yield classes[int(row.argmax())], float(row.max()) * share
         return
-    truth = [task.scale.to(float(one)) for one in task.values]
-    model = _catboost("RMSEWithUncertainty", seed).fit(_pool(table.iloc[:known], truth))
-    for mean, variance in model.predict(_pool(table.iloc[known:]), prediction_type="RMSEWithUncertainty"):
+    truth = [task.scale.to(float(value)) for value in task.values]
+    model = _catboost("RMSEWithUncertainty", seed).fit(pool(table.iloc[:known], truth))
+    for mean, variance in model.predict(pool(table.iloc[known:]), prediction_type="RMSEWithUncertainty"):
         value = task.scale.back(float(mean))
         spread = math.sqrt(max(float(variance), 1e-12))
         half = math.log1p(TOLERANCE) if task.scale.is_log else tolerance(task, value)
@@ -269,12 +270,6 @@ def _catboost(loss: str, seed: int, labels: int = 0) -> Any:
     return CatBoostClassifier(**settings) if loss == "MultiClass" else CatBoost(settings)
 
 
-def _pool(table: Any, truth: Any = None) -> Any:
-    from catboost import Pool
-
-    return Pool(table, truth, cat_features=[name for name in table if table[name].dtype == object])
-
-
 def yield_at(statements: Sequence[Statement], precision: float) -> int:
     """The most right statements among the surest that have a precision."""
     best = right = 0
@@ -287,14 +282,9 @@ def yield_at(statements: Sequence[Statement], precision: float) -> int:
 
 def reliability(statements: Sequence[Statement]) -> float:
     """The expected calibration error over bins of equal width."""
-    if not statements:
-        return math.nan
-    total = 0.0
-    for number in range(BINS):
-        own = [one for one in statements if min(int(one.confidence * BINS), BINS - 1) == number]
-        if own:
-            total += abs(sum(one.confidence for one in own) - sum(one.right for one in own))
-    return total / len(statements)
+    judged = (JudgedStatement(statement.confidence, 0.0, float(statement.right), 0.0, 1.0) for statement in statements)
+    error = Reliability.of(judged).error
+    return math.nan if error is None else error
 
 
 # ---------------------------------------------------------------- a run
@@ -321,18 +311,18 @@ def measure(source: str, arguments: argparse.Namespace) -> None:
         statements_of(list(model.complete(masked.entities, fill="all")), hidden, absences, values, entities)
     )
     seconds = time.monotonic() - begun
-    by_default = [one for one in written.values() if one is not None]
-    scored = [one or Statement(0.0, place not in hidden and False, False, "none") for place, one in everything.items()]
-    right = sum(one.right for one in by_default)
+    by_default = [statement for statement in written.values() if statement is not None]
+    scored = [statement or Statement(0.0, False, "none") for statement in everything.values()]
+    right = sum(statement.right for statement in by_default)
     precision = right / len(by_default) if by_default else math.nan
-    covered = [one.covered for one in scored if one.covered is not None]
+    covered = [statement.covered for statement in scored if statement.covered is not None]
     figures = {
         "hidden": len(hidden),
         "absences": len(absences),
         "written": len(by_default),
         "right": right,
         "precision": precision,
-        "wrong where absent": sum(one.kind == "absence" for one in by_default),
+        "wrong where absent": sum(statement.kind == "absence" for statement in by_default),
         "ece": reliability(scored),
         "coverage": statistics.fmean(covered) if covered else math.nan,
         "catboost": math.nan,

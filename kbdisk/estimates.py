@@ -34,10 +34,7 @@ class Answer:
     slot: int
     token: int
     value: Any
-    confidence: (
-        float  # the probability that it is right: of a number that the truth is `within` so much of it, of a set
-    )
-    # the expected share of its members that are
+    confidence: float  # the probability that it is right: a number within its tolerance; of a set the share of members
     interval: tuple[float, float] | None = None  # of a number: where the truth is with the probability `LEVEL`
     within: float | None = None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -73,33 +73,33 @@ class ParquetKB(ArrowKB):
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
         """The file anew, row group by row group, with new values in the gaps where they belong."""
-        import pyarrow.parquet as pq
-
         report = Report()
         due = _Due((one for one in completions if one.filled), self.name)
         if due.first is None:
             with self.source.open() as original:
                 shutil.copyfileobj(original, stream)
             return report
-        start = 0
-        with _parquet(self.source) as file:
-            with _readable(self.source):
-                settings = _settings(file.metadata)
-            with pq.ParquetWriter(stream, self.schema, **settings) as writer:
-                for number in range(file.num_row_groups):
-                    with _readable(self.source):
-                        table = file.read_row_group(number)
-                    group = _Group(self, table, start, report)
-                    start += len(table)
-                    writer.write_table(group.with_filled(due.upto(start)), row_group_size=max(len(table), 1))
+        self._write_groups(stream, report, lambda group, rows: group.with_filled(due.upto(rows.stop - 1)))
         due.end()
         return report
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
-        import pyarrow.parquet as pq
-
         left: list[Placeless] = []
         due = {one.entity.position: one for one in retractions}
+
+        def restored(group: _Group, rows: range) -> pyarrow.Table:
+            left.extend(group.restore([due.pop(row) for row in rows if row in due]))
+            return group.with_new_cells()
+
+        self._write_groups(stream, Report(), restored)
+        return left
+
+    def _write_groups(
+        self, stream: BinaryIO, report: Report, changed: Callable[[_Group, range], pyarrow.Table]
+    ) -> None:
+        """The file anew, row group by row group, each as it is `changed`; its rows are counted from 1."""
+        import pyarrow.parquet as pq
+
         start = 0
         with _parquet(self.source) as file:
             with _readable(self.source):
@@ -108,12 +108,10 @@ class ParquetKB(ArrowKB):
                 for number in range(file.num_row_groups):
                     with _readable(self.source):
                         table = file.read_row_group(number)
-                    group = _Group(self, table, start, Report())
                     rows = range(start + 1, start + len(table) + 1)
-                    left += group.restore([due.pop(row) for row in rows if row in due])
+                    group = _Group(self, table, start, report)
+                    writer.write_table(changed(group, rows), row_group_size=max(len(table), 1))
                     start += len(table)
-                    writer.write_table(group.with_new_cells(), row_group_size=max(len(table), 1))
-        return left
 
 
 class _Due:

@@ -199,7 +199,7 @@ class _Fit:
 
     def predict(self, table: pandas.DataFrame) -> list[Any]:
         kind = "Class" if self.loss == "MultiClass" else "RawFormulaVal"
-        return [float(value) for value in self.model.predict(_pool(table), prediction_type=kind).ravel()]
+        return [float(value) for value in self.model.predict(pool(table), prediction_type=kind).ravel()]
 
     def _fit(self, rows: Sequence[int], trees: int, deadline: float, held_out: Sequence[int] = ()) -> Any:
         from catboost import CatBoost
@@ -234,7 +234,7 @@ class _Fit:
         return CatBoost(settings).fit(self._of(rows), **kept)
 
     def _of(self, rows: Sequence[int]) -> Any:
-        return _pool(self.table.iloc[list(rows)], [self.truth[row] for row in rows])
+        return pool(self.table.iloc[list(rows)], [self.truth[row] for row in rows])
 
 
 class _Deadline:
@@ -248,7 +248,8 @@ class _Deadline:
         return time.monotonic() < self.deadline
 
 
-def _pool(table: pandas.DataFrame, truth: Any = None) -> Any:
+def pool(table: pandas.DataFrame, truth: Any = None) -> Any:
+    """The rows as CatBoost takes them: columns of objects are labels."""
     from catboost import Pool
 
     return Pool(table, truth, cat_features=[name for name in table if table[name].dtype == object])

@@ -111,7 +111,8 @@ class Completing(Iterator[Completion]):
         shapes = Shapes.learn(self.schema, self._counted())
         evidence = self._evidence()
         keys = Keys(self.codec, self._labels())
-        filler = Filler(self.trained, self.choices, most, keys, *([] if self.keeps_held_back else [self.decider.skips]))
+        why_not = None if self.keeps_held_back else self.decider.skips
+        filler = Filler(self.trained, self.choices, most, keys, why_not)
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()

@@ -10,8 +10,10 @@ of what the schema requires, presence is 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.filling import Filling
@@ -53,6 +55,7 @@ class Decider:
         )
         self._evidence: dict[tuple[Key, float], Evidence | None] = {}
         self._thresholds: dict[Key, float | None] = {}
+        self._keys: dict[tuple[str, Path], Key] = {}
         self.keys: set[Key] = set()  # properties of which statements were made that a threshold may write
 
     @property
@@ -73,10 +76,14 @@ class Decider:
 
     def _threshold_for(self, precision: float, key: Key) -> float | None:
         """The threshold that reached a precision on held-out statements of a property; of few statements that of all."""
-        common = self.calibration.threshold_for(precision)
-        if len(self.calibration.statements.get(key, ())) < MIN_STATEMENTS:
-            return common
-        return self.calibration.threshold_for(precision, key)
+        has_few = len(self.calibration.statements.get(key, ())) < MIN_STATEMENTS
+        return self._common_threshold if has_few else self.calibration.threshold_for(precision, key)
+
+    @cached_property
+    def _common_threshold(self) -> float | None:
+        """The threshold that reached the precision on the held-out statements of all properties."""
+        assert self.choices.precision is not None
+        return self.calibration.threshold_for(self.choices.precision)
 
     def why_not(self, key: Key) -> str:
         """Why nothing of a property is written, whatever its confidence."""
@@ -108,7 +115,7 @@ class Decider:
 
     def skips(self, gap: Gap, presence: float | None) -> str:
         """Why no value is predicted for a gap: no statement about it could be written. Empty where one may be."""
-        key = self.codec.learnt_as(gap.of.of, gap.of.lead or gap.of.path)
+        key = self._learnt_as(gap.of.of, gap.of.lead or gap.of.path)
         threshold = self.threshold(key)
         if why_not := self.why_not(key):
             return why_not
@@ -143,7 +150,13 @@ class Decider:
         path = gap.of.lead or gap.of.path
         if isinstance(gap.of.kind, Date) and filling.answers:
             path = list(filling.answers)[-1]
-        return self.codec.learnt_as(gap.of.of, path)
+        return self._learnt_as(gap.of.of, path)
+
+    def _learnt_as(self, of: str, path: Path) -> Key:
+        """The property that a path is learnt as; asked for each gap, so that it is kept."""
+        if (of, path) not in self._keys:
+            self._keys[of, path] = self.codec.learnt_as(of, path)
+        return self._keys[of, path]
 
 
 def below(threshold: float) -> str:
@@ -155,10 +168,7 @@ def correctness_of(filling: Filling) -> float | None:
     """The model's own probability that a statement is right, given that there is a value; None where none is made."""
     if filling.why_not or not filling.leaves:
         return None
-    product = 1.0
-    for answer in filling.answers.values():
-        product *= answer.confidence
-    return product
+    return math.prod(answer.confidence for answer in filling.answers.values())
 
 
 def by_precision(filling: Filling) -> Sequence[Filling]:

@@ -34,15 +34,14 @@ from kbdisk.schemas.composites.quantity import VALUE
 from kbdisk.training.trained import Trained
 
 SALT = 1  # of the seeds: none is one of training's
-HALF = (
-    0.5  # presence from which on a part of a date is predicted; and of how often the fullest part of a thing in a list
-)
-# is there: as often as that, others are filled with it
+MIN_PART_PRESENCE = 0.5  # from which on a month or a day is predicted with its year
+HALF = 0.5  # of how often the fullest part of a thing in a list is there: as often as that, others are filled with it
 LEAST = 0.5  # nats of a slot's entropy, in whose parts it is told how certain a belief is
-WhyNot = Callable[[Gap, "float | None"], str]
-
 EMPTY = "likeliest to be empty"
 TAKEN = "every label that is known is taken: no two entities have the same pair of them"
+
+
+WhyNot = Callable[[Gap, "float | None"], str]  # (gap, presence) -> a reason, or nothing
 
 
 @dataclass(eq=False)
@@ -62,9 +61,9 @@ class Filler:
     """A model that fills gaps as was chosen."""
 
     def __init__(
-        self, trained: Trained, choices: Choices, most: int, keys: Keys, why_not: WhyNot = lambda gap, presence: ""
+        self, trained: Trained, choices: Choices, most: int, keys: Keys, why_not: WhyNot | None = None
     ) -> None:
-        """`why_not` tells of a gap whose presence is known why nothing is to be predicted for it."""
+        """`why_not` says of a gap, by its presence, why nothing is predicted for it; None: a value is predicted for each."""
         self.codec, self.model, self.choices = trained.codec, trained.believer, choices
         self.trusting, self.keys, self.why_not = Trusting(trained), keys, why_not
         self.leap = choices.leap or max(1, -(-most // PASSES))
@@ -119,14 +118,15 @@ class Filler:
             one.why_not = "no such value to learn from"
             return
         one.presence = present.get(places[lead][1])
-        one.why_not = (
-            "not asked for" if not gap.asked and self.choices.fill == "asked" else self.why_not(gap, one.presence)
-        )
+        if not gap.asked and self.choices.fill == "asked":
+            one.why_not = "not asked for"
+        elif self.why_not is not None:
+            one.why_not = self.why_not(gap, one.presence)
         wanted = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.of.kind, DateKind) and not gap.parts:
             named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}
             counts = {path: slots[slot].count for path, (slot, _) in places.items()}
-            absent = {path for path, place in wanted.items() if present.get(place, 1.0) < HALF}
+            absent = {path for path, place in wanted.items() if present.get(place, 1.0) < MIN_PART_PRESENCE}
             wanted = {path: wanted[path] for path in _precise(gap, counts, absent - named)}
         one.tokens = wanted
 

@@ -88,26 +88,18 @@ def _bounds(filling: Filling, path: Path, several: Sequence[Restriction]) -> Bou
             first, last = years_of(interval)
             low, high = max(low, first if first is not None else low), min(high, last if last is not None else high)
         elif path == gap.path or path[len(gap.path) :] == VALUE:
-            ends = (interval.low, interval.high)
-            if any(isinstance(end, Date) for end in ends):
+            if isinstance(interval.low, Date) or isinstance(interval.high, Date):
                 continue
-            low = max(
-                low,
-                low
-                if ends[0] is None
-                else float(np.nextafter(float(ends[0]), np.inf))
-                if interval.low_open
-                else float(ends[0]),
-            )
-            high = min(
-                high,
-                high
-                if ends[1] is None
-                else float(np.nextafter(float(ends[1]), -np.inf))
-                if interval.high_open
-                else float(ends[1]),
-            )
+            low = max(low, _end(interval.low, interval.low_open, np.inf))
+            high = min(high, _end(interval.high, interval.high_open, -np.inf))
     return None if (low, high) == (-np.inf, np.inf) else (low, high)
+
+
+def _end(bound: Any, is_open: bool, inwards: float) -> float:
+    """An end of an interval as a number that lies in it; infinite where there is no bound."""
+    if bound is None:
+        return -inwards
+    return float(np.nextafter(float(bound), inwards)) if is_open else float(bound)
 
 
 def _number(codec: Codec, slot: int, belief: NumberBelief, code: Tensor, bounds: Bounds) -> tuple[Tensor, float] | None:

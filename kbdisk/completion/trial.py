@@ -1,10 +1,9 @@
 """A trial of completion: values of held-out entities are hidden and filled, and what the entities lack is filled, too.
 
-Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. Questions are as in
-completion: one property of an entity is hidden, with everything that came over its links, and all other values are given.
-What lacks along with all else beneath its first key, as a height does with a whole size, is hidden along with that as
-often as it lacks so. Of the other properties those are hidden that a random entity of the class lacks which lacks this one,
-too: so a question is like a gap where properties lack together. Of entities that the model was trained on only reserved values are asked for.
+Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. A question hides one
+property of an entity, with everything that came over its links. It also hides the properties that a random entity of the
+class lacks which lacks this one, too: so questions are like gaps where properties lack together. All other values are given.
+Of entities that the model was trained on only reserved values are asked for.
 
 T tokens
 """
@@ -21,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.decide import Decider, by_precision, correctness_of
@@ -31,7 +29,7 @@ from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys
 from kbdisk.constants import Constants
 from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, Layout
+from kbdisk.data.dataset import CHUNK
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
@@ -40,7 +38,6 @@ from kbdisk.entity import Entity, Path
 from kbdisk.evaluation.calibration import Key, Outcome
 from kbdisk.metrics import label, members
 from kbdisk.schemas.composites.date import Date
-from kbdisk.training.recording import lacking_together
 from kbdisk.training.trained import Trained
 
 BLOCK = 1024  # questions that are asked by property; a trial that ends early has asked whole blocks, drawn at random
@@ -98,7 +95,6 @@ class Trial:
             encoding.add(reading)
         self.tokens = encoding.tokens().to(trained.device)
         self._known_by_lacking = self._donors()
-        self.together = lacking_together(self.tokens).cpu() if len(self.tokens.slot) else torch.zeros(0)
         self.constants = Constants.from_json(trained.record.constants or {}).slots
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
@@ -235,14 +231,13 @@ class Trial:
     def _batch(self, questions: Sequence[Question]) -> Batch:
         """The questions as a batch, an entity for each: what is hidden is asked for, and what would tell it is gone."""
         batch = self.tokens.batch(torch.tensor([one.entity for one in questions]))
-        layout, slots = self.tokens.layout, len(self.tokens.layout.fixed)
+        slots = len(self.tokens.layout.fixed)
         keys = batch.entity * slots + batch.slot  # (T,)
         wanted = [
             number * slots + spot.slot for number, one in enumerate(questions) for gap in one.gaps for spot in gap.spots
         ]
         asked = torch.isin(keys, torch.tensor(wanted, device=keys.device)) & ~batch.fixed
         hidden = asked & batch.known
-        hidden |= self._along(batch, layout, hidden)
         gone = [
             number * slots + slot
             for number, one in enumerate(questions)
@@ -256,16 +251,6 @@ class Trial:
     def _slots_of(self, of: str, path: Path) -> Iterator[int]:
         table = self.codec.index.tables[of]
         return (table.slot[under] for under in table.under.get(path, ()))
-
-    def _along(self, batch: Batch, layout: Layout, hidden: Tensor) -> Tensor:
-        """(T,) what lacks along with what is hidden, drawn as often as it does."""
-        free, slots = batch.known & ~batch.fixed, len(layout.fixed)
-        generator = torch.Generator().manual_seed(self.random.getrandbits(32))
-        drawn = (
-            torch.rand(len(batch), generator=generator).to(hidden.device) < self.together.to(hidden.device)[batch.slot]
-        )
-        blocks = batch.entity * slots + layout.blocks[batch.slot]
-        return free & torch.isin(blocks, blocks[hidden & drawn])
 
     # ------------------------------------------------------------ outcomes
 

@@ -38,7 +38,7 @@ FOLDS = 5
 BINS = 10  # of confidence
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
-MAX_LOG_ODDS = 12.0
+MIN_CHANCE, MAX_LOG_ODDS = 1e-9, 12.0
 USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is divided by
 MIN_USUAL = 0.8
 MIN_OUTCOMES = 10  # from which on anything is calibrated
@@ -84,8 +84,10 @@ class Line:
 
     def __call__(self, key: Key, probability: float) -> float:
         """The calibrated probability."""
-        odds = self.intercept + self.slope * float(log_odds(np.array([probability]))[0]) + self.offsets.get(key, 0.0)
-        return 1 / (1 + math.exp(-max(-MAX_LOG_ODDS, min(MAX_LOG_ODDS, odds))))
+        chance = min(max(probability, MIN_CHANCE), 1 - MIN_CHANCE)  # in plain Python: it is asked for each gap
+        own = min(max(math.log(chance / (1 - chance)), -MAX_LOG_ODDS), MAX_LOG_ODDS)
+        odds = self.intercept + self.slope * own + self.offsets.get(key, 0.0)
+        return 1 / (1 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
 
     @classmethod
     def fit(cls, keys: Sequence[Key], probabilities: Floats, truth: Floats, weights: Floats) -> Self:
@@ -387,7 +389,7 @@ def _folds(count: int) -> Ints:
 
 def log_odds(probabilities: Floats) -> Floats:
     """The log odds, none of them extreme."""
-    chance = probabilities.clip(1e-9, 1 - 1e-9)
+    chance = probabilities.clip(MIN_CHANCE, 1 - MIN_CHANCE)
     return np.asarray(np.log(chance / (1 - chance)).clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
 
 

@@ -155,7 +155,7 @@ def test_right_is_the_same_label_the_stated_parts_of_a_date_and_a_number_near_en
 def test_reliability_and_yield_are_those_of_the_statements():
     from precision import Statement, reliability, yield_at
 
-    statements = [Statement(0.95, True, True, "label")] * 6 + [Statement(0.55, False, True, "label")] * 4
+    statements = [Statement(0.95, True, "label")] * 6 + [Statement(0.55, False, "label")] * 4
     assert yield_at(statements, 0.9) == 6
     assert yield_at(statements[::-1], 0.5) == 6
     assert reliability(statements) == pytest.approx(0.6 * 0.05 + 0.4 * 0.55)
