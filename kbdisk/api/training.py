@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path as FilePath
@@ -46,7 +48,7 @@ from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.splits import split
-from kbdisk.training.state import Progress, Watch
+from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.train import train as trained
 from kbdisk.training.trained import Record, Trained
 
@@ -120,8 +122,11 @@ def train(
         reserving = [entity for entity in reading.entities if known.id_of(entity) in made.reserved]
         sample = evaluation_sample(held_out, chosen) + evaluation_sample(reserving, chosen)
         graph, scope = reading.graph(made.schema), scope_of(chosen)
-        made.record.quality = evaluate(made, sample, graph, scope, reserved=made.reserved) if sample else []
-        made.record.calibration = calibrated(made, sample, graph, chosen) if sample else {}
+        if sample:
+            report = partial(_report, watch or _unwatched, made.record, "evaluating")
+            made.record.quality = evaluate(made, sample, graph, scope, reserved=made.reserved, watch=report)
+            report = partial(_report, watch or _unwatched, made.record, "calibrating")
+            made.record.calibration = calibrated(made, sample, graph, chosen, report)
         if out is not None and keep is not None:
             save(made, out, force=force)
             checkpoint.remove(keep)
@@ -144,12 +149,22 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     return [entities[index] for index in by_chance(len(entities), size, run.seed).tolist()]
 
 
-def calibrated(trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run) -> dict[str, Any]:
+def _report(watch: Watch, record: Record, doing: str, done: int, total: int) -> None:
+    """Tell whoever watches how far a stage after training is."""
+    steps, seconds = record.facts["steps"], record.facts["seconds"]
+    watch(Progress(steps, steps, seconds, math.nan, ended=True, after=After(doing, done, total)))
+
+
+def calibrated(
+    trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
+) -> dict[str, Any]:
     """The calibration of confidence on held-out entities and reserved values, as plain data; none of what only draws."""
     if trained.only_draws:
         return {}
     seconds = None if run.train.seconds is None else CALIBRATION_SHARE * run.train.seconds
-    outcomes = outcomes_of(trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=run.seed)
+    outcomes = outcomes_of(
+        trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=run.seed, watch=report
+    )
     return Calibration.fit(outcomes).to_json() if outcomes else {}
 
 

@@ -123,9 +123,9 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
 
     Without --model a schema is inferred and a model trained on SOURCE itself: a minute for a thousand entities or
     fewer. Given values stay as they are, to the byte where TARGET has the format of SOURCE. Properties with fewer
-    than 30 known values are held back, as are free text, labels, identifiers and axioms of an ontology. The confidence of
-    each value is the probability that it is right: see docs/confidence.md. It stands with its interval in TARGET.provenance.jsonl: while that stands beside it, what was filled in is no
-    evidence later. Several sources become one. Exits with status 1 where a given value has no place in
+    than 30 known values are held back, as are free text, labels, identifiers and axioms of an ontology. The confidence
+    of each value is the probability that it is right (docs/confidence.md). TARGET.provenance.jsonl has it, with the
+    interval of numbers; while that file stands beside TARGET, what was filled in is no evidence later. Several sources become one. Exits with status 1 where a given value has no place in
     TARGET, --skip-errors skipped something, or --strict finds what is unlike what MODEL learnt from.
 
     \b

@@ -171,7 +171,7 @@ class Asked:
         beside = rivals.to_json(rows) if rivals else {}
         data = {"limit": self._scope.limit, "rows": rows, "summary": asdict(summary(rows))}
         data |= {"against": beside} if rivals else {}
-        reliability = self._reliability()
+        reliability = self._reliability(told)
         data |= {"confidence": reliability.to_json()} if reliability else {}
         if self.options["plot"]:
             from kbdisk.evaluation.calibration import Reliability
@@ -182,7 +182,7 @@ class Asked:
         text = shown_scores(self.head, self.notes, rows, summary(rows), self.drift, beside, reliability)
         return Found(data, _bytes(text))
 
-    def _reliability(self) -> Reliability | None:
+    def _reliability(self, told: Told | None) -> Reliability | None:
         """How the confidence of statements compares with the share that is right; None where it is not known.
 
         Of entities held out in training the cross-fitted confidences are known. Others are tried where a picture is drawn.
@@ -199,7 +199,7 @@ class Asked:
             return Reliability.of(one for own in calibration.statements.values() for one in own)
         if not self.options["plot"]:
             return None
-        outcomes = outcomes_of(trained, self.entities, self._graph, seed=self.options["seed"])
+        outcomes = outcomes_of(trained, self.entities, self._graph, seed=self.options["seed"], watch=told)
         return Reliability.of(map(calibration.judged, outcomes))
 
     def curve(self, rivals: Rivals | None, told: Told | None) -> Found:
