@@ -255,7 +255,7 @@ class Completing(Iterator[Completion]):
             row.missing += 1
             row.filled += 1
             row.sure += sure
-            self.summary.add(sure)
+            self.summary.add_derived(sure)
             row.by_rule[by_rule(ruled.rule)] += 1
 
     def _field(self, of: str, path: Path, known: Property) -> Field:
@@ -341,7 +341,7 @@ class Completing(Iterator[Completion]):
                 continue
             row = self.summary.row(Field(of.name, path, path, known, known.kind))
             row.missing += 1
-            self.summary.add(sure)
+            self.summary.add_derived(sure)
             if sure < self.decider.minimum:
                 row.held[below(self.decider.minimum)] += 1
                 continue

@@ -81,7 +81,7 @@ class Summary:
     strangers: int = 0  # of no class of the schema, or of none that was asked for
     left_out: Counter[Path] = field(default_factory=Counter)  # what the schema leaves out -> gaps of it, which stay
     ignored: Counter[Path] = field(default_factory=Counter)  # what it has, and the model has not learnt -> its gaps
-    askable: int = 0  # gaps for which the model can predict a value
+    askable: int = 0  # gaps for which the model can predict a value, or a rule or a formula gives one
     measured: Measured | None = None  # None until the last entity, and where nothing was held out
     confidences: list[float] = field(default_factory=list)  # of all statements that another threshold would write
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
@@ -96,6 +96,11 @@ class Summary:
     def add(self, confidence: float) -> None:
         """Count a statement for the thresholds that would write it."""
         self.confidences.append(confidence)
+
+    def add_derived(self, confidence: float) -> None:
+        """Count a statement that a rule or a formula gives, which no model is asked for."""
+        self.askable += 1
+        self.add(confidence)
 
     def at(self, threshold: float) -> int:
         """How many statements a threshold would write."""

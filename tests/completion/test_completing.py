@@ -361,6 +361,14 @@ def test_a_property_with_a_formula_is_computed(model, things):
     assert one.belief.formula == "size ** 2"
 
 
+def test_what_is_computed_counts_for_every_threshold(model, things):
+    for tree in things[:9]:
+        tree["area"] = None
+    completing = complete(model, entities(*things))
+    assert sum(len(completion.filled) for completion in completing) == 9
+    assert [row["values"] for row in completing.summary.thresholds()] == [9, 9, 9, 9]
+
+
 def test_what_is_computed_counts_in_other_formulas_but_not_where_there_is_said_to_be_none():
     made = Schema.read(
         "kbdisk: 1\nclasses:\n  T:\n    properties:\n      four: {kind: number, formula: 2 * double}\n"
