@@ -113,6 +113,8 @@ class Constraint:
         row = KINDS.get(self.kind)
         if row is None:
             raise ValueError(f"expected a constraint of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.where == ValueShape():  # it restricts nothing, and a schema file does not show it
+            object.__setattr__(self, "where", None)
         for field in fields(self)[1:]:
             is_set = getattr(self, field.name) != field.default
             if is_set and field.name not in (*row.needs, *row.takes):

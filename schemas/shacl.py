@@ -34,7 +34,7 @@ from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.shapes import DASH, OWL, RDFS, SH, Graph, Shape, Term, is_iri, is_off, value_of
-from kbdisk.schemas.shapevalue import qualifying, value_told, values_of
+from kbdisk.schemas.shapevalue import EVERY, qualifying, value_told, values_of
 
 Properties: TypeAlias = dict[Path, Property]
 
@@ -303,7 +303,7 @@ class _Reader:
         fields = self._fields(path, shape)
         beside: list[ValueShape] = []
         kind = value_told(shape, self.names, self.notes, most, beside)
-        for where in beside:
+        for where in (restriction for restriction in beside if restriction != EVERY):
             self._add(shape, f"that values are {where.text}", Constraint("values", path, where=where))
         if shape.all("hasValue") and most != 1:
             values = values_of(shape.all("hasValue"))

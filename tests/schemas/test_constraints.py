@@ -371,3 +371,9 @@ def test_values_qualify_as_quantities(tmp_path):
     assert Schema.read(schema.to_yaml()) == schema
     assert problems(schema, {"x": Quantity(1, "km")}) == []
     assert "expected at least 1 value at x that are quantity, got 0" in problems(schema, {"x": "long"})[-1]
+
+
+def test_a_shape_that_any_value_has_restricts_nothing():
+    assert Constraint("count", ("a",), least=2, where=ValueShape()) == Constraint("count", ("a",), least=2)
+    with pytest.raises(ValueError, match="expected where for a constraint of the kind values, got none"):
+        Constraint("values", ("a",), where=ValueShape())

@@ -222,7 +222,7 @@ def constraints_of(own):
         pairs.map(lambda one: Constraint(*one)),
         st.builds(lambda kind, path: Constraint(kind, path), st.sampled_from(["unique", "unique_language"]), some),
         st.builds(lambda path, number, where: Constraint("count", path, (), *number, where), some, counts_of, st.none() | value_shapes),
-        st.builds(lambda path, where: Constraint("values", path, where=where), some, value_shapes),
+        st.builds(lambda path, where: Constraint("values", path, where=where), some, value_shapes.filter(lambda shape: shape != ValueShape())),
         st.builds(lambda path, several: Constraint("has_value", path, values=tuple(several)), some, st.lists(values, min_size=1, max_size=3)),
         st.builds(lambda allowed: Constraint("closed", allowed=tuple(allowed)), st.lists(some, max_size=2)),
     )  # fmt: skip
