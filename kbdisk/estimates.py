@@ -37,6 +37,7 @@ class Answer:
     confidence: float  # the probability that it is right: a number within its tolerance; of a set the share of members
     interval: tuple[float, float] | None = None  # of a number: where the truth is with the probability `LEVEL`
     within: float | None = None
+    rank: float | None = None  # of a number whose truth is known, the share of the belief that is below it
 
 
 Estimate = Callable[[NumberBelief, Generator | None], Tensor]
@@ -68,24 +69,43 @@ def answers(
     beliefs: Beliefs,
     estimate: str = "median",
     *,
-    level: float = LEVEL,
+    level: Callable[[Tensor], Tensor] | float = LEVEL,
     generator: Generator | None = None,
     said: Mapping[str, Tensor] | None = None,
+    has_truth: bool = False,
 ) -> list[Answer]:
-    """What is said for every asked token, kind by kind; where codes were `said` already, how sure that is."""
+    """What is said for every asked token, kind by kind; where codes were `said` already, how sure that is.
+
+    `level` of the intervals of numbers, or a function from tokens (q,) to it. With `has_truth` the batch has the values of
+    the asked tokens, and each answer the rank of the truth.
+    """
     said = estimated(beliefs, estimate, generator) if said is None else said
     return [
-        answer for kind, one in beliefs.kinds.items() for answer in _answers(codec, batch, kind, one, said[kind], level)
+        answer
+        for kind, asked in beliefs.kinds.items()
+        for answer in _answers(codec, batch, kind, asked, said[kind], level, has_truth, generator)
     ]
 
 
-def _answers(codec: Codec, batch: Batch, kind: str, asked: Asked, codes: Tensor, level: float) -> Iterator[Answer]:
+def _answers(
+    codec: Codec,
+    batch: Batch,
+    kind: str,
+    asked: Asked,
+    codes: Tensor,
+    level: Callable[[Tensor], Tensor] | float,
+    has_truth: bool,
+    generator: Generator | None,
+) -> Iterator[Answer]:
     tokens = asked.tokens
     values = decoded(codec, batch.slot[tokens], codes)
-    low = high = within = None
+    low = high = within = ranks = None
     if kind == "number":
         belief: NumberBelief = asked.belief  # type: ignore[assignment]
-        low, high = (bound.tolist() for bound in belief.interval(level))
+        levels = level if isinstance(level, float) else level(tokens)
+        low, high = (bound.tolist() for bound in belief.interval(levels))
+        if has_truth:
+            ranks = _ranks(belief, batch.values[kind][tokens - batch.spans[kind][0]], generator).tolist()
         middle = belief.values(codes)
         within = tolerances(codec, batch.slot[tokens], middle)  # (q,)
         sure = (belief.cdf(middle + within) - belief.cdf(middle - within - 1e-9)).clamp(0, 1)
@@ -97,7 +117,17 @@ def _answers(codec: Codec, batch: Batch, kind: str, asked: Asked, codes: Tensor,
     for i, (entity, slot, token) in enumerate(zip(whose, slots, places, strict=True)):
         between = None if low is None or high is None else (low[i], high[i])
         off = None if within is None else float(within[i])
-        yield Answer(entity, slot, token, values[i], float(sure[i]), between, off)
+        rank = None if ranks is None else ranks[i]
+        yield Answer(entity, slot, token, values[i], float(sure[i]), between, off, rank)
+
+
+def _ranks(belief: NumberBelief, truth: Tensor, generator: Generator | None) -> Tensor:
+    """(q,) the share of each belief that is below the truth; where the truth is an atom, a random share of that."""
+    values = belief.values(truth)
+    beneath = torch.nextafter(values, torch.full_like(values, -math.inf))
+    below, up_to = belief.cdf(beneath), belief.cdf(values)
+    draw = torch.rand(len(values), generator=generator, device=values.device, dtype=torch.float64)
+    return (below + draw * (up_to - below)).clamp(0, 1)
 
 
 def _members_sure(belief: Any, codes: Tensor) -> Tensor:

@@ -97,5 +97,5 @@ def calibrated(
         trained.codec.learnt_as(slot.of, pattern(slot.path)) for slot in trained.codec.slots if slot.role == "value"
     }
     statements = {key: [Statement(0.999, 0.0, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
-    made = Calibration(Presence(presence, usual), correctness, statements)
+    made = Calibration(Presence(presence, usual), correctness, statements=statements)
     return replace(trained, record=replace(trained.record, calibration=made.to_json()))

@@ -112,7 +112,7 @@ class Completing(Iterator[Completion]):
         evidence = self._evidence()
         keys = Keys(self.codec, self._labels())
         why_not = None if self.keeps_held_back else self.decider.skips
-        filler = Filler(self.trained, self.choices, most, keys, why_not)
+        filler = Filler(self.trained, self.choices, most, keys, why_not, levels=self.decider.calibration.levels)
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()

@@ -13,18 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.filling import Filling
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.summary import Measured
 from kbdisk.entity import Path
-from kbdisk.evaluation.calibration import THRESHOLD, THRESHOLDS, Calibration, Evidence, Key, precision_of
+from kbdisk.evaluation.calibration import THRESHOLD, THRESHOLDS, Calibration, Evidence, precision_of
+from kbdisk.evaluation.intervals import Key
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 
-MIN_STATEMENTS = 20  # held-out statements of a property, from which on it has a threshold of its own for a precision
 ABSENT = "probably the entity has none"
 NO_EVIDENCE = "no gain on held-out values"
 UNMEASURED = "no held-out values to measure confidence on"
@@ -70,20 +69,9 @@ class Decider:
         choices = self.choices
         if choices.precision is not None:
             if key not in self._thresholds:
-                self._thresholds[key] = self._threshold_for(choices.precision, key)
+                self._thresholds[key] = self.calibration.threshold_for(choices.precision, key)
             return self._thresholds[key]
         return self.minimum
-
-    def _threshold_for(self, precision: float, key: Key) -> float | None:
-        """The threshold that reached a precision on held-out statements of a property; of few statements that of all."""
-        has_few = len(self.calibration.statements.get(key, ())) < MIN_STATEMENTS
-        return self._common_threshold if has_few else self.calibration.threshold_for(precision, key)
-
-    @cached_property
-    def _common_threshold(self) -> float | None:
-        """The threshold that reached the precision on the held-out statements of all properties."""
-        assert self.choices.precision is not None
-        return self.calibration.threshold_for(self.choices.precision)
 
     def why_not(self, key: Key) -> str:
         """Why nothing of a property is written, whatever its confidence."""
@@ -125,7 +113,7 @@ class Decider:
         """The calibrated probability that an entity has what a gap lacks."""
         if gap.parts or gap.of.one.required:
             return 1.0
-        return self.calibration.presence(key, presence, has_place=gap.asked)
+        return self.calibration.presence(key, presence, gap.of.of, has_place=gap.asked)
 
     def decided(self, filling: Filling) -> Decision:
         """What becomes of a statement. Of a date as many parts are kept as reach the threshold."""
@@ -137,7 +125,7 @@ class Decider:
         gap, key = filling.gap, self.key(filling)
         presence = self.presence(gap, key, filling.presence)
         correctness = correctness_of(filling)
-        correctness = 0.0 if correctness is None else self.calibration.correctness(key, correctness)
+        correctness = 0.0 if correctness is None else self.calibration.correctness(key, correctness, gap.of.of)
         decision = Decision(filling, presence, correctness, filling.why_not or self.why_not(key))
         threshold = self.threshold(key)
         if not decision.why_not and threshold is not None and decision.confidence < threshold:

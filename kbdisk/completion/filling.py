@@ -25,6 +25,7 @@ from kbdisk.data.batch import Batch
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
+from kbdisk.evaluation.intervals import Levels
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.randomness import mixed
 from kbdisk.schemas.composites.date import NUMBERS
@@ -51,6 +52,7 @@ class Filling:
     gap: Gap
     why_not: str = ""
     presence: float | None = None
+    given: int = 0  # how many values of the entity are given
     leaves: dict[Path, Any] = field(default_factory=dict)
     answers: dict[Path, Answer] = field(default_factory=dict)
     draws: list[dict[Path, Any]] = field(default_factory=list)
@@ -61,9 +63,21 @@ class Filler:
     """A model that fills gaps as was chosen."""
 
     def __init__(
-        self, trained: Trained, choices: Choices, most: int, keys: Keys, why_not: WhyNot | None = None
+        self,
+        trained: Trained,
+        choices: Choices,
+        most: int,
+        keys: Keys,
+        why_not: WhyNot | None = None,
+        *,
+        levels: Levels | None = None,
+        has_truth: bool = False,
     ) -> None:
-        """`why_not` says of a gap, by its presence, why nothing is predicted for it; None: a value is predicted for each."""
+        """`why_not` says of a gap, by its presence, why nothing is predicted for it; None: a value is predicted for each.
+
+        `levels` are those of intervals. With `has_truth` the batches have the values that are asked for.
+        """
+        self.levels, self.has_truth = levels or Levels(), has_truth
         self.codec, self.model, self.choices = trained.codec, trained.believer, choices
         self.trusting, self.keys, self.why_not = Trusting(trained), keys, why_not
         self.leap = choices.leap or max(1, -(-most // PASSES))
@@ -95,7 +109,8 @@ class Filler:
         }
         given = beliefs(self.model, batch)
         present = _presence(batch, given)
-        found = [[Filling(gap) for gap in several] for several in gaps]
+        counts = _given_counts(batch)
+        found = [[Filling(gap, given=count) for gap in several] for several, count in zip(gaps, counts, strict=True)]
         for entity, several in enumerate(found):
             for one in several:
                 self._choose(one, partial(_at, token, entity), present)
@@ -212,7 +227,15 @@ class Filler:
             done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
         told = {
             answer.token: replace(answer, confidence=sure.get(answer.token, answer.confidence))
-            for answer in answers(self.codec, batch, picked, said=said)
+            for answer in answers(
+                self.codec,
+                batch,
+                picked,
+                said=said,
+                level=partial(self._levels_of, batch),
+                has_truth=self.has_truth,
+                generator=generator,
+            )
         }
         values = self.codec.leaves(done, kept.asked)
         repeated = self._draws(kept, kept.asked, generator)
@@ -251,6 +274,15 @@ class Filler:
         said = estimated(beliefs, self.choices.estimate, generator)
         return said if self.choices.estimate == "sample" else self.trusting.said(batch, beliefs, said)
 
+    def _levels_of(self, batch: Batch, tokens: Tensor) -> Tensor:
+        """(q,) the levels of the intervals of some tokens."""
+        given, classes = _given_counts(batch), batch.classes.tolist()
+        levels = []
+        for slot, entity in zip(batch.slot[tokens].tolist(), batch.entity[tokens].tolist(), strict=True):
+            key = self.codec.learnt_as(self.codec.classes[classes[entity]], self.codec.slots[slot].path)
+            levels.append(self.levels(key, given[entity]))
+        return torch.tensor(levels, dtype=torch.float64, device=tokens.device)
+
     def _draws(self, batch: Batch, asked: Tensor, generator: Generator) -> list[list[dict[Path, Any]]]:
         """So many times for each entity, all that is asked of it drawn together."""
         times = self.choices.draws
@@ -265,6 +297,12 @@ def narrowed(batch: Batch, chosen: Tensor) -> tuple[Batch, Tensor]:
     """The batch asking for the chosen tokens (T,) alone, and (T,) where each token stands in it."""
     keep = batch.known | chosen
     return batch.only(keep), keep.cumsum(0) - 1
+
+
+def _given_counts(batch: Batch) -> list[int]:
+    """How many values of each entity are given."""
+    counts: list[int] = torch.bincount(batch.entity[batch.known], minlength=batch.size).tolist()
+    return counts
 
 
 def _presence(batch: Batch, given: Beliefs) -> dict[int, float]:

@@ -1,9 +1,10 @@
 """A trial of completion: values of held-out entities are hidden and filled, and what the entities lack is filled, too.
 
 Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. A question hides one
-property of an entity, with everything that came over its links. It also hides the properties that a random entity of the
-class lacks which lacks this one, too: so questions are like gaps where properties lack together. All other values are given.
-Of entities that the model was trained on only reserved values are asked for.
+property of an entity, with everything that came over its links. It also hides properties that lack together with this one
+more often than by chance, as a random entity of the class lacks them which lacks this one: so questions are like gaps. All
+other values are given. What the source declares absent is asked for, too: any statement about it is wrong. Of entities that
+the model was trained on only reserved values are asked for.
 
 T tokens
 """
@@ -27,6 +28,7 @@ from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.filling import Filler, Filling
 from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys
+from kbdisk.completion.lacking import LackingTogether
 from kbdisk.constants import Constants
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK
@@ -35,7 +37,8 @@ from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path
-from kbdisk.evaluation.calibration import Key, Outcome
+from kbdisk.evaluation.calibration import Outcome
+from kbdisk.evaluation.intervals import Key, Rank
 from kbdisk.metrics import label, members
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
@@ -54,6 +57,7 @@ class Question(NamedTuple):
     gaps: tuple[Gap, ...]
     weight: float  # how many such questions it stands for
     along: frozenset[Path] = frozenset()  # properties that are hidden with it
+    is_declared: bool = False  # the source says that the entity lacks the properties
 
 
 def outcomes_of(
@@ -94,12 +98,12 @@ class Trial:
         for reading in self.readings:
             encoding.add(reading)
         self.tokens = encoding.tokens().to(trained.device)
-        self._known_by_lacking = self._donors()
+        self.lacking_together = self._lacking_together()
         self.constants = Constants.from_json(trained.record.constants or {}).slots
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
         """The outcome of every statement; of a random part of them where the seconds do not suffice."""
-        filler = Filler(self.trained.as_judged, self.choices, 1, Keys(self.codec, ()))
+        filler = Filler(self.trained.as_judged, self.choices, 1, Keys(self.codec, ()), has_truth=True)
         begun, questions = time.monotonic(), list(self.questions())
         self.random.shuffle(questions)
         questions = [
@@ -119,7 +123,10 @@ class Trial:
             for question, fillings in zip(
                 some, filler.fill(batch, ids, [one.gaps for one in some], number), strict=True
             ):
-                yield from (self._outcome(question, part) for filling in fillings for part in by_precision(filling))
+                for filling in fillings:
+                    *less_precise, statement = by_precision(filling)
+                    yield from (self._outcome(question, part) for part in less_precise)
+                    yield self._outcome(question, statement)._replace(ranks=self._ranks(question, statement))
             done = end
             if watch is not None:
                 watch(done, len(questions))
@@ -130,8 +137,7 @@ class Trial:
         """One for each hidden property of an entity, and one for all that an entity lacks; of each property so many at most."""
         hidden: dict[Key, list[tuple[int, Path]]] = {}
         lacking: dict[Key, list[tuple[int, Gap]]] = {}
-        having: dict[Key, float] = defaultdict(float)  # the values that so many held-out entities are expected to have
-        held_out: Counter[Key] = Counter()
+        held_out: dict[tuple[str, Key], HeldOut] = defaultdict(HeldOut)
         for number, reading in enumerate(self.readings):
             for path, field in self._known(reading):
                 hidden.setdefault(self._key(field), []).append((number, path))
@@ -142,42 +148,68 @@ class Trial:
                     lacking.setdefault(self._key(gap.of), []).append((number, gap))
             for path, field in self.fields[reading.of].fields.items():
                 if not field.held and path == field.top:
-                    held_out[self._key(field)] += 1
-                    having[self._key(field)] += self._share(reading.of, field.lead)
+                    held_out[reading.of, self._key(field)].add(self._share(reading.of, field.lead))
         by_entity: dict[tuple[int, float], list[Gap]] = {}
         for key in dict.fromkeys([*hidden, *lacking]):
             with_value, without_value = self._some(hidden.get(key, [])), self._some(lacking.get(key, []))
-            for_hidden, for_lacking = weights(len(with_value), len(without_value), having[key], held_out[key])
+            count_hidden = Counter(self.readings[number].of for number, _ in with_value)
+            count_lacking = Counter(self.readings[number].of for number, _ in without_value)
+            weight = {
+                name: weights(
+                    count_hidden[name], count_lacking[name], held_out[name, key].having, held_out[name, key].entities
+                )
+                for name in count_hidden | count_lacking
+            }
             for number, path in with_value:
                 if gaps := self._gaps_at(self.readings[number], path):
+                    for_hidden, _ = weight[self.readings[number].of]
                     yield Question(number, path, gaps, for_hidden, self._along_with(number, path))
             for number, gap in without_value:
+                _, for_lacking = weight[self.readings[number].of]
                 by_entity.setdefault((number, for_lacking), []).append(gap)
-        for (number, weight), several in by_entity.items():
-            yield Question(number, None, tuple(several), weight)
+        for (number, for_lacking), several in by_entity.items():
+            yield Question(number, None, tuple(several), for_lacking)
+        yield from self._declared_questions()
 
-    def _donors(self) -> dict[tuple[str, Path], list[frozenset[Path]]]:
-        """By class and property, the properties that each entity has which lacks this one."""
-        found: dict[tuple[str, Path], list[frozenset[Path]]] = defaultdict(list)
-        for reading in self.readings:
-            fields = self.fields[reading.of]
-            known = frozenset(self._properties_of(reading))
-            for path, field in fields.fields.items():
-                if path == field.top and path not in known and not field.held:
-                    found[reading.of, path].append(known)
-        return found
+    def _declared_questions(self) -> Iterator[Question]:
+        """What the source says that an entity lacks, as far as it would be filled."""
+        declared: dict[Key, list[tuple[int, Gap]]] = {}
+        for number, reading in enumerate(self.readings):
+            if reading.id not in self.reserved:
+                for gap in self._declared(reading):
+                    declared.setdefault(self._key(gap.of), []).append((number, gap))
+        by_entity: dict[int, list[Gap]] = defaultdict(list)
+        for several in declared.values():
+            for number, gap in self._some(several):
+                by_entity[number].append(gap)
+        for number, gaps in by_entity.items():
+            yield Question(number, None, tuple(gaps), 1.0, is_declared=True)
+
+    def _declared(self, reading: Reading) -> Iterator[Gap]:
+        """The gaps that an entity would have if what it lacks by declaration were not declared."""
+        fields = self.fields[reading.of].fields
+        absent = {path for path in reading.none if path in fields and not fields[path].held}
+        if absent:
+            undeclared = reading._replace(none=[path for path in reading.none if path not in absent])
+            yield from (gap for gap in self._gaps(undeclared) if gap.path in absent and not gap.parts)
+
+    def _lacking_together(self) -> LackingTogether:
+        properties = {
+            name: [path for path, field in fields.fields.items() if path == field.top and not field.held]
+            for name, fields in self.fields.items()
+        }
+        having = ((reading.of, frozenset(self._properties_of(reading))) for reading in self.readings)
+        return LackingTogether(having, properties)
 
     def _properties_of(self, reading: Reading) -> Iterator[Path]:
         property = self.fields[reading.of].property
         return (property[at] for path in reading.leaves if (at := pattern(path)) in property)
 
     def _along_with(self, number: int, path: Path) -> frozenset[Path]:
-        """The properties of an entity that a random one lacks which lacks what is hidden; none where every entity has that."""
+        """The properties of an entity that lack together with what is hidden, as a random entity lacks them."""
         reading = self.readings[number]
-        donors = self._known_by_lacking.get((reading.of, path))
-        if not donors:
-            return frozenset()
-        return frozenset(self._properties_of(reading)) - self.random.choice(donors) - {path}
+        lacking = self.lacking_together.drawn(reading.of, path, self.random)
+        return (lacking & frozenset(self._properties_of(reading))) - {path}
 
     def _some(self, all_of: list[Any]) -> list[Any]:
         return all_of if len(all_of) <= MAX_QUESTIONS else self.random.sample(all_of, MAX_QUESTIONS)
@@ -222,6 +254,7 @@ class Trial:
         """The slots of all that an entity lacks, and of the parts that its values lack."""
         if reading.id not in self.reserved:
             yield from (spot.slot for gap in self._gaps(reading) for spot in gap.spots)
+            yield from (spot.slot for gap in self._declared(reading) for spot in gap.spots)
         for path, _ in self._known(reading):
             spots = (spot for gap in self._gaps_at(reading, path) for spot in gap.spots)
             yield from (spot.slot for spot in spots if spot.path not in reading.leaves)
@@ -256,21 +289,30 @@ class Trial:
 
     def _outcome(self, question: Question, filling: Filling) -> Outcome:
         reading = self.readings[question.entity]
-        key = self.decider.key(filling)
-        correctness = correctness_of(filling)
+        key, correctness = self.decider.key(filling), correctness_of(filling)
+        outcome = Outcome(
+            key, filling.presence, correctness, None, None, question.weight, reading.of, question.is_declared
+        )
         if question.hidden is None:
-            return Outcome(key, filling.presence, correctness, None, None, question.weight)
+            return outcome
         known = {path: leaf for path, leaf in reading.leaves.items() if path[: len(question.hidden)] == question.hidden}
         truth = known if filling.why_not else {path: leaf for path, leaf in known.items() if path in filling.leaves}
         truth = truth if isinstance(filling.gap.of.kind, Date) else known
         constant = {path: self._constant(reading.of, path) for path in truth}
-        return Outcome(
-            key,
-            filling.presence,
-            correctness,
-            self._right(reading.of, truth, filling.leaves) if correctness is not None else 0.0,
-            self._right(reading.of, truth, constant),
-            question.weight,
+        return outcome._replace(
+            right=self._right(reading.of, truth, filling.leaves) if correctness is not None else 0.0,
+            constant=self._right(reading.of, truth, constant),
+        )
+
+    def _ranks(self, question: Question, filling: Filling) -> tuple[Rank, ...]:
+        """Where the hidden numbers that a statement is about lie in their beliefs."""
+        reading = self.readings[question.entity]
+        if question.hidden is None:
+            return ()
+        return tuple(
+            Rank(self.codec.learnt_as(reading.of, path), answer.rank, filling.given, question.weight)
+            for path, answer in filling.answers.items()
+            if answer.rank is not None and path in reading.leaves
         )
 
     def _constant(self, of: str, path: Path) -> Any:
@@ -305,6 +347,18 @@ def rightness(slot: Slot, truth: Any, stated: Any) -> float:
 def _by_property(question: Question) -> str:
     """Questions about the same property come together, so that its experts are asked once for many."""
     return repr(question.hidden)
+
+
+class HeldOut:
+    """How many held-out entities of a class may have a property, and how many of them are expected to have it."""
+
+    def __init__(self) -> None:
+        self.entities, self.having = 0, 0.0
+
+    def add(self, share: float) -> None:
+        """One more entity, of a class of which a share has the property."""
+        self.entities += 1
+        self.having += share
 
 
 def weights(hidden: int, lacking: int, having: float, held_out: int) -> tuple[float, float]:

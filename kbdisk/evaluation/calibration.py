@@ -4,7 +4,9 @@
     correctness   the probability that the value is right, given that the entity has the property
 
 Both are calibrated per property by logistic regression on the model's own log odds, with shrinkage: all properties share
-a slope and an intercept, and each has an offset with a Gaussian prior whose width cross-validation chooses.
+a slope and an intercept, and each has an offset with a Gaussian prior whose width cross-validation chooses. A class adds an
+offset of its own to that of the property, with a prior as well: of a property that cities have and islands lack, presence is
+not that of both together.
 
 Presence learnt from what is recorded is at most the share that is recorded: where a fifth of the values is missing, no
 entity has more than .8. So it is divided by a usual one, that of the lower quarter of the entities that have the property:
@@ -23,13 +25,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Key: TypeAlias = tuple[str, str]  # the class and the path of a property, as rows of an evaluation have them
-Floats: TypeAlias = npt.NDArray[np.float64]
+from kbdisk.evaluation.intervals import Floats, Key, Levels, Rank
+
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 THRESHOLD = 0.5  # of the confidence, where the user states none
@@ -37,6 +40,7 @@ THRESHOLDS = (0.9, 0.75, 0.5)  # that a summary shows
 FOLDS = 5
 BINS = 10  # of confidence
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
+WIDTHS_BY_CLASS = (0.0, 0.3, 1.0, 3.0)  # of the prior of the offsets of classes around their property's
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MIN_CHANCE, MAX_LOG_ODDS = 1e-9, 12.0
 USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is divided by
@@ -45,6 +49,7 @@ MIN_OUTCOMES = 10  # from which on anything is calibrated
 NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
 SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain
 PRIOR_STATEMENTS = 2.0  # imagined statements, half of them wrong, in every estimate of a gain
+PRIOR_OF_PRECISION = 20.0  # imagined statements, as often right as those of all properties, in a property's precision
 STEPS, CLOSE = 100, 1e-9  # of Newton's method
 
 
@@ -57,6 +62,9 @@ class Outcome(NamedTuple):
     right: float | None  # 0 to 1; of a set the share of its members; None where the entity lacks the property
     constant: float | None  # how right the constant would be; None where the entity lacks the property
     weight: float = 1.0  # how many such statements it stands for
+    class_name: str = ""  # of the entity
+    is_declared: bool = False  # the source says that the entity lacks the property
+    ranks: tuple[Rank, ...] = ()  # of the numbers that it states
 
 
 class Statement(NamedTuple):
@@ -76,26 +84,35 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """Log odds to log odds: a slope and an intercept for all properties, and an offset for each."""
+    """Log odds to log odds: a slope and an intercept for all properties, and offsets for each and for its classes."""
 
     slope: float = 1.0
     intercept: float = 0.0
     offsets: Mapping[Key, float] = field(default_factory=dict)
+    by_class: Mapping[tuple[str, Key], float] = field(default_factory=dict)  # around the offset of the property
 
-    def __call__(self, key: Key, probability: float) -> float:
+    def __call__(self, key: Key, probability: float, class_name: str = "") -> float:
         """The calibrated probability."""
         chance = min(max(probability, MIN_CHANCE), 1 - MIN_CHANCE)  # in plain Python: it is asked for each gap
         own = min(max(math.log(chance / (1 - chance)), -MAX_LOG_ODDS), MAX_LOG_ODDS)
         odds = self.intercept + self.slope * own + self.offsets.get(key, 0.0)
+        odds += self.by_class.get((class_name, key), 0.0)
         return 1 / (1 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
 
     @classmethod
-    def fit(cls, keys: Sequence[Key], probabilities: Floats, truth: Floats, weights: Floats) -> Self:
-        """The line under which the truth (n,), 0 to 1, is likeliest."""
+    def fit(
+        cls,
+        keys: Sequence[Key],
+        probabilities: Floats,
+        truth: Floats,
+        weights: Floats,
+        classes: Sequence[str] | None = None,
+    ) -> Self:
+        """The line under which the truth (n,), 0 to 1, is likeliest; without `classes` (n,) no class has its own offset."""
         if len(keys) < MIN_OUTCOMES or weights.sum() == 0:
             return cls()
-        names, place = np.unique(np.array([f"{of}\n{path}" for of, path in keys]), return_inverse=True)
-        data = _Data(log_odds(probabilities), place.astype(np.int64), truth, weights, len(names))
+        properties, place = _numbered(keys)
+        data = _Data(log_odds(probabilities), place, truth, weights, len(properties))
         fold = _folds(len(keys))
         costs = [
             sum(data.cost(data.fitted(width, fold != held_out), fold == held_out) for held_out in range(FOLDS))
@@ -103,66 +120,91 @@ class Line:
         ]
         width = next(width for width, cost in zip(WIDTHS, costs, strict=True) if cost <= min(costs) + SIMPLER)
         everything = np.ones(len(keys), dtype=bool)
-        found = data.fitted(width, everything)
-        if found[1] < 0:  # what the model says has nothing to do with the truth
-            found = data._replace(odds=np.zeros_like(data.odds)).fitted(width, everything)
-            found[1] = 0.0
-        offsets = {
-            (name.split("\n", 1)[0], name.split("\n", 1)[1]): float(offset)
-            for name, offset in zip(names.tolist(), found[2:], strict=True)
-        }
-        return cls(float(found[1]), float(found[0]), offsets)
+        parameters = data.fitted(width, everything)
+        if parameters[1] < 0:  # what the model says has nothing to do with the truth
+            data = data._replace(odds=np.zeros_like(data.odds))
+            parameters = data.fitted(width, everything)
+            parameters[1] = 0.0
+        offsets = dict(zip(properties, parameters[2:].tolist(), strict=True))
+        by_class = {} if classes is None else _offsets_by_class(data, parameters, list(zip(classes, keys, strict=True)))
+        return cls(float(parameters[1]), float(parameters[0]), offsets, by_class)
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         offsets = [[of, path, round(offset, 6)] for (of, path), offset in self.offsets.items()]
-        return {"slope": self.slope, "intercept": self.intercept, "offsets": offsets}
+        by_class = [[name, *key, round(offset, 6)] for (name, key), offset in self.by_class.items()]
+        return {"slope": self.slope, "intercept": self.intercept, "offsets": offsets, "by_class": by_class}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
-        return cls(data["slope"], data["intercept"], {(of, path): offset for of, path, offset in data["offsets"]})
+        offsets = {(of, path): offset for of, path, offset in data["offsets"]}
+        by_class = {(name, (of, path)): offset for name, of, path, offset in data["by_class"]}
+        return cls(data["slope"], data["intercept"], offsets, by_class)
 
 
 @dataclass(frozen=True)
 class Presence:
-    """The probability that an entity has a property, by the model's own."""
+    """The probability that an entity has a property, by the model's own.
+
+    `usual` is the calibrated presence of entities that have the property: of those of a class where it has enough, under the
+    class and the property, and of all under the property alone.
+    """
 
     line: Line = Line()
-    usual: Mapping[Key, float] = field(default_factory=dict)  # the calibrated one of entities that have the property
+    usual: Mapping[Key, float] = field(default_factory=dict)
+    usual_by_class: Mapping[tuple[str, Key], float] = field(default_factory=dict)
 
-    def __call__(self, key: Key, presence: float | None, *, has_place: bool = False) -> float:
+    def __call__(self, key: Key, presence: float | None, class_name: str = "", *, has_place: bool = False) -> float:
         """`has_place`: the entity has a place for a value, such as a blank cell."""
         if presence is None:
             return 1.0
-        usual = self.usual.get(key, 1.0)
-        return min(self.line(key, presence) / max(usual, 1e-6 if has_place else MIN_USUAL), 1.0)
+        usual = self.usual_by_class.get((class_name, key), self.usual.get(key, 1.0))
+        return min(self.line(key, presence, class_name) / max(usual, 1e-6 if has_place else MIN_USUAL), 1.0)
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
         """Learn from outcomes of which the presence is known."""
-        known = [one for one in outcomes if one.presence is not None]
+        known = [outcome for outcome in outcomes if outcome.presence is not None]
         line = Line.fit(
-            [one.property for one in known],
-            np.array([one.presence for one in known], dtype=np.float64),
-            np.array([float(one.right is not None) for one in known]),
-            np.array([one.weight for one in known]),
+            [outcome.property for outcome in known],
+            np.array([outcome.presence for outcome in known], dtype=np.float64),
+            np.array([float(outcome.right is not None) for outcome in known]),
+            np.array([outcome.weight for outcome in known]),
+            [outcome.class_name for outcome in known],
         )
-        having: dict[Key, list[float]] = {}
-        for one in known:
-            if one.right is not None and one.presence is not None:
-                having.setdefault(one.property, []).append(line(one.property, one.presence))
-        return cls(line, {key: float(np.quantile(own, USUAL)) for key, own in having.items()})
+        of_all: dict[Key, list[float]] = {}
+        by_class: dict[tuple[str, Key], list[float]] = {}
+        for outcome in known:
+            if outcome.right is not None and outcome.presence is not None:
+                key, name = outcome.property, outcome.class_name
+                presence = line(key, outcome.presence, name)
+                of_all.setdefault(key, []).append(presence)
+                by_class.setdefault((name, key), []).append(presence)
+        return cls(
+            line,
+            {key: float(np.quantile(several, USUAL)) for key, several in of_all.items()},
+            {
+                pair: float(np.quantile(several, USUAL))
+                for pair, several in by_class.items()
+                if len(several) >= MIN_OUTCOMES
+            },
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
-        usual = [[of, path, round(chance, 6)] for (of, path), chance in self.usual.items()]
-        return {"line": self.line.to_json(), "usual": usual}
+        usual = [[*key, round(presence, 6)] for key, presence in self.usual.items()]
+        by_class = [[name, *key, round(presence, 6)] for (name, key), presence in self.usual_by_class.items()]
+        return {"line": self.line.to_json(), "usual": usual, "usual_by_class": by_class}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
-        return cls(Line.from_json(data["line"]), {(of, path): chance for of, path, chance in data["usual"]})
+        return cls(
+            Line.from_json(data["line"]),
+            {(of, path): presence for of, path, presence in data["usual"]},
+            {(name, (of, path)): presence for name, of, path, presence in data["usual_by_class"]},
+        )
 
 
 class _Data(NamedTuple):
@@ -200,9 +242,61 @@ class _Data(NamedTuple):
 
     def cost(self, parameters: Floats, chosen: npt.NDArray[np.bool_]) -> float:
         """-log p of some outcomes."""
-        odds = parameters[0] + parameters[1] * self.odds[chosen] + parameters[2:][self.place[chosen]]
-        truth, weights = self.truth[chosen], self.weights[chosen]
-        return float((weights * (np.logaddexp(0, odds) - truth * odds)).sum())
+        return _cost(self.lines(parameters)[chosen], self.truth[chosen], self.weights[chosen])
+
+    def lines(self, parameters: Floats) -> Floats:
+        """(n,) the calibrated log odds."""
+        return np.asarray(parameters[0] + parameters[1] * self.odds + parameters[2:][self.place])
+
+
+def _numbered(names: Sequence[Any]) -> tuple[list[Any], Ints]:
+    """The different ones of some names, and (n,) the number of each among them."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return list(numbers), np.array([numbers[name] for name in names], dtype=np.int64)
+
+
+def _cost(odds: Floats, truth: Floats, weights: Floats) -> float:
+    """-log p."""
+    return float((weights * (np.logaddexp(0, odds) - truth * odds)).sum())
+
+
+def _offsets_by_class(
+    data: _Data, parameters: Floats, pairs: Sequence[tuple[str, Key]]
+) -> dict[tuple[str, Key], float]:
+    """What each class adds to a line with its properties' offsets; nothing where cross-validation gains nothing by it."""
+    names, place = _numbered(pairs)
+    if len(names) == len({key for _, key in names}):  # each property is of one class
+        return {}
+    odds, truth, weights = data.lines(parameters), data.truth, data.weights
+    fold = _folds(len(odds))
+
+    def fitted(width: float, chosen: npt.NDArray[np.bool_]) -> Floats:
+        offsets = np.zeros(len(names))
+        if width == 0:
+            return offsets
+        where = place[chosen]
+        for _ in range(STEPS):
+            chance = _sigmoid(odds[chosen] + offsets[where])
+            gradient = np.bincount(where, weights[chosen] * (chance - truth[chosen]), len(names)) + offsets / width**2
+            curve = np.bincount(where, weights[chosen] * np.maximum(chance * (1 - chance), 1e-6), len(names))
+            step = (gradient / (curve + 1 / width**2)).clip(-1, 1)
+            offsets -= step
+            if np.abs(step).max() < CLOSE:
+                break
+        return offsets
+
+    costs = []
+    for width in WIDTHS_BY_CLASS:
+        cost = 0.0
+        for held_out in range(FOLDS):
+            offsets = fitted(width, fold != held_out)
+            test = fold == held_out
+            cost += _cost(odds[test] + offsets[place[test]], truth[test], weights[test])
+        costs.append(cost)
+    width = next(width for width, cost in zip(WIDTHS_BY_CLASS, costs, strict=True) if cost <= min(costs) + SIMPLER)
+    if width == 0:
+        return {}
+    return dict(zip(names, fitted(width, np.ones(len(odds), dtype=bool)).tolist(), strict=True))
 
 
 class Evidence(NamedTuple):
@@ -226,10 +320,11 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Presence and correctness calibrated, the evidence for each property, and what each threshold would have given."""
+    """Presence, correctness and intervals calibrated, and the statements that evidence and thresholds are measured on."""
 
     presence: Presence = Presence()
     correctness: Line = Line()
+    levels: Levels = Levels()
     statements: Mapping[Key, Sequence[Statement]] = field(default_factory=dict)
 
     @classmethod
@@ -243,7 +338,8 @@ class Calibration:
             without = cls(Presence.fit(others), fit_correctness(others))
             for outcome in (one for one, number in zip(outcomes, fold, strict=True) if number == held_out):
                 statements.setdefault(outcome.property, []).append(without.judged(outcome))
-        return cls(presence, correctness, statements)
+        levels = Levels.fit([rank for outcome in outcomes for rank in outcome.ranks])
+        return cls(presence, correctness, levels, statements)
 
     @property
     def is_known(self) -> bool:
@@ -252,15 +348,15 @@ class Calibration:
 
     def judged(self, outcome: Outcome) -> Statement:
         """A statement with its confidence, and how right it was."""
-        presence = self.presence(outcome.property, outcome.presence)
+        presence = self.presence(outcome.property, outcome.presence, outcome.class_name)
         stated = outcome.correctness
-        correctness = 0.0 if stated is None else self.correctness(outcome.property, stated)
-        unknown = presence if outcome.right is None else 0.0
+        correctness = 0.0 if stated is None else self.correctness(outcome.property, stated, outcome.class_name)
+        unknown = presence if outcome.right is None and not outcome.is_declared else 0.0
         return Statement(presence * correctness, unknown, outcome.right or 0.0, outcome.constant or 0.0, outcome.weight)
 
-    def confidence(self, key: Key, presence: float | None, correctness: float) -> float:
+    def confidence(self, key: Key, presence: float | None, correctness: float, class_name: str = "") -> float:
         """The probability that a statement is right."""
-        return self.presence(key, presence) * self.correctness(key, correctness)
+        return self.presence(key, presence, class_name) * self.correctness(key, correctness, class_name)
 
     def evidence(self, key: Key, threshold: float = THRESHOLD) -> Evidence | None:
         """What writing a property gains; None where nothing of it was held out."""
@@ -280,23 +376,33 @@ class Calibration:
         return precision_of([one for several in chosen for one in several if one.confidence >= threshold])
 
     def threshold_for(self, precision: float, key: Key | None = None) -> float | None:
-        """The lowest threshold at which the held-out statements of a property, or of all, reached a precision; None: none did."""
-        chosen = self.statements.values() if key is None else [self.statements.get(key, ())]
-        own = sorted((one for several in chosen for one in several), reverse=True)
-        right = weight = 0.0
-        found = None
-        for place, one in enumerate(own):
-            right, weight = right + one.right * one.weight, weight + one.counted
-            is_last_of_equals = place + 1 == len(own) or own[place + 1].confidence < one.confidence
-            if is_last_of_equals and (right + precision) / (weight + 1) >= precision:
-                found = one.confidence
-        return found
+        """The lowest threshold at which the held-out statements of a property, or of all, reach a precision; None: none does.
+
+        The precision of a property is shrunk towards that of all properties at the same threshold: few statements of a
+        property that happen to be right are no measurement.
+        """
+        thresholds, right, weight = self._cumulated
+        of_all = (right + precision) / (weight + 1)
+        if key is None:
+            reached = of_all >= precision
+        else:
+            own_right, own_weight = _up_to(thresholds, self.statements.get(key, ()))
+            reached = (own_right + PRIOR_OF_PRECISION * of_all) / (own_weight + PRIOR_OF_PRECISION) >= precision
+        return float(thresholds[reached].min()) if reached.any() else None
+
+    @cached_property
+    def _cumulated(self) -> tuple[Floats, Floats, Floats]:
+        """(n,) each confidence that a statement has, falling; how many statements that reach it are right, and how many count."""
+        everything = [statement for several in self.statements.values() for statement in several]
+        thresholds = np.unique([statement.confidence for statement in everything])[::-1]
+        return thresholds, *_up_to(thresholds, everything)
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         return {
             "presence": self.presence.to_json(),
             "correctness": self.correctness.to_json(),
+            "levels": self.levels.to_json(),
             "statements": [
                 {"class": of, "path": path, "outcomes": [[round(number, 6) for number in one] for one in own]}
                 for (of, path), own in self.statements.items()
@@ -309,7 +415,12 @@ class Calibration:
         statements = {
             (row["class"], row["path"]): [Statement(*one) for one in row["outcomes"]] for row in data["statements"]
         }
-        return cls(Presence.from_json(data["presence"]), Line.from_json(data["correctness"]), statements)
+        return cls(
+            Presence.from_json(data["presence"]),
+            Line.from_json(data["correctness"]),
+            Levels.from_json(data["levels"]),
+            statements,
+        )
 
 
 class Bin(NamedTuple):
@@ -362,6 +473,18 @@ def precision_of(statements: Sequence[Statement]) -> float | None:
     return math.fsum(one.right * one.weight for one in statements) / weight if weight else None
 
 
+def _up_to(thresholds: Floats, statements: Sequence[Statement]) -> tuple[Floats, Floats]:
+    """(n,) how many of the statements that reach each of falling thresholds are right, and how many count."""
+    if not statements:
+        return np.zeros(len(thresholds)), np.zeros(len(thresholds))
+    falling = sorted(statements, key=lambda statement: -statement.confidence)
+    confidence = np.array([statement.confidence for statement in falling])
+    right = np.cumsum([0.0, *(statement.right * statement.weight for statement in falling)])
+    weight = np.cumsum([0.0, *(statement.counted for statement in falling)])
+    count = np.searchsorted(-confidence, -thresholds, side="right")
+    return right[count], weight[count]
+
+
 def fit_correctness(outcomes: Sequence[Outcome]) -> Line:
     """The line of correctness, from the statements about what entities have."""
     known = [one for one in outcomes if one.right is not None and one.correctness is not None]
@@ -370,6 +493,7 @@ def fit_correctness(outcomes: Sequence[Outcome]) -> Line:
         np.array([one.correctness for one in known], dtype=np.float64),
         np.array([one.right for one in known], dtype=np.float64),
         np.array([one.weight for one in known]),
+        [one.class_name for one in known],
     )
 
 

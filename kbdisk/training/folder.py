@@ -223,17 +223,24 @@ def _refuse_calibration(calibration: Told) -> None:
     """TypeError and its like for a calibration that is none. Empty: nothing was held out."""
     if not calibration:
         return
-    lines = [calibration["presence"]["line"], calibration["correctness"]]
-    offsets = [row for rows in (calibration["presence"]["usual"], *(line["offsets"] for line in lines)) for row in rows]
+    presence, levels = calibration["presence"], calibration["levels"]
+    lines = [presence["line"], calibration["correctness"]]
+    rows = [*presence["usual"], *(row for line in lines for row in line["offsets"])]  # a class, a path and a number
+    by_class = [*presence["usual_by_class"], *(row for line in lines for row in line["by_class"])]
     outcomes = [outcome for row in calibration["statements"] for outcome in row["outcomes"]]
     numbers = [number for line in lines for number in (line["slope"], line["intercept"])]
-    numbers += [number for _, _, number in offsets]
+    numbers += [number for _, _, number in rows] + [number for _, _, _, number in by_class]
+    numbers += [number for low, high in [levels["bounds"]] for number in (low, high)]
+    for first, second, third in [levels["of_all"], *(row[2:] for row in levels["by_property"])]:
+        numbers += [first, second, third]
     numbers += [
         number
         for confidence, unknown, right, constant, weight in outcomes
         for number in (confidence, unknown, right, constant, weight)
     ]
-    names = [name for of, path, _ in offsets for name in (of, path)]
+    names = [name for of, path, _ in rows for name in (of, path)]
+    names += [name for class_name, of, path, _ in by_class for name in (class_name, of, path)]
+    names += [name for row in levels["by_property"] for name in row[:2]]
     names += [row[key] for row in calibration["statements"] for key in ("class", "path")]
     if not all(isinstance(name, str) for name in names) or not all(type(number) in (int, float) for number in numbers):
         raise TypeError("the calibration has a value of another type")

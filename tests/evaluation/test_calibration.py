@@ -109,12 +109,51 @@ def test_the_precision_of_a_threshold_is_that_of_held_out_statements():
 
 
 def test_the_threshold_for_a_precision_is_the_lowest_that_reached_it():
-    sure = [Statement(0.9, 0.0, 1.0, 0.0, 1.0)] * 40
+    sure = [Statement(0.9, 0.0, 1.0, 0.0, 1.0)] * 100
     unsure = [Statement(0.6, 0.0, float(n % 2), 0.0, 1.0) for n in range(20)]
     calibration = Calibration(statements={A: [*sure, *unsure], B: [Statement(0.9, 0.0, 0.0, 0.0, 1.0)] * 9})
     assert calibration.threshold_for(0.95, A) == 0.9
     assert calibration.threshold_for(0.8, A) == 0.6
     assert calibration.threshold_for(0.8, B) is None
+    assert Calibration().threshold_for(0.8, A) is None
+
+
+def test_the_precision_of_few_statements_is_shrunk_to_that_of_all():
+    right, wrong = Statement(0.9, 0.0, 1.0, 0.0, 1.0), Statement(0.9, 0.0, 0.0, 0.0, 1.0)
+    calibration = Calibration(statements={A: [right] * 5, B: [right, wrong] * 50})
+    assert calibration.threshold_for(0.95, A) is None  # five that are right, where half of all are, are no measurement
+    reliable = Calibration(statements={A: [right] * 5, B: [right] * 100})
+    assert reliable.threshold_for(0.95, A) == reliable.threshold_for(0.95, C) == 0.9
+
+
+def of_class(name, key, right, count, presence=0.8) -> list[Outcome]:
+    """Outcomes of a class, of which a share has the property."""
+    return [
+        Outcome(key, presence, 0.9, *((1.0, 0.0) if n < right * count else (None, None)), class_name=name)
+        for n in range(count)
+    ]
+
+
+def test_a_class_has_its_own_level_around_that_of_its_property():
+    calibration = Calibration.fit([*of_class("City", A, 0.9, 80), *of_class("Island", A, 0.1, 80)])
+    presence = calibration.presence.line
+    assert presence(A, 0.8, "City") == pytest.approx(0.9, abs=0.06)
+    assert presence(A, 0.8, "Island") == pytest.approx(0.1, abs=0.06)
+    assert presence(A, 0.8, "Town") == pytest.approx(
+        0.5, abs=0.06
+    )  # a class that is not known has that of the property
+
+
+def test_classes_that_do_not_differ_have_no_level_of_their_own():
+    calibration = Calibration.fit([*of_class("City", A, 0.5, 80), *of_class("Island", A, 0.5, 80)])
+    assert not calibration.presence.line.by_class
+
+
+def test_what_the_source_declares_absent_counts_as_wrong_in_full():
+    declared = Outcome(A, 0.9, 0.9, None, None, is_declared=True)
+    undeclared = Outcome(A, 0.9, 0.9, None, None)
+    assert Calibration().judged(declared).counted == 1
+    assert Calibration().judged(undeclared).counted == pytest.approx(0.1)
 
 
 def test_the_calibration_error_is_the_mean_gap_between_confidence_and_the_share_that_is_right():

@@ -140,14 +140,15 @@ class NumberBelief(Whole):
         return torch.minimum(torch.maximum(number, low), high).where(~is_repeated, median)
 
     def quantile(self, level: float | Tensor) -> Tensor:
-        """The number (n,) up to which there is so much of the mass; (n, m) for m levels."""
+        """The number (n,) up to which there is so much of the mass; (n, m) for m levels, or for levels (n, m)."""
         levels = torch.as_tensor(level, dtype=torch.float64, device=self.slot.device)
-        values = quantiles(self, levels.reshape(1, -1).expand(len(self.slot), -1))
+        values = quantiles(self, levels if levels.ndim == 2 else levels.reshape(1, -1).expand(len(self.slot), -1))
         return values.squeeze(1) if levels.ndim == 0 else values
 
-    def interval(self, level: float) -> tuple[Tensor, Tensor]:
-        """The numbers (n,) between which there is so much of the mass, and as much below as above."""
-        ends = self.quantile(torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64))
+    def interval(self, level: float | Tensor) -> tuple[Tensor, Tensor]:
+        """The numbers (n,) between which there is so much of the mass, and as much below as above. Levels may be (n,)."""
+        levels = torch.as_tensor(level, dtype=torch.float64, device=self.slot.device).expand(len(self.slot))
+        ends = self.quantile(torch.stack([(1 - levels) / 2, (1 + levels) / 2], 1))
         return ends[:, 0], ends[:, 1]
 
     def mass(self, values: Tensor) -> Tensor:

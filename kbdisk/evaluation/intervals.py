@@ -1,0 +1,96 @@
+"""Conformal intervals: the levels at which the intervals of numbers have the truth as often as they state.
+
+The rank of a hidden number is the share of its belief that lies below it, randomised within an atom. An interval around the
+median at the level L has the truth where |2 rank - 1| <= L. So the level to take is the quantile of |2 rank - 1| on held-out
+values (split conformal). It is taken by how much is given of an entity, in thirds, and by property: the held-out values of a
+property count beside those of all properties in its third, which stand for `PRIOR_VALUES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Key: TypeAlias = tuple[str, str]  # the class and the path of a property, as rows of an evaluation have them
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+LEVEL = 0.9  # that is stated
+MAX_LEVEL = 0.995  # that is taken: beyond it an interval is the tail of a belief
+MIN_VALUES = 30  # of a third of the entities, from which on it has a level of its own
+MIN_RANKS = 10  # from which on any level is learnt
+PRIOR_VALUES = 40.0
+
+
+class Rank(NamedTuple):
+    """Where a hidden number lies in its belief."""
+
+    property: Key
+    below: float  # the share of the belief that is below it
+    given: int  # how many values of the entity were given
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The level of the interval of each property, by how many values of the entity are given."""
+
+    bounds: tuple[float, float] = (
+        0.0,
+        0.0,
+    )  # from which number of given values on the second and the last third begins
+    of_all: tuple[float, ...] = (LEVEL,) * 3  # of properties that have none of their own
+    by_property: Mapping[Key, tuple[float, ...]] = field(default_factory=dict)
+
+    def __call__(self, key: Key, given: int) -> float:
+        """The level at which the interval of a property has the truth in nine of ten cases."""
+        third = int(given >= self.bounds[0]) + int(given >= self.bounds[1])
+        return self.by_property.get(key, self.of_all)[third]
+
+    @classmethod
+    def fit(cls, ranks: Sequence[Rank]) -> Self:
+        """Learn from the ranks of hidden numbers."""
+        if len(ranks) < MIN_RANKS:
+            return cls()
+        scores = np.array([abs(2 * rank.below - 1) for rank in ranks])
+        given = np.array([rank.given for rank in ranks])
+        weights = np.array([rank.weight for rank in ranks])
+        first, second = (float(bound) for bound in np.quantile(given, [1 / 3, 2 / 3]))
+        bounds = first, second
+        third = (given >= first).astype(int) + (given >= second)
+        chosen = [third == number for number in range(3)]
+        chosen = [which if which.sum() >= MIN_VALUES else np.ones(len(ranks), dtype=bool) for which in chosen]
+        keys = [rank.property for rank in ranks]
+        by_property = {}
+        for key in dict.fromkeys(keys):
+            own = np.array([other == key for other in keys])
+            by_property[key] = tuple(_level(scores, weights, own, which) for which in chosen)
+        nothing = np.zeros(len(ranks), dtype=bool)
+        return cls(bounds, tuple(_level(scores, weights, nothing, which) for which in chosen), by_property)
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        rows = [[*key, *levels] for key, levels in self.by_property.items()]
+        return {"bounds": list(self.bounds), "of_all": list(self.of_all), "by_property": rows}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself again."""
+        first, second = data["bounds"]
+        by_property = {(of, path): tuple(levels) for of, path, *levels in data["by_property"]}
+        return cls((first, second), tuple(data["of_all"]), by_property)
+
+
+def _level(scores: Floats, weights: Floats, own: Any, of_all: Any) -> float:
+    """The quantile of the scores of a property (n,) and, as far as their prior counts, of all."""
+    prior = weights * of_all
+    prior = prior * min(PRIOR_VALUES / max(prior.sum(), 1e-9), 1.0)
+    mass = weights * own + prior
+    rising = np.argsort(scores)
+    reached = np.cumsum(mass[rising])
+    wanted = LEVEL * (reached[-1] + 1)  # of one value more, which is the new one
+    place = int(np.searchsorted(reached, wanted))
+    return MAX_LEVEL if place == len(scores) else round(min(float(scores[rising][place]), MAX_LEVEL), 6)
