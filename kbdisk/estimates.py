@@ -40,6 +40,7 @@ class Answer:
     rank: float | None = None  # of a number whose truth is known, the share of the belief that is below it
 
 
+LevelOf = Callable[[Tensor], Tensor]  # from tokens (q,) to the levels (q,) of their intervals
 Estimate = Callable[[NumberBelief, Generator | None], Tensor]
 
 ESTIMATES: dict[str, Estimate] = {
@@ -69,7 +70,7 @@ def answers(
     beliefs: Beliefs,
     estimate: str = "median",
     *,
-    level: Callable[[Tensor], Tensor] | float = LEVEL,
+    level: LevelOf | float = LEVEL,
     generator: Generator | None = None,
     said: Mapping[str, Tensor] | None = None,
     has_truth: bool = False,
@@ -93,7 +94,7 @@ def _answers(
     kind: str,
     asked: Asked,
     codes: Tensor,
-    level: Callable[[Tensor], Tensor] | float,
+    level: LevelOf | float,
     has_truth: bool,
     generator: Generator | None,
 ) -> Iterator[Answer]:

@@ -28,7 +28,7 @@ from kbdisk.data.batch import Batch
 from kbdisk.data.graph import pattern
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Path
-from kbdisk.estimates import LEVEL, decoded
+from kbdisk.estimates import LEVEL, LevelOf, decoded
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.text.belief import TextBelief
 from kbdisk.marginals import Marginals
@@ -60,18 +60,22 @@ class Case:
     constant_nats: float | None = None
 
 
-def cases(codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs) -> list[Case]:
-    """What was said of every asked token of a batch whose values are known."""
+def cases(
+    codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs, level: LevelOf | float = LEVEL
+) -> list[Case]:
+    """What was said of every asked token of a batch whose values are known; `level` is that of intervals."""
     return [
         case
         for kind, one in beliefs.kinds.items()
         if len(one.rows)
-        for case in _cases(codec, marginals, batch, kind, one)
+        for case in _cases(codec, marginals, batch, kind, one, level)
     ]
 
 
 @torch.no_grad()
-def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: Asked) -> list[Case]:
+def _cases(
+    codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: Asked, level: LevelOf | float
+) -> list[Case]:
     slots, codes = batch.slot[asked.tokens], batch.values[kind][asked.rows]
     belief: Any = asked.belief
     means: Sequence[Any] = [None] * len(slots)
@@ -79,7 +83,8 @@ def _cases(codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: A
     if isinstance(belief, NumberBelief):
         said = decoded(codec, slots, belief.codes(belief.typical()))
         means = belief.expected().tolist()
-        intervals = list(zip(*(end.tolist() for end in belief.interval(LEVEL)), strict=True))
+        levels = level if isinstance(level, float) else level(asked.tokens)
+        intervals = list(zip(*(end.tolist() for end in belief.interval(levels)), strict=True))
     else:
         said = overlapping(belief) if isinstance(belief, TextBelief) else decoded(codec, slots, belief.mode())
     each = zip(

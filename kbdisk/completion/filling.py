@@ -25,7 +25,7 @@ from kbdisk.data.batch import Batch
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
-from kbdisk.evaluation.intervals import Levels
+from kbdisk.evaluation.intervals import Levels, given_counts
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.randomness import mixed
 from kbdisk.schemas.composites.date import NUMBERS
@@ -109,7 +109,7 @@ class Filler:
         }
         given = beliefs(self.model, batch)
         present = _presence(batch, given)
-        counts = _given_counts(batch)
+        counts = given_counts(batch, batch.known)
         found = [[Filling(gap, given=count) for gap in several] for several, count in zip(gaps, counts, strict=True)]
         for entity, several in enumerate(found):
             for one in several:
@@ -232,7 +232,7 @@ class Filler:
                 batch,
                 picked,
                 said=said,
-                level=partial(self._levels_of, batch),
+                level=partial(self.levels.of_tokens, self.codec, batch, batch.known),
                 has_truth=self.has_truth,
                 generator=generator,
             )
@@ -274,15 +274,6 @@ class Filler:
         said = estimated(beliefs, self.choices.estimate, generator)
         return said if self.choices.estimate == "sample" else self.trusting.said(batch, beliefs, said)
 
-    def _levels_of(self, batch: Batch, tokens: Tensor) -> Tensor:
-        """(q,) the levels of the intervals of some tokens."""
-        given, classes = _given_counts(batch), batch.classes.tolist()
-        levels = []
-        for slot, entity in zip(batch.slot[tokens].tolist(), batch.entity[tokens].tolist(), strict=True):
-            key = self.codec.learnt_as(self.codec.classes[classes[entity]], self.codec.slots[slot].path)
-            levels.append(self.levels(key, given[entity]))
-        return torch.tensor(levels, dtype=torch.float64, device=tokens.device)
-
     def _draws(self, batch: Batch, asked: Tensor, generator: Generator) -> list[list[dict[Path, Any]]]:
         """So many times for each entity, all that is asked of it drawn together."""
         times = self.choices.draws
@@ -297,12 +288,6 @@ def narrowed(batch: Batch, chosen: Tensor) -> tuple[Batch, Tensor]:
     """The batch asking for the chosen tokens (T,) alone, and (T,) where each token stands in it."""
     keep = batch.known | chosen
     return batch.only(keep), keep.cumsum(0) - 1
-
-
-def _given_counts(batch: Batch) -> list[int]:
-    """How many values of each entity are given."""
-    counts: list[int] = torch.bincount(batch.entity[batch.known], minlength=batch.size).tolist()
-    return counts
 
 
 def _presence(batch: Batch, given: Beliefs) -> dict[int, float]:

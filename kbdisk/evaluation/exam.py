@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading, read
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, without_places
+from kbdisk.evaluation.intervals import Levels
 from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
 from kbdisk.marginals import Marginals
 from kbdisk.schemas.composites import show_pattern
@@ -98,13 +99,20 @@ class Exam:
         """What training says is best said to everybody."""
         return Constants.from_json(self.trained.record.constants)
 
+    @cached_property
+    def levels(self) -> Levels:
+        """The levels of the intervals of numbers; those that are stated where nothing is calibrated yet."""
+        calibration = self.trained.record.calibration
+        return Levels.from_json(calibration["levels"]) if calibration else Levels()
+
     @torch.no_grad()
     def cases(self, given: float | None = None, told: Told | None = None) -> Iterator[Case]:
         """What is said of every value, given all others or a share of them."""
         codec, model, marginals = self.trained.codec, self.trained.fair, Marginals(self.trained.codec)
         done = 0
         for one, visible in self.turns(given):
-            found = cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible))
+            level = partial(self.levels.of_tokens, codec, one.batch, visible)
+            found = cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible), level)
             yield from (self._true(one, case) for case in found)
             done += len(one.questions)
             if told is not None:

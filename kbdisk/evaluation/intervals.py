@@ -14,11 +14,16 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.estimates import LEVEL
 
 Key: TypeAlias = tuple[str, str]  # the class and the path of a property, as rows of an evaluation have them
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-LEVEL = 0.9  # that is stated
 MAX_LEVEL = 0.995  # that is taken: beyond it an interval is the tail of a belief
 MIN_VALUES = 30  # of a third of the entities, from which on it has a level of its own
 MIN_RANKS = 10  # from which on any level is learnt
@@ -71,6 +76,15 @@ class Levels:
         nothing = np.zeros(len(ranks), dtype=bool)
         return cls(bounds, tuple(_level(scores, weights, nothing, which) for which in chosen), by_property)
 
+    def of_tokens(self, codec: Codec, batch: Batch, visible: Tensor, tokens: Tensor) -> Tensor:
+        """(q,) the levels of some tokens, where the visible ones (T,) are given."""
+        given, classes = given_counts(batch, visible), batch.classes.tolist()
+        levels = []
+        for slot, entity in zip(batch.slot[tokens].tolist(), batch.entity[tokens].tolist(), strict=True):
+            key = codec.learnt_as(codec.classes[classes[entity]], codec.slots[slot].path)
+            levels.append(self(key, given[entity]))
+        return torch.tensor(levels, dtype=torch.float64, device=tokens.device)
+
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         rows = [[*key, *levels] for key, levels in self.by_property.items()]
@@ -82,6 +96,12 @@ class Levels:
         first, second = data["bounds"]
         by_property = {(of, path): tuple(levels) for of, path, *levels in data["by_property"]}
         return cls((first, second), tuple(data["of_all"]), by_property)
+
+
+def given_counts(batch: Batch, visible: Tensor) -> list[int]:
+    """How many values of each entity are visible (T,)."""
+    counts: list[int] = torch.bincount(batch.entity[visible], minlength=batch.size).tolist()
+    return counts
 
 
 def _level(scores: Floats, weights: Floats, own: Any, of_all: Any) -> float:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import examples
 
-from kbdisk.evaluation.intervals import LEVEL, MAX_LEVEL, Levels, Rank
+from kbdisk.estimates import LEVEL
+from kbdisk.evaluation.intervals import MAX_LEVEL, Levels, Rank
 
 A, B = ("T", "a"), ("T", "b")
 
