@@ -19,6 +19,7 @@ from kbdisk.data import CodecConfig
 from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity
 from kbdisk.evaluation.calibration import Calibration, Line, Presence, Statement
+from kbdisk.evaluation.intervals import Levels
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.network.config import ModelConfig
@@ -91,11 +92,12 @@ def calibrated(
     correctness: Line = SURE,
     right: float = 1.0,
     usual: Mapping[tuple[str, str], float] = MappingProxyType({}),
+    levels: Levels | None = None,
 ) -> Trained:
     """The model with a calibration: as if so many held-out statements of each property had been right, and no constant."""
     keys = {
         trained.codec.learnt_as(slot.of, pattern(slot.path)) for slot in trained.codec.slots if slot.role == "value"
     }
     statements = {key: [Statement(0.999, 0.0, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
-    made = Calibration(Presence(presence, usual), correctness, statements=statements)
+    made = Calibration(Presence(presence, usual), correctness, levels or Levels(), statements)
     return replace(trained, record=replace(trained.record, calibration=made.to_json()))

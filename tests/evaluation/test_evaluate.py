@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from models import tiny
+from models import calibrated, tiny
 from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.data.graph import Graph, targets
@@ -17,6 +17,7 @@ from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation import Scope, Sides, evaluate, summary
 from kbdisk.evaluation.exam import Exam
+from kbdisk.evaluation.intervals import Levels
 from kbdisk.evaluation.questions import posed
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.leaf import Category, Number
@@ -313,3 +314,14 @@ def test_a_summary_is_of_what_can_be_compared():
     assert found.ratio == pytest.approx((0.5 + 1.1) / 2)
     assert found.nats == pytest.approx((3 * 1.0 - 1.0) / 4)
     assert summary([]).ratio is None
+
+
+def test_intervals_are_as_wide_as_held_out_values_say(handsets):
+    model, entities = handsets
+    narrow, wide = (
+        asked(calibrated(model, levels=Levels(of_all=(level,) * 3)), entities[:20]) for level in (0.2, 0.99)
+    )
+    intervals = [(case.interval, wide[place].interval) for place, case in narrow.items() if case.interval is not None]
+    assert intervals
+    assert all(low[0] >= high[0] and low[1] <= high[1] for low, high in intervals)
+    assert any(low != high for low, high in intervals)
