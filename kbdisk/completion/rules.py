@@ -1,5 +1,9 @@
 """Gaps that a rule of the schema fills: exact values, before the model is asked.
 
+A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its group,
+and every country a king. So its value is as sure as the model is that there is one, times the rule's own confidence; where no
+model tells, times the share of the entities where the rule applies that have the property.
+
 Most rules need one entity's own values. Those of the kinds `determined`, `linked` and `inverse` read what is given of the
 other entities that are completed with it, once, before the first is filled.
 """
@@ -7,7 +11,7 @@ other entities that are completed with it, once, before the first is filled.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kbdisk.entity import Date, Entity, Link, Path, Quantity, Text
@@ -24,9 +28,12 @@ from kbdisk.schemas.rules import Rule, Values, number_of, plain, text_of, value_
 from kbdisk.schemas.schema import Property, Schema
 
 MAJORITY = 2 / 3  # of the entities with a label, that have to agree on the value that it determines
-USUAL = 0.25  # share of the entities where such a rule applies that have the property, where nothing asks for it
 ROUNDS = 4  # of rules that need what other rules fill
 PRESUMING = ("determined", "linked")  # kinds that give a value even where an entity has no such property
+
+PresenceAt = Callable[
+    [Path], float | None
+]  # the probability that an entity has a property; None where nothing tells it
 
 
 class Ruled(NamedTuple):
@@ -36,7 +43,20 @@ class Ruled(NamedTuple):
     known: Property
     rule: Rule
     value: Any
-    confidence: float
+    presence: (
+        float  # the probability that the entity has the property, and those that the rule and rules before it need
+    )
+    correctness: float
+
+    @property
+    def confidence(self) -> float:
+        """The probability that the value is right."""
+        return self.presence * self.correctness
+
+
+def no_presence(path: Path) -> float | None:
+    """No model tells whether an entity has a property."""
+    return None
 
 
 class RuleFiller:
@@ -62,13 +82,18 @@ class RuleFiller:
                 self._read(entity)
 
     def filled(
-        self, entity: Entity, class_name: str, gaps: Collection[Path], closed: Collection[Path]
+        self,
+        entity: Entity,
+        class_name: str,
+        gaps: Collection[Path],
+        closed: Collection[Path],
+        presence_at: PresenceAt = no_presence,
     ) -> Iterator[Ruled]:
         """What the rules give for an entity of a class that lacks it. `gaps` are places without a value."""
         if not self.rules:
             return
         values = values_of(self.schema, entity)
-        id, confidences = self.schema.id_of(entity), dict[Path, float]()
+        id, ruled = self.schema.id_of(entity), dict[Path, Ruled]()
         properties = self.schema.classes[class_name].properties
         waiting = [rule for rule in self.rules if self._may_fill(rule, class_name, properties, values, gaps, closed)]
         for _ in range(ROUNDS):
@@ -80,22 +105,25 @@ class RuleFiller:
                 if value is None:
                     continue
                 property = properties[rule.target]
-                confidence = confidence_of(rule) * min(
-                    (confidences.get(_top(path, values), 1.0) for path in rule.of), default=1.0
-                )
                 fitting = self._fitting(property, rule, value)
                 if fitting is None:
                     continue
-                values[rule.target], confidences[rule.target], is_filled = fitting, confidence, True
-                yield Ruled(rule.target, property, rule, fitting, confidence)
+                needed = [ruled[path] for of in rule.of if (path := _top(of, values)) in ruled]
+                presence = min((other.presence for other in needed), default=1.0)
+                if rule.kind in PRESUMING and rule.target not in gaps and not property.required:
+                    presence *= self._presence(rule, class_name, presence_at(rule.target))
+                correctness = confidence_of(rule) * min((other.correctness for other in needed), default=1.0)
+                values[rule.target], is_filled = fitting, True
+                ruled[rule.target] = Ruled(rule.target, property, rule, fitting, presence, correctness)
+                yield ruled[rule.target]
             if not is_filled:
                 return
 
-    def presence(self, rule: Rule, class_name: str) -> float:
-        """The share of the entities of a class where a rule applies that have its property; 1 of a rule that does not presume."""
-        if rule.kind not in PRESUMING or not self._applies[rule, class_name]:
-            return 1.0
-        return self._present[rule, class_name] / self._applies[rule, class_name]
+    def _presence(self, rule: Rule, class_name: str, presence: float | None) -> float:
+        """The model's presence, or else the share of the entities of a class where a rule applies that have its property."""
+        if presence is not None:
+            return presence
+        return (self._present[rule, class_name] + 1) / (self._applies[rule, class_name] + 1)  # none known: 1
 
     def _fitting(self, property: Property, rule: Rule, value: Any) -> Any:
         """A value in the form of its property; None where it does not fit, or another entity has what is unique."""
@@ -127,10 +155,7 @@ class RuleFiller:
             return False
         if rule.target in gaps or property.required:
             return True
-        if self.fill == "asked":
-            return False
-        key = (rule, class_name)
-        return self.fill == "all" or rule.kind not in PRESUMING or self._present[key] >= USUAL * self._applies[key]
+        return self.fill != "asked"
 
     def _value(self, rule: Rule, id: str, values: Values) -> Any:
         if rule.kind == "determined":

@@ -130,7 +130,7 @@ class Question:
             if ruled.path == self.property:
                 rule = ruled.rule
                 reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)
-                return self._exact(ruled.value, filler.presence(rule, self.of.name), ruled.confidence, reason)
+                return self._exact(ruled.value, ruled.presence, ruled.correctness, reason)
         return None
 
     def _by_formula(self) -> Why | None:

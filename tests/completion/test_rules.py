@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from tables import for_each
 
-from kbdisk.completion.rules import RuleFiller
+from kbdisk.completion.rules import RuleFiller, no_presence
 from kbdisk.entity import NOVALUE, Date, Entity, Link, Quantity
 from kbdisk.schemas.yamlfile import loads
 
@@ -33,12 +33,12 @@ rules:
 """
 
 
-def filled(rules, *trees, fill="all", gaps=()):
+def filled(rules, *trees, fill="all", gaps=(), presence_at=no_presence):
     """What rules give for the first of some entities, by property."""
     schema = loads(SCHEMA + "".join(f"  - {{{rule}}}\n" for rule in rules))
     entities = [Entity(f"e{n}", tree, ("Thing",)) for n, tree in enumerate(trees)]
     closed = {(key,) for key, value in trees[0].items() if value is NOVALUE}
-    found = RuleFiller(schema, entities, fill).filled(entities[0], "Thing", gaps, closed)
+    found = RuleFiller(schema, entities, fill).filled(entities[0], "Thing", gaps, closed, presence_at)
     return {one.path[0]: (one.value, round(one.confidence, 3)) for one in found}
 
 
@@ -57,9 +57,9 @@ FILLS = [  # a rule, entities, and what it gives for the first
     ("target: born, rule: copy, of: [year]", [{"year": 1950}], {"born": (Date(1950), 1)}),
     ("target: copy, rule: copy, of: [country]", [{"country": "c"}], {}),  # no label of the closed ones
     ("target: code, rule: copy, of: [country]", [{"country": "c"}, {"code": "c"}], {}),  # unique
-    (COUNTRY, [{"capital": Link("e9")}, *[{"capital": Link("e9"), "country": "A"}] * 3], {"country": ("A", 1)}),
+    (COUNTRY, [{"capital": Link("e9")}, *[{"capital": Link("e9"), "country": "A"}] * 3], {"country": ("A", 0.8)}),
     (COUNTRY, [{"capital": Link("e9")}, *({"capital": Link("e9"), "country": label} for label in "ABAB")], {}),
-    ("target: country, rule: linked, of: [capital, code]", [{"capital": Link("e1")}, {"code": "x"}], {"country": ("x", 1)}),
+    ("target: country, rule: linked, of: [capital, code]", [{"capital": Link("e1")}, {"code": "x"}], {"country": ("x", 0.5)}),
     ("target: capital, rule: inverse, of: [capital]", [{}, {"capital": Link("e0")}], {"capital": (Link("e1"), 1)}),
     ("target: capital, rule: inverse, of: [capital]", [{}, *[{"capital": Link("e0")}] * 2], {}),  # two for one place
     (
@@ -85,11 +85,22 @@ def test_a_value_by_a_rule_counts_in_others_with_the_confidence_of_both():
     }
 
 
+OTHERS = [{"capital": Link("e9")}] * 9 + [{"capital": Link("e9"), "country": "A"}]  # one in ten has a country
+
+
 @for_each("fill", ["asked", "likely", "all"])
-def test_a_label_that_few_have_is_not_presumed_where_nothing_asks_for_it(fill):
-    others = [{"capital": Link("e9")}] * 9 + [{"capital": Link("e9"), "country": "A"}]
-    assert bool(filled([COUNTRY], *others, fill=fill)) == (fill == "all")
-    assert filled([COUNTRY], *others, fill=fill, gaps=[("country",)])
+def test_a_label_that_few_have_is_as_sure_as_that_there_is_one(fill):
+    assert filled([COUNTRY], *OTHERS, fill=fill) == ({} if fill == "asked" else {"country": ("A", round(2 / 11, 3))})
+    assert filled([COUNTRY], *OTHERS, fill=fill, gaps=[("country",)]) == {"country": ("A", 1)}  # it has a place
+
+
+def test_what_a_rule_presumes_is_as_sure_as_the_model_is_and_so_is_what_follows():
+    copy = "target: copy, rule: copy, of: [country], support: 8"
+    others = [{"capital": Link("e9"), "country": "a"}] * 3
+    found = filled([COUNTRY, copy], {"capital": Link("e9")}, *others, presence_at={("country",): 0.3}.get)
+    assert found == {"country": ("a", 0.3), "copy": ("a", 0.27)}
+    exact = filled([LIVING], {"above": 100, "below": 20}, presence_at={("living",): 0.3}.get)
+    assert exact == {"living": (120, 0.98)}  # of a sum whose terms are there the sum is there
 
 
 def houses(tmp_path):
