@@ -24,9 +24,10 @@ import torch
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.decide import Decider, by_precision, correctness_of
 from kbdisk.completion.fields import Field, fields_of
-from kbdisk.completion.filling import Filler, Filling
+from kbdisk.completion.filling import Filler
 from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys
+from kbdisk.completion.predictions import Prediction
 from kbdisk.constants import Constants
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK
@@ -254,7 +255,7 @@ class Trial:
 
     # ------------------------------------------------------------ outcomes
 
-    def _outcome(self, question: Question, filling: Filling) -> Outcome:
+    def _outcome(self, question: Question, filling: Prediction) -> Outcome:
         reading = self.readings[question.entity]
         key = self.decider.key(filling)
         correctness = correctness_of(filling)

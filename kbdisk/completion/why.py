@@ -20,10 +20,11 @@ from kbdisk.completion.attribution import Watch, influences_on, is_below, part_o
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.decide import Decider
 from kbdisk.completion.fields import Fields, fields_of
-from kbdisk.completion.filling import Filler, Filling
+from kbdisk.completion.filling import Filler
 from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, by_name, in_units
+from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.reasons import (
     RuleReason,
     Shrinkage,
@@ -287,7 +288,7 @@ class Question:
                 labels = {path: leaf for path, leaf in self.schema.leaves(entity).items() if path in wanted[of.name]}
                 yield Known(self.schema.id_of(entity), of.name, labels, entity.made or {})
 
-    def _value(self, filling: Filling) -> tuple[Any, Any, Any]:
+    def _value(self, filling: Prediction) -> tuple[Any, Any, Any]:
         """The value as a whole, in the form of its kind; the interval and the tolerance of its numbers."""
         placing = Placing(self.schema, lambda entity, path, value: {}, "median")
         given = {} if not filling.gap.parts else self.reading.leaves
@@ -321,7 +322,7 @@ class Question:
             return ""
         return "the model was trained on this entity, and may know the value by heart"
 
-    def _tokens(self, batch: Batch, filling: Filling) -> dict[Path, int]:
+    def _tokens(self, batch: Batch, filling: Prediction) -> dict[Path, int]:
         """The tokens of the leaves that are explained, in the order of the schema; of a list its length is the first."""
         order = self.codec.index.layout.order
         tokens = {path: token for path, token in filling.tokens.items() if bool(batch.asked[token])}
@@ -400,7 +401,7 @@ def _without(tree: Tree, path: Path) -> Tree:
 class Judgement:
     """A gap with the value for it, how likely the entity has the property, and how likely the value is right if so."""
 
-    filling: Filling
+    filling: Prediction
     presence: float | None
     correctness: float | None
     held_back: str
