@@ -14,7 +14,7 @@ of our block was accepted, one that somebody deleted from it was rejected.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -197,6 +197,6 @@ def _at(entity: Entity, path: Path) -> Any:
         return None
 
 
-def without_lines(lines: Iterable[bytes], answered: Mapping[bytes, Answer]) -> Iterator[bytes]:
+def without_lines(lines: Iterable[bytes], answered: Collection[bytes]) -> Iterator[bytes]:
     """Lines of a sidecar without those of values that were answered to in a block, and are in none any more."""
     return (line for line in lines if line.rstrip(b"\n") not in answered)

@@ -18,13 +18,11 @@ without a name.
 from __future__ import annotations
 
 import math
-import tempfile
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path as FilePath
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
@@ -35,7 +33,7 @@ from kbdisk.errors import LoadError
 from kbdisk.estimates import Answer
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.tagged import decode, encode, read_int
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.target import spooled, writing
 from kbdisk.schemas.numerals import show_digits
 
 FORMAT = 1
@@ -101,8 +99,7 @@ class Predictions:
         self.about = dict(about)
         self.name = "predictions"  # of the file that they are read from
         self.count = 0
-        self._lines: IO[bytes] = tempfile.SpooledTemporaryFile(max_bytes_in_memory)  # noqa: SIM115 - closed with the table
-        weakref.finalize(self, self._lines.close)
+        self._lines = spooled(self, max_bytes_in_memory)
 
     def __len__(self) -> int:
         return self.count
