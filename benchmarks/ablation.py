@@ -30,6 +30,7 @@ from torch import Generator
 from untouched import TABLES, WORK, table_file
 
 import kbdisk
+from kbdisk.api.ownmodel import told_apart
 from kbdisk.api.reading import Reading
 from kbdisk.api.training import run_of, schema_of
 from kbdisk.bench.base import Table
@@ -38,7 +39,6 @@ from kbdisk.bench.kb import COUNTED, KBOptions, identity, masked_entities
 from kbdisk.bench.masking import Masked, property_name
 from kbdisk.bench.results import OURS, Result, Row, read
 from kbdisk.cli.bench import teller_of
-from kbdisk.cli.ownmodel import told_apart
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.diffusion import Model

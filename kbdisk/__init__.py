@@ -23,15 +23,17 @@ from kbdisk.loaders import KB, load, write
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model, open, train
+    from kbdisk.api import Completed, Model, complete, open, train
     from kbdisk.schemas.inference import Inference
     from kbdisk.schemas.schema import Schema
     from kbdisk.training.run import Run
 
 LATER = {  # names that are imported when they are first used, since torch comes with most of them
+    "Completed": "kbdisk.api",
     "Model": "kbdisk.api",
     "Run": "kbdisk.training.run",
     "Schema": "kbdisk.schemas.schema",
+    "complete": "kbdisk.api",
     "open": "kbdisk.api",
     "train": "kbdisk.api",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "KB",
     "NOVALUE",
     "SOMEVALUE",
+    "Completed",
     "Completion",
     "Coordinate",
     "Date",
@@ -53,6 +56,7 @@ __all__ = [
     "Run",
     "Schema",
     "Text",
+    "complete",
     "infer",
     "load",
     "locked",

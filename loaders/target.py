@@ -17,7 +17,8 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -30,6 +31,7 @@ from kbdisk.printable import printable
 BEFORE = ".before"  # ends the name of a file as it was before it was changed
 COMPRESSED = (".gz", ".bz2", ".zst")
 SIDECAR = ".provenance.jsonl"
+MODEL = ".kbdisk"  # ends the name of the folder with the model of a source
 
 
 @contextlib.contextmanager
@@ -160,6 +162,13 @@ def temporary() -> Iterator[BinaryIO]:
             file.close()
 
 
+def spooled(owner: object, max_bytes_in_memory: int) -> BinaryIO:
+    """A file without a name that is closed with its owner; in memory up to a size."""
+    file = tempfile.SpooledTemporaryFile(max_bytes_in_memory)  # noqa: SIM115 - closed with its owner
+    weakref.finalize(owner, file.close)
+    return cast(BinaryIO, file)
+
+
 def sidecar_of(target: str | os.PathLike[str]) -> Path:
     """The file that tells where a target's new values come from: whatever link names it, it has one alone."""
     return Path(f"{_real(target)}{SIDECAR}")
@@ -169,6 +178,14 @@ def sidecars_of(source: str | os.PathLike[str]) -> list[Path]:
     """The files that tell of a source: one beside a link that it is named by, and its own."""
     names = dict.fromkeys((Path(f"{source}{SIDECAR}"), sidecar_of(source)))
     return [name for name in names if os.path.isfile(name)]  # noqa: PTH113 - Path.is_file raises for long names
+
+
+def folder_beside(sources: Iterable[str]) -> Path | None:
+    """Where the model of a source is kept; None where there is no place: standard input, an endpoint."""
+    first = next(iter(sources))
+    if first == "-" or first.startswith(("http://", "https://")):
+        return None
+    return Path(f"{first.rstrip('/')}{MODEL}")
 
 
 def _real(target: str | os.PathLike[str]) -> str:

@@ -7,7 +7,7 @@ import itertools
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, BinaryIO, TypeAlias, cast
@@ -169,6 +169,16 @@ def format_of_target(kb: KB | None, target: str, told: str | None) -> str:
         known = loaders.listed(loaders.FORMATS.keys() - loaders.ONLY_READ)
         raise ConfigError(target, f"the name does not tell the format. Say --format, one of: {known}.")
     return name
+
+
+def target_format(kbs: Sequence[KB], target: str | None, format: str | None) -> str:
+    """The format of a target: as named, else that of the sources; without a target, too."""
+    if target is None:
+        return format or kbs[0].format
+    kb = kbs[0] if len({kb.format for kb in kbs}) == 1 else None
+    if target == "-" and kb is not None and not format:
+        return kb.format
+    return format_of_target(kb, target, format)
 
 
 def _is_same(path: FilePath, target: str) -> bool:

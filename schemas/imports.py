@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from pathlib import Path as FilePath
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.imported import Imported
+from kbdisk.schemas.schema import Schema
 
 LANGUAGES = {"shacl": "SHACL", "jsonschema": "JSON Schema", "linkml": "LinkML"}  # also the names of the modules
 SHACL = b"http://www.w3.org/ns/shacl#"
@@ -21,6 +23,16 @@ def read(path: str | FilePath, language: str | None = None) -> Imported:
     module = importlib.import_module(f"kbdisk.schemas.{language or language_of(path)}")
     imported: Imported = module.read(path)
     return imported
+
+
+def read_constraints(path: str | FilePath, report: Callable[[str], None]) -> Schema:
+    """The schema of a file, ours or another's, whose constraints are to hold; a line for each that is not enforced."""
+    if is_ours(FilePath(path)):
+        return Schema.read(path)
+    imported = read(path)
+    for line in imported.left_out:
+        report(f"{path}: not enforced: {line}")
+    return imported.schema
 
 
 def is_ours(path: FilePath) -> bool:

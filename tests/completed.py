@@ -32,7 +32,7 @@ def complete(source: str, target: str, values: Values, *, blank: bool = True, **
             numbered = {"numbered": True} if entity.nameless else {}
             yield Completion(entity, filled), [row | numbered for row in rows]
 
-    return write_completions(kb, completions(), target, force=True, **how)
+    return write_completions([kb], completions(), target, force=True, **how)
 
 
 def rows(target: str) -> list[dict[str, Any]]:

@@ -23,9 +23,9 @@ from judges import graph, quads
 from models import QUICK, calibrated, phones, tiny
 
 import kbdisk
+from kbdisk.api.ownmodel import fitting_budget, told_apart
 from kbdisk.cli import complete as command
 from kbdisk.cli.completed import as_tables
-from kbdisk.cli.ownmodel import fitting_budget, told_apart
 from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
 from kbdisk.completion.earlier import given
 from kbdisk.completion.summary import Row, Summary

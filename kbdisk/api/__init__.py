@@ -1,5 +1,6 @@
-"""The face to Python: `train` a model, `open` one that was saved, and ask it.
+"""The face to Python: `complete` a knowledge base; `train` a model, `open` one that was saved, and ask it.
 
+    kbdisk.complete("phones.jsonl", "completed.jsonl")
     model = kbdisk.train("phones.jsonl", budget="2m", out="phones.kbdisk")
     for completion in model.complete("phones.jsonl"): ...
     model.belief(entity, "weight").interval(0.9)
@@ -10,8 +11,9 @@ several of these.
 
 from __future__ import annotations
 
+from kbdisk.api.completed import Completed, complete
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Reading
 from kbdisk.api.training import open, train
 
-__all__ = ["Model", "Reading", "open", "train"]
+__all__ = ["Completed", "Model", "Reading", "complete", "open", "train"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from kbdisk.api.asking import beliefs_of, leaf_at, log_probs
 from kbdisk.api.beliefs import Belief
-from kbdisk.api.reading import Knowledge, Reading
+from kbdisk.api.reading import Knowledge, Reading, as_path
 from kbdisk.data.graph import Graph
-from kbdisk.entity import Entity, Path, read_path, show
+from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.suggest import no_id
@@ -69,7 +69,7 @@ class Model:
         """
         from kbdisk.completion import complete
 
-        return complete(self.trained, self._reading(kb).entities, only=tuple(map(_path, only)), **options)
+        return complete(self.trained, self._reading(kb).entities, only=tuple(map(as_path, only)), **options)
 
     def belief(self, entity: Entity | Mapping[str, Any] | str, path: Path | str, kb: Knowledge = None) -> Belief:
         """What is believed of one property of an entity, given all its others; of a quantity, its number.
@@ -77,7 +77,7 @@ class Model:
         An id needs the knowledge base that it is of, unless the model was trained on that just now.
         """
         one, graph = self._asked(entity, kb)
-        wanted = leaf_at(self.trained, self._class_of(one), _path(path))
+        wanted = leaf_at(self.trained, self._class_of(one), as_path(path))
         return beliefs_of(self.trained, one, graph, [wanted])[wanted]
 
     def beliefs(self, entity: Entity | Mapping[str, Any] | str, kb: Knowledge = None) -> dict[str, Belief]:
@@ -102,7 +102,7 @@ class Model:
 
         asked, graph = self._asked(entity, kb)
         reading = Reading.of(kb) if kb is not None else self.known
-        return why(self.trained, asked, _path(path), () if reading is None else reading.entities, graph, watch)
+        return why(self.trained, asked, as_path(path), () if reading is None else reading.entities, graph, watch)
 
     def sample(
         self,
@@ -163,7 +163,7 @@ class Model:
             )
         graph = self._graph_of(reading)
         if "only" in scope:
-            scope["only"] = tuple(map(_path, scope["only"]))
+            scope["only"] = tuple(map(as_path, scope["only"]))
         told = Scope(**scope)
         rivals = None
         if names:
@@ -239,12 +239,3 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         scores[name] = cell and cell["theirs"]
         scores |= {f"{name}_{key}": cell and cell[key] for key in ("mae", "rmse", "error", "iou")}
     return scores | {key: value for key, value in row.items() if key != "against"}
-
-
-def _path(path: Path | str) -> Path:
-    if not isinstance(path, str):
-        return path
-    try:
-        return read_path(path)
-    except ValueError as error:
-        raise ConfigError(path, f"{error}.") from None

@@ -13,10 +13,12 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
-from kbdisk.completion.earlier import given
+from kbdisk.completion.earlier import ROWS, given, rows_beside
 from kbdisk.data.graph import Graph
-from kbdisk.entity import Entity, Path, walk, with_values
-from kbdisk.loaders import KB, load, together
+from kbdisk.entity import Entity, Path, read_path, walk, with_values
+from kbdisk.errors import ConfigError, LoadError
+from kbdisk.loaders import KB, load, named_by, together
+from kbdisk.loaders.identifiers import tells_apart
 from kbdisk.schemas.schema import Schema
 
 Knowledge: TypeAlias = Any  # a path, a list of dicts or entities, a frame, a Graph, a KB; or a list of several
@@ -35,8 +37,7 @@ class Reading:
         """Read them; what is a reading already is not read again."""
         if isinstance(knowledge, Reading):
             return knowledge
-        several = knowledge if _is_several(knowledge) else [knowledge]
-        sources = tuple(together(one if isinstance(one, KB) else load(one) for one in several))
+        sources = tuple(sources_of(knowledge))
         return cls(sources, _merged(sources) if len(sources) > 1 else list(given(sources[0])))
 
     @property
@@ -88,6 +89,45 @@ class Reading:
     def facts(self) -> dict[str, Any]:
         """What a model folder keeps of where it comes from."""
         return {"name": self.name, "sha256": self.sha256, "given": self.given, "entities": len(self.entities)}
+
+
+def sources_of(knowledge: Knowledge) -> list[KB]:
+    """The sources that a knowledge base is; those of RDF as one."""
+    several = knowledge if _is_several(knowledge) else [knowledge]
+    return together(one if isinstance(one, KB) else load(one) for one in several)
+
+
+def refuse_repeated(kb: KB, entities: Iterable[Entity]) -> None:
+    """LoadError where several have one id: what is filled in is told by it. In RDF all that has one id is one entity."""
+    met: set[str] = set()
+    for entity in entities if kb.format in ROWS else ():
+        if entity.id in met:
+            raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
+        met.add(entity.id)
+
+
+def named_by_schema(kb: KB, schema: Schema) -> KB:
+    """The source with its entities called by what the schema says is their id, if they have no other, and all have that.
+
+    A source that was completed with numbers for ids keeps these.
+    """
+    paths = {of.id for of in schema.classes.values() if of.id is not None}
+    if kb.options.id is not None or len(paths) != 1 or kb.format not in ROWS or len(kb.parts) > 1:
+        return kb
+    [path] = paths
+    if not tells_apart(kb, path) or any(row.numbered for rows in (rows_beside(kb) or {}).values() for row in rows):
+        return kb
+    return named_by(kb, path)
+
+
+def as_path(path: Path | str) -> Path:
+    """A path, or one as text; ConfigError where the text is none."""
+    if not isinstance(path, str):
+        return path
+    try:
+        return read_path(path)
+    except ValueError as error:
+        raise ConfigError(path, f"{error}.") from None
 
 
 def _is_several(knowledge: Knowledge) -> bool:

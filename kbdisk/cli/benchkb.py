@@ -156,8 +156,8 @@ class ResumedFit:
         self.options, self.folder, self.teller = options, folder, teller
 
     def __call__(self, entities: list[Entity], seed: int) -> Model:
+        from kbdisk.api.ownmodel import Wanted, own_model
         from kbdisk.api.reading import Reading
-        from kbdisk.cli.ownmodel import Wanted, own_model
 
         options = self.options
         wanted = Wanted(preset=options["preset"], budget=options["budget"], seed=seed, device=options["device"])

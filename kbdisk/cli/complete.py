@@ -6,12 +6,11 @@ from typing import Any
 
 import rich_click as click
 
-from kbdisk.cli.completeplan import Plan
+from kbdisk.cli.completejob import Job
 from kbdisk.cli.counting import counting
 from kbdisk.cli.drift import strict_option
 from kbdisk.cli.resuming import resumable
 from kbdisk.cli.sources import loading, source_options, watching
-from kbdisk.loaders.target import temporary
 
 PRESETS = ("fast", "default", "best", "paper")  # not synthetic, which draws rather than completes
 FILLS, ESTIMATES, ORDERS = (
@@ -84,6 +83,11 @@ FILLS, ESTIMATES, ORDERS = (
     metavar="FILE",
     help="Write a table of what would be filled, .csv or .jsonl, to decide on: see kbdisk apply. With --out beside the target.",
 )
+@click.option(
+    "--predictions",
+    metavar="FILE",
+    help="Keep what is predicted for all gaps in FILE, .jsonl. Where FILE is there already, decide from it, by these thresholds, and predict nothing.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be filled.")
 @click.option(
     "--schema",
@@ -135,18 +139,16 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     kbdisk complete kb.ttl --review review.csv
     """  # fmt: skip
     quiet = options["quiet"]
-    plan = Plan(sources, options)
-    plan.refuse()
-    with plan.locked():
+    job = Job(sources, options)
+    job.refuse()
+    with job.locked():
         with watching(quiet, f"reading {sources[0]}") as progress:
-            plan.open(progress)
+            job.open(progress)
         with loading(quiet, f"reading {sources[0]} ..."):
             import kbdisk.api  # noqa: F401 - torch, by now that nothing is amiss
         with resumable(context):
-            model = plan.model()
-        with counting(quiet, "completing") as told, temporary() as kept:
-            completing = plan.completing(model, told)
-            report = plan.write(completing, model, kept)
-            whole = plan.tell(completing, report, kept) and not any(kb.skipped for kb in plan.kbs)
-            whole = whole and not (options["strict"] and completing.drift)
-    context.exit(0 if whole else 1)
+            modelled = job.modelled()
+        with counting(quiet, "predicting") as counted:
+            completed = job.completed(modelled, counted)
+        status = job.report(completed, job.write(completed))
+    context.exit(status)

@@ -18,11 +18,9 @@ from kbdisk.cli.screen import say, say_rendered
 from kbdisk.errors import ConfigError, LoadError
 
 if TYPE_CHECKING:
-    from kbdisk.entity import Entity
     from kbdisk.entity import Path as EntityPath
     from kbdisk.loaders import KB
     from kbdisk.loaders.source import Progress
-    from kbdisk.schemas.schema import Schema
 
 PATIENCE = 1.5  # seconds before a progress bar shows
 STEP = 0.1  # seconds between its steps
@@ -117,35 +115,6 @@ def only_paths(several: Iterable[str]) -> tuple[EntityPath, ...]:
         return tuple(read_path(text.strip().replace("[]", "")) for together in several for text in together.split(","))
     except ValueError as error:
         raise ConfigError("--only", f"{error}.") from None
-
-
-def refuse_repeated(kb: KB, entities: Iterable[Entity]) -> None:
-    """LoadError where several have one id: what is filled in is told by it. In RDF all that has one id is one entity."""
-    from kbdisk.completion.earlier import ROWS
-
-    met: set[str] = set()
-    for entity in entities if kb.format in ROWS else ():
-        if entity.id in met:
-            raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
-        met.add(entity.id)
-
-
-def named_by_schema(kb: KB, schema: Schema) -> KB:
-    """The source with its entities called by what the schema says is their id, if they have no other, and all have that.
-
-    A source that was completed with numbers for ids keeps these.
-    """
-    from kbdisk.completion.earlier import ROWS, rows_beside
-    from kbdisk.loaders import named_by
-    from kbdisk.loaders.identifiers import tells_apart
-
-    paths = {of.id for of in schema.classes.values() if of.id is not None}
-    if kb.options.id is not None or len(paths) != 1 or kb.format not in ROWS or len(kb.parts) > 1:
-        return kb
-    [path] = paths
-    if not tells_apart(kb, path) or any(row.numbered for rows in (rows_beside(kb) or {}).values() for row in rows):
-        return kb
-    return named_by(kb, path)
 
 
 def tell_made(count: int) -> None:

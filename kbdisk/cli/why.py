@@ -12,12 +12,11 @@ import rich_click as click
 from kbdisk.cli import screen
 from kbdisk.cli.belief import entity_source_options
 from kbdisk.cli.counting import counting
-from kbdisk.cli.ownmodel import folder_beside
 from kbdisk.cli.sources import loading, open_source, refuse_missing, watching
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import sidecars_of, standard_output
+from kbdisk.loaders.target import folder_beside, sidecars_of, standard_output
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,14 +14,16 @@ of our block was accepted, one that somebody deleted from it was rejected.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
+from kbdisk.completion.constraints import Restriction
 from kbdisk.completion.earlier import BLOCKS, Row, is_alike, leaf_by_leaf, rows_beside
-from kbdisk.entity import Date, Entity, Filled, Path, Quantity, at, read_path, show, without_places
+from kbdisk.completion.gaps import Gap
+from kbdisk.entity import Date, Entity, Filled, Link, Path, Quantity, at, read_path, show, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
@@ -77,6 +79,16 @@ class Answers:
         rejected = self._rejected_of(entity.id)
         if any(_is_same(value.value, answer) for path, value in filled.items() for answer in rejected.get(path, ())):
             raise ValueError(REJECTED_BEFORE)
+
+    def restrictions(self, entity: Entity, gaps: Iterable[Gap]) -> dict[Path, list[Restriction]]:
+        """What rejected labels and links leave to be stated in gaps, by their paths: any other label."""
+        rejected = self._rejected_of(entity.id)
+        restrictions = {}
+        for path in (gap.path for gap in gaps if gap.path in rejected):
+            labels = [answer.value for answer in rejected[path] if isinstance(answer.value, str | Link)]
+            if labels:
+                restrictions[path] = [Restriction(forbidden=frozenset(labels))]
+        return restrictions
 
     def _rejected_of(self, id: str) -> Mapping[Path, list[Answer]]:
         if "_rejected" not in self.__dict__:
@@ -197,6 +209,6 @@ def _at(entity: Entity, path: Path) -> Any:
         return None
 
 
-def without_lines(lines: Iterable[bytes], answered: Mapping[bytes, Answer]) -> Iterator[bytes]:
+def without_lines(lines: Iterable[bytes], answered: Collection[bytes]) -> Iterator[bytes]:
     """Lines of a sidecar without those of values that were answered to in a block, and are in none any more."""
     return (line for line in lines if line.rstrip(b"\n") not in answered)

@@ -306,7 +306,7 @@ def apply(
             answers.write(file, several)
 
     return write_completions(
-        kb,
+        [kb],
         _completions(kb, decisions),
         target,
         format=format,

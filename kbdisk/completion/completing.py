@@ -1,51 +1,42 @@
-"""Completing: entities go through in the order of their source, some hundred at a time, and come out with their gaps filled.
+"""Completing: what is predicted is decided on, entity by entity in the order of the source, and put where it belongs.
 
-What is kept of all of them is how their values are written, and, where links bring evidence, the graph.
+Rules, thresholds, groups of properties, constraints, unique values, answers of people and formulas decide. Nothing here asks
+the network: the same predictions can be decided on again with other thresholds.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
-
-import torch
 
 from kbdisk.completion.answers import Answers
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.consistency import Consistency
 from kbdisk.completion.decide import Decider, Decision, below
-from kbdisk.completion.fields import AXIOM, LABEL, Field, fields_of, meets, refuse_unknown_classes
-from kbdisk.completion.filling import Filler, Filling
-from kbdisk.completion.gaps import Gap, gaps_of, known_properties, passed_over
+from kbdisk.completion.fields import AXIOM, LABEL, Field, meets
+from kbdisk.completion.filling import NOT_LEARNT
+from kbdisk.completion.gaps import Gap, known_properties, passed_over
 from kbdisk.completion.groups import HALF_MADE, Groups
-from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
+from kbdisk.completion.plan import Plan, Planned
+from kbdisk.completion.predicting import Predicting, Watch
+from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.rules import RuleFiller, by_rule
 from kbdisk.completion.siblings import Siblings
 from kbdisk.completion.summary import Summary
-from kbdisk.data.dataset import CHUNK, batches
-from kbdisk.data.encode import Encoding
-from kbdisk.data.graph import Graph, pattern
-from kbdisk.data.links import Evidence
-from kbdisk.data.parse import Reading, read
+from kbdisk.data.graph import pattern
+from kbdisk.data.parse import Reading
 from kbdisk.entity import Completion, Entity, Filled, Path, at, is_gap, with_values
 from kbdisk.evaluation.drift import Drift
-from kbdisk.inspection import is_class
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.derived import computed
 from kbdisk.schemas.schema import Property, Schema
 from kbdisk.shapes import Shapes
 from kbdisk.training.trained import Trained
-
-ENTITIES = 500  # in memory at once
-GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of a token that is asked for: beliefs take the most memory
-
-Watch = Callable[[int, int], None]  # how many entities are done, of how many
 
 
 @dataclass(eq=False)
@@ -63,42 +54,37 @@ class Asked:
 
 
 class Completing(Iterator[Completion]):
-    """The completions of some entities, one by one.
+    """The completions of the entities of a plan, one by one, by the predictions for each.
 
     Of those that came out by now `summary` tells what was filled, and `drift` what is unlike what the model learnt from.
     """
 
     def __init__(
         self,
-        trained: Trained,
-        entities: Iterable[Entity],
-        choices: Choices,
-        watch: Watch | None,
+        plan: Plan,
+        predicted: Iterable[tuple[Planned, Sequence[Prediction]]],
         shapes: Schema | None = None,
         answers: Answers | None = None,
         keeps_held_back: bool = False,
     ) -> None:
-        self.trained, self.choices, self.watch = trained, choices, watch
+        self.plan, self.predicted, self.choices = plan, predicted, plan.choices
         self.answers = answers or Answers()
         self.keeps_held_back = keeps_held_back
-        self.entities = list(entities) if isinstance(entities, Iterator) else entities
-        self.schema, self.codec = trained.schema, trained.codec
-        self.fields = fields_of(self.codec, choices)
-        self.decider = Decider(trained, choices)
-        refuse_unknown_classes(self.schema, choices.classes)
-        self.summary = Summary.of(trained.record.quality, self.codec.learnt_as)
+        self.entities, self.fields = plan.entities, plan.fields
+        self.schema, self.codec = plan.schema, plan.codec
+        self.decider = Decider(plan.trained, plan.choices)
+        self.summary = Summary.of(plan.trained.record.quality, self.codec.learnt_as)
         self.drift = Drift(self.schema, self.codec)
         fillable = {
             name: {path for path, field in each.fields.items() if not field.held} for name, each in self.fields.items()
         }
         self.groups = Groups(self.schema, fillable)
         self.shapes = shapes
-        self.siblings = Siblings(self.schema, choices.only, self.decider.minimum)
+        self.siblings = Siblings(self.schema, self.choices.only, self.decider.minimum)
         self._lay_rows()
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
         self._met: Counter[str] = Counter()
         self._unique: dict[tuple[str, Path], set[str]] = {}
-        self.total = 0
         self._completions = self._all()
 
     def __next__(self) -> Completion:
@@ -107,30 +93,33 @@ class Completing(Iterator[Completion]):
     # ------------------------------------------------------------ the way through
 
     def _all(self) -> Iterator[Completion]:
-        most = max((len({spot.path for spot in one.spots}) for one in self.fields.values()), default=1)
-        shapes = Shapes.learn(self.schema, self._counted())
-        evidence = self._evidence()
-        keys = Keys(self.codec, self._labels())
-        why_not = None if self.keeps_held_back else self.decider.skips
-        filler = Filler(self.trained, self.choices, most, keys, why_not, levels=self.decider.calibration.levels)
+        shapes = Shapes.learn(self.schema, self._seen())
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()
         self.consistency = Consistency(self.schema, self.shapes, self.entities)
-        rest, number = iter(self.entities), 0
-        while chunk := list(islice(rest, ENTITIES)):
-            asked, number = self._filled(chunk, filler, evidence, number, placing)
-            for entity in chunk:
-                one = asked.get(id(entity))
-                filled = self.siblings.beside(one.reading.of, entity, one.filled) if one else {}
-                held_back = one.held_back if one else {}
-                filled = self._consistent(entity, filled, held_back)
-                yield Completion(entity, filled, held_back)
-            self.summary.entities += len(chunk)
-            if self.watch is not None:
-                self.watch(self.summary.entities, self.total)
+        for planned, predictions in self.predicted:
+            yield self._completed(planned, predictions, placing)
         self._count_held()
         self.summary.measured = self.decider.measured()
+
+    def _completed(self, planned: Planned, predictions: Sequence[Prediction], placing: Placing) -> Completion:
+        """The completion of an entity."""
+        entity, reading = planned.entity, planned.reading
+        self.summary.entities += 1
+        if planned.is_chosen:
+            self.drift.take(entity, reading)
+        if reading is None or not planned.is_chosen:
+            self.summary.strangers += 1
+            return Completion(entity)
+        one = Asked(entity, reading, [])
+        self._apply_rules(one, predictions, placing)
+        one.gaps = self._gaps(one, planned)
+        if one.gaps:
+            self._take(one, [each for each in predictions if each.gap.of.top not in one.ruled], placing)
+        self._compute(one, placing)
+        filled = self.siblings.beside(reading.of, entity, one.filled)
+        return Completion(entity, self._consistent(entity, filled, one.held_back), one.held_back)
 
     def _consistent(
         self, entity: Entity, filled: dict[Path, Filled], held_back: dict[Path, tuple[Filled, str]]
@@ -148,74 +137,22 @@ class Completing(Iterator[Completion]):
             self.summary.unwritten(of, show_pattern(field_path), why)
         return {path: one for path, one in filled.items() if path not in refused}
 
-    def _filled(
-        self, chunk: Sequence[Entity], filler: Filler, evidence: Evidence | None, number: int, placing: Placing
-    ) -> tuple[dict[int, Asked], int]:
-        """The entities of a chunk that are asked, filled; and how many batches there were by now."""
-        asked: list[Asked] = []
-        encoding = Encoding(self.codec.index, lambda reading, table: _slots(asked[-1].gaps), evidence)
-        for entity in chunk:
-            reading = read(self.schema, entity)
-            if self._is_chosen(entity, reading):
-                self.drift.take(entity, reading)
-            if reading is not None and self._is_chosen(entity, reading):
-                one = Asked(entity, reading, [])
-                self._apply_rules(one, placing)
-                one.gaps = self._gaps(one)
-                asked.append(one)
-                encoding.add(reading)
-            else:
-                self.summary.strangers += 1
-        tokens = encoding.tokens().to(self.trained.device)
-        size = max(CHUNK // (1 + self.choices.draws), CHUNK // 16)
-        cost = torch.where(tokens.known, GIVEN_COST, 1.0)
-        costs = cost.new_zeros(len(tokens)).index_add_(0, tokens.owner, cost)
-        for places, batch in batches(tokens, size, costs=costs):
-            some = [asked[place] for place in places]
-            if any(one.gaps for one in some):
-                ids, gaps = [one.reading.id for one in some], [one.gaps for one in some]
-                demands = self.consistency.demands
-                restrictions = [self.consistency.restrictions(one.entity, one.gaps) for one in some] if demands else ()
-                fillings = filler.fill(batch, ids, gaps, number, restrictions)
-                number += 1
-                for one, several in zip(some, fillings, strict=True):
-                    self._take(one, several, placing)
-            for one in some:
-                self._compute(one, placing)
-        return {id(one.entity): one for one in asked}, number
-
-    def _counted(self) -> Iterator[Entity]:
+    def _seen(self) -> Iterator[Entity]:
+        """The entities, once it is noted what they show of properties that belong together."""
         for entity in self.entities:
-            self.total += 1
             of = self.schema.class_of(entity)
             if of is not None:
                 self.siblings.see(of.name, entity.tree)
                 self.groups.see(of.name, {path for path in self.groups.paths(of.name) if _has(entity, path)})
             yield entity
 
-    def _evidence(self) -> Evidence | None:
-        """What links bring, where the model looks at any."""
-        if not self.codec.index.over:
-            return None
-        return self.codec.evidence(Graph.read(self.schema, self.entities))
-
-    def _labels(self) -> Iterator[Known]:
-        """What keys are learnt from; no entity is read where there can be none."""
-        wanted = labels_of(self.codec)
-        for entity in self.entities if wanted else ():
-            of = self.schema.class_of(entity)
-            if of is not None and of.name in wanted:
-                labels = {path: leaf for path, leaf in self.schema.leaves(entity).items() if path in wanted[of.name]}
-                yield Known(self.schema.id_of(entity), of.name, labels, entity.made or {})
-
-    def _gaps(self, one: Asked) -> list[Gap]:
+    def _gaps(self, one: Asked, planned: Planned) -> list[Gap]:
         """What the model is asked for: what no rule has filled."""
         entity, reading = one.entity, one.reading
         fields = self.fields[reading.of]
         self._met[reading.of] += 1
         self._known[reading.of].update({*known_properties(fields, reading, entity.made), *one.ruled})
-        gaps = gaps_of(fields, reading, self.codec.index.tables[reading.of], entity.made)
-        gaps = [gap for gap in gaps if gap.of.top not in one.ruled]
+        gaps = [gap for gap in planned.gaps if gap.of.top not in one.ruled]
         for gap in gaps:
             self.summary.row(gap.of).missing += 1
         if not self.choices.only:
@@ -225,12 +162,20 @@ class Completing(Iterator[Completion]):
 
     # ------------------------------------------------------------ what is taken
 
-    def _apply_rules(self, one: Asked, placing: Placing) -> None:
-        """Fill in what follows exactly from other values; where that has no place the model is asked."""
+    def _apply_rules(self, one: Asked, predictions: Sequence[Prediction], placing: Placing) -> None:
+        """Fill in what follows exactly from other values; where that has no place the model is asked.
+
+        Whether the entity has a property at all that a rule presumes, the model's predictions tell.
+        """
         of = self.schema.classes[one.reading.of]
         made = {path[:length] for path in one.entity.made or () for length in range(1, len(path) + 1)}
         closed = {*one.reading.said, *one.reading.none, *made}
-        for ruled in self.rules.filled(one.entity, of.name, one.reading.gaps, closed):
+        presences = {
+            prediction.gap.path: self.decider.presence(prediction.gap, prediction.presence)
+            for prediction in predictions
+            if prediction.presence is not None and prediction.gap.path == prediction.gap.of.top
+        }
+        for ruled in self.rules.filled(one.entity, of.name, one.reading.gaps, closed, presences.get):
             path, sure = ruled.path, ruled.confidence
             if self.choices.only and not any(meets(each, path) for each in self.choices.only):
                 continue
@@ -240,7 +185,15 @@ class Completing(Iterator[Completion]):
             row = self.summary.row(field)
             if sure < self.decider.minimum:
                 continue
-            told = Told(of.name, path, path, estimate="rule", rule=by_rule(ruled.rule), correctness=sure)
+            told = Told(
+                of.name,
+                path,
+                path,
+                estimate="rule",
+                rule=by_rule(ruled.rule),
+                presence=ruled.presence,
+                correctness=ruled.correctness,
+            )
             try:
                 raws = placing.put(one.entity, path, ruled.value)
                 filled = {at: Filled(raw, sure, told, blank=True) for at, raw in raws.items()}
@@ -263,13 +216,13 @@ class Completing(Iterator[Completion]):
         found = self.fields[of].fields.get(path)
         return found if found is not None else Field(of, path, path, known, known.kind)
 
-    def _take(self, one: Asked, several: Sequence[Filling], placing: Placing) -> None:
+    def _take(self, one: Asked, several: Sequence[Prediction], placing: Placing) -> None:
         """Take what was said for the gaps of an entity, or count why not."""
         given: Mapping[Path, Any] = one.reading.leaves
         if any(filling.gap.parts or filling.gap.path != filling.gap.of.top for filling in several):
             given = self.schema.leaves(one.entity)  # of a list longer than is learnt all of it
         self.summary.askable += len(several)
-        decisions = [self.decider.decided(filling) for filling in several]
+        decisions = [self._decided(filling) for filling in several]
         written = {decision.filling.gap.of.top for decision in decisions if not decision.why_not}
         half_made = self.groups.half_made(one.reading.of, (filling.gap.of.top for filling in several), written)
         for filling, decision in zip(several, decisions, strict=True):
@@ -294,6 +247,14 @@ class Completing(Iterator[Completion]):
             one.filled |= filled
             one.leaves |= leaves
             one.sure |= dict.fromkeys(leaves, decision.confidence)
+
+    def _decided(self, prediction: Prediction) -> Decision:
+        """What becomes of a prediction. Without a review, what could not be written anyway is not weighed."""
+        gap, is_reviewed = prediction.gap, self.keeps_held_back
+        why_not = self.decider.not_asked(gap) if is_reviewed else self.decider.skips(gap, prediction.presence)
+        if why_not and prediction.why_not != NOT_LEARNT:
+            prediction = replace(prediction, why_not=why_not)
+        return self.decider.decided(prediction)
 
     def _keep_held_back(
         self, one: Asked, decision: Decision, why: str, given: Mapping[Path, Any], placing: Placing
@@ -359,10 +320,6 @@ class Completing(Iterator[Completion]):
 
     # ------------------------------------------------------------ who, and what is known of all
 
-    def _is_chosen(self, entity: Entity, reading: Reading | None) -> bool:
-        wanted, names = self.choices.classes, (*entity.classes, *([reading.of] if reading is not None else []))
-        return not wanted or any(is_class(name, one) for name in names for one in wanted)
-
     def _lay_rows(self) -> None:
         """The summary's rows, in the order of the schema."""
         for one in self.fields.values():
@@ -411,10 +368,6 @@ def _has(entity: Entity, path: Path) -> bool:
     return not is_gap(value)
 
 
-def _slots(gaps: Iterable[Gap]) -> Iterator[int]:
-    return (spot.slot for gap in gaps for spot in gap.spots)
-
-
 def complete(
     trained: Trained,
     entities: Iterable[Entity],
@@ -430,9 +383,12 @@ def complete(
     With `keeps_held_back` each completion has the values that are not written, too, with the reason.
     What is written satisfies the constraints of the model's schema, and those of `shapes`, together with what is given.
 
-    The result is an iterator, and has a `summary`. Entities are gone through more than once.
+    The result is an iterator, and has a `summary`. Entities are gone through more than once, and predicted for as they come
+    out. `kbdisk.complete` has each stage as a value.
     """
     advice = "what it fills in is a rough guess. Train with --preset default."
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
-    return Completing(trained, entities, Choices(**choices), watch, shapes, answers, keeps_held_back)
+    plan = Plan(trained, entities, Choices(**choices))
+    why_not = None if keeps_held_back else Decider(trained, plan.choices).skips
+    return Completing(plan, Predicting(plan, shapes, why_not, watch, answers), shapes, answers, keeps_held_back)

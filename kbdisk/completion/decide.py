@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.filling import Filling
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.summary import Measured
 from kbdisk.entity import Path
 from kbdisk.evaluation.calibration import THRESHOLD, THRESHOLDS, Calibration, Evidence, precision_of
@@ -24,6 +24,7 @@ from kbdisk.evaluation.intervals import Key
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 
+NOT_ASKED = "not asked for"
 ABSENT = "probably the entity has none"
 NO_EVIDENCE = "no gain on held-out values"
 UNMEASURED = "no held-out values to measure confidence on"
@@ -33,7 +34,7 @@ UNMEASURED = "no held-out values to measure confidence on"
 class Decision:
     """A statement with its confidence; why it is not written, where it is not."""
 
-    filling: Filling
+    filling: Prediction
     presence: float  # calibrated
     correctness: float
     why_not: str = ""
@@ -49,9 +50,7 @@ class Decider:
 
     def __init__(self, trained: Trained, choices: Choices) -> None:
         self.codec, self.choices = trained.codec, choices
-        self.calibration = (
-            Calibration.from_json(trained.record.calibration) if trained.record.calibration else Calibration()
-        )
+        self.calibration = calibration_of(trained)
         self._evidence: dict[tuple[Key, float], Evidence | None] = {}
         self._thresholds: dict[Key, float | None] = {}
         self._keys: dict[tuple[str, Path], Key] = {}
@@ -101,29 +100,36 @@ class Decider:
             self.calibration.precision(0.0),
         )
 
+    def not_asked(self, gap: Gap) -> str:
+        """Why a gap stays one that nothing asks for, where only others are filled; else empty."""
+        return NOT_ASKED if self.choices.fill == "asked" and not gap.asked else ""
+
     def skips(self, gap: Gap, presence: float | None) -> str:
-        """Why no value is predicted for a gap: no statement about it could be written. Empty where one may be."""
+        """Why no value need be predicted for a gap: no statement about it could be written. Empty where one may be."""
+        if not_asked := self.not_asked(gap):
+            return not_asked
         key = self._learnt_as(gap.of.of, gap.of.lead or gap.of.path)
         threshold = self.threshold(key)
         if why_not := self.why_not(key):
             return why_not
-        return ABSENT if threshold is not None and self.presence(gap, key, presence) < threshold else ""
+        return ABSENT if threshold is not None and self.presence(gap, presence, key) < threshold else ""
 
-    def presence(self, gap: Gap, key: Key, presence: float | None) -> float:
-        """The calibrated probability that an entity has what a gap lacks."""
+    def presence(self, gap: Gap, presence: float | None, key: Key | None = None) -> float:
+        """The calibrated probability that an entity has what a gap lacks; `key` is that of a statement about it."""
         if gap.parts or gap.of.one.required:
             return 1.0
+        key = key or self._learnt_as(gap.of.of, gap.of.lead or gap.of.path)
         return self.calibration.presence(key, presence, gap.of.of, has_place=gap.asked)
 
-    def decided(self, filling: Filling) -> Decision:
+    def decided(self, filling: Prediction) -> Decision:
         """What becomes of a statement. Of a date as many parts are kept as reach the threshold."""
         decisions = [self._decided(part) for part in by_precision(filling)]
         written = [decision for decision in decisions if not decision.why_not]
         return written[-1] if written else decisions[0]
 
-    def _decided(self, filling: Filling) -> Decision:
+    def _decided(self, filling: Prediction) -> Decision:
         gap, key = filling.gap, self.key(filling)
-        presence = self.presence(gap, key, filling.presence)
+        presence = self.presence(gap, filling.presence, key)
         correctness = correctness_of(filling)
         correctness = 0.0 if correctness is None else self.calibration.correctness(key, correctness, gap.of.of)
         decision = Decision(filling, presence, correctness, filling.why_not or self.why_not(key))
@@ -132,7 +138,7 @@ class Decider:
             return replace(decision, why_not=below(threshold))
         return decision
 
-    def key(self, filling: Filling) -> Key:
+    def key(self, filling: Prediction) -> Key:
         """The property that a statement is learnt as; of a date its last part."""
         gap = filling.gap
         path = gap.of.lead or gap.of.path
@@ -147,19 +153,25 @@ class Decider:
         return self._keys[of, path]
 
 
+def calibration_of(trained: Trained) -> Calibration:
+    """The calibration of a model; one that changes nothing where nothing was held out."""
+    recorded = trained.record.calibration
+    return Calibration.from_json(recorded) if recorded else Calibration()
+
+
 def below(threshold: float) -> str:
     """Why a statement is not written whose confidence is below a threshold."""
     return f"confidence below {threshold:g}"
 
 
-def correctness_of(filling: Filling) -> float | None:
+def correctness_of(filling: Prediction) -> float | None:
     """The model's own probability that a statement is right, given that there is a value; None where none is made."""
     if filling.why_not or not filling.leaves:
         return None
     return math.prod(answer.confidence for answer in filling.answers.values())
 
 
-def by_precision(filling: Filling) -> Sequence[Filling]:
+def by_precision(filling: Prediction) -> Sequence[Prediction]:
     """A statement; of a date that to the year, to the month and to the day."""
     if not isinstance(filling.gap.of.kind, Date) or filling.why_not or len(filling.answers) < 2 or filling.gap.parts:
         return [filling]
@@ -167,7 +179,7 @@ def by_precision(filling: Filling) -> Sequence[Filling]:
     return [_first(filling, paths[: number + 1]) for number in range(len(paths))]
 
 
-def _first(filling: Filling, paths: Sequence[Path]) -> Filling:
+def _first(filling: Prediction, paths: Sequence[Path]) -> Prediction:
     """A statement with some of its parts alone."""
     return replace(
         filling,

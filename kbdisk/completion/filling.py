@@ -7,7 +7,7 @@ T tokens   S slots
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -18,6 +18,7 @@ from kbdisk.completion.choices import PASSES, Choices
 from kbdisk.completion.constraints import Restriction
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.keys import Keys
+from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.restricting import restrict
 from kbdisk.completion.trusting import Trusting
 from kbdisk.completion.units import settle_units
@@ -25,7 +26,7 @@ from kbdisk.data.batch import Batch
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
-from kbdisk.evaluation.intervals import Levels, given_counts
+from kbdisk.evaluation.intervals import Levels
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.randomness import mixed
 from kbdisk.schemas.composites.date import NUMBERS
@@ -38,25 +39,12 @@ SALT = 1  # of the seeds: none is one of training's
 MIN_PART_PRESENCE = 0.5  # from which on a month or a day is predicted with its year
 HALF = 0.5  # of how often the fullest part of a thing in a list is there: as often as that, others are filled with it
 LEAST = 0.5  # nats of a slot's entropy, in whose parts it is told how certain a belief is
+NOT_LEARNT = "no such value to learn from"
 EMPTY = "likeliest to be empty"
 TAKEN = "every label that is known is taken: no two entities have the same pair of them"
 
 
 WhyNot = Callable[[Gap, "float | None"], str]  # (gap, presence) -> a reason, or nothing
-
-
-@dataclass(eq=False)
-class Filling:
-    """What was said for a gap, leaf by leaf; or why nothing was."""
-
-    gap: Gap
-    why_not: str = ""
-    presence: float | None = None
-    given: int = 0  # how many values of the entity are given
-    leaves: dict[Path, Any] = field(default_factory=dict)
-    answers: dict[Path, Answer] = field(default_factory=dict)
-    draws: list[dict[Path, Any]] = field(default_factory=list)
-    tokens: dict[Path, int] = field(default_factory=dict)  # those that are asked, of the batch
 
 
 class Filler:
@@ -94,7 +82,7 @@ class Filler:
         gaps: Sequence[Sequence[Gap]],
         number: int,
         restrictions: Sequence[Mapping[Path, Sequence[Restriction]]] = (),
-    ) -> list[list[Filling]]:
+    ) -> list[list[Prediction]]:
         """The gaps of each entity of a batch, which asks for all of their slots; batches are counted for their draws.
 
         `restrictions` of each entity are by gap: what its given values leave to be stated.
@@ -109,8 +97,7 @@ class Filler:
         }
         given = beliefs(self.model, batch)
         present = _presence(batch, given)
-        counts = given_counts(batch, batch.known)
-        found = [[Filling(gap, given=count) for gap in several] for several, count in zip(gaps, counts, strict=True)]
+        found = [[Prediction(gap) for gap in several] for several in gaps]
         for entity, several in enumerate(found):
             for one in several:
                 self._choose(one, partial(_at, token, entity), present)
@@ -124,18 +111,16 @@ class Filler:
 
     # ------------------------------------------------------------ which
 
-    def _choose(self, one: Filling, token: Callable[[int], int | None], present: Mapping[int, float]) -> None:
+    def _choose(self, one: Prediction, token: Callable[[int], int | None], present: Mapping[int, float]) -> None:
         """The tokens of a gap; why it is left alone, where it is."""
         gap, slots = one.gap, self.codec.slots
         places = {spot.path: (spot.slot, place) for spot in gap.spots if (place := token(spot.slot)) is not None}
         lead = (*gap.path, *COUNT) if gap.of.is_list else _lead(places, slots)
         if lead not in places:
-            one.why_not = "no such value to learn from"
+            one.why_not = NOT_LEARNT
             return
         one.presence = present.get(places[lead][1])
-        if not gap.asked and self.choices.fill == "asked":
-            one.why_not = "not asked for"
-        elif self.why_not is not None:
+        if self.why_not is not None:
             one.why_not = self.why_not(gap, one.presence)
         wanted = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.of.kind, DateKind) and not gap.parts:
@@ -145,7 +130,7 @@ class Filler:
             wanted = {path: wanted[path] for path in _precise(gap, counts, absent - named)}
         one.tokens = wanted
 
-    def _counted(self, batch: Batch, given: Beliefs, found: list[list[Filling]], generator: Generator) -> Batch:
+    def _counted(self, batch: Batch, given: Beliefs, found: list[list[Prediction]], generator: Generator) -> Batch:
         """The batch with the lengths of lists that are to be filled; of these no more places are asked for."""
         lists = [one for several in found for one in several if one.gap.of.is_list and not one.why_not]
         if not lists:
@@ -162,7 +147,7 @@ class Filler:
             batch = batch.with_values(kind, picked.kinds[kind].rows, codes)
         return batch
 
-    def _take_count(self, one: Filling, answer: Answer) -> None:
+    def _take_count(self, one: Prediction, answer: Answer) -> None:
         path = (*one.gap.path, *COUNT)
         count = int(answer.value)
         one.leaves[path], one.answers[path] = count, answer
@@ -190,7 +175,7 @@ class Filler:
         ids: Sequence[str],
         given: Beliefs,
         chosen: Tensor,
-        found: list[list[Filling]],
+        found: list[list[Prediction]],
         generator: Generator,
         restrictions: Sequence[Mapping[Path, Sequence[Restriction]]],
         *,
@@ -217,8 +202,8 @@ class Filler:
         done = reduce(lambda _, last: last, turns, kept)
         said = {kind: done.values[kind][places[one.tokens] - done.spans[kind][0]] for kind, one in picked.kinds.items()}
         said, settled = self.keys.settled(batch, ids, picked, said, self.trusting)
-        fillings = [filling for several in found for filling in several if not filling.why_not]
-        said, of_units = settle_units(self.codec, self.trusting, batch, picked, said, fillings)
+        predictions = [prediction for several in found for prediction in several if not prediction.why_not]
+        said, of_units = settle_units(self.codec, self.trusting, batch, picked, said, predictions)
         sure = self.trusting.sure(picked, batch, said) | settled | of_units
         if any(restrictions):
             said, restricted = restrict(self.codec, self.trusting, batch, picked, said, found, restrictions)
@@ -240,13 +225,13 @@ class Filler:
         values = self.codec.leaves(done, kept.asked)
         repeated = self._draws(kept, kept.asked, generator)
         for several, leaves, draws in zip(found, values, repeated, strict=True):
-            for filling in several:
-                if not filling.why_not:
-                    self._take(filling, told, leaves, draws)
+            for prediction in several:
+                if not prediction.why_not:
+                    self._take(prediction, told, leaves, draws)
 
     def _take(
         self,
-        one: Filling,
+        one: Prediction,
         told: Mapping[int, Answer],
         values: Mapping[Path, Any],
         draws: Sequence[Mapping[Path, Any]],

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kbdisk.completion.decide import Decision
-from kbdisk.completion.filling import EMPTY, Filling
+from kbdisk.completion.filling import EMPTY
+from kbdisk.completion.predictions import Prediction
 from kbdisk.entity import Entity, Filled, Path, is_fillable
 from kbdisk.entity import Quantity as Amount
 from kbdisk.estimates import Answer
@@ -49,7 +50,7 @@ class Told:
 
 
 class Placing:
-    """Puts fillings into entities."""
+    """Puts predictions into entities."""
 
     def __init__(self, schema: Schema, place: Place, estimate: str) -> None:
         self.schema, self.place, self.estimate = schema, place, estimate
@@ -73,14 +74,14 @@ class Placing:
             raise ValueError(GIVEN)
         return raws
 
-    def _raws(self, entity: Entity, one: Filling, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
+    def _raws(self, entity: Entity, one: Prediction, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
         """Where a draw would stand; None where it is none."""
         try:
             return self.place(entity, one.gap.of.top, self.value_of(one, leaves, given))
         except ValueError:
             return None
 
-    def value_of(self, one: Filling, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
+    def value_of(self, one: Prediction, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
         """The whole property, with what is given of it."""
         gap, at = one.gap, one.gap.of.top
         if not leaves or not _is_whole(one, leaves):
@@ -151,7 +152,7 @@ def in_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer]) 
     return converted
 
 
-def _is_whole(one: Filling, leaves: Mapping[Path, Any]) -> bool:
+def _is_whole(one: Prediction, leaves: Mapping[Path, Any]) -> bool:
     """Whether all that a value cannot do without is there: every part, but for those of a list."""
     return one.gap.of.is_list or one.tokens.keys() <= leaves.keys()
 

@@ -24,7 +24,7 @@ from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.quantity import VALUE
 
 if TYPE_CHECKING:
-    from kbdisk.completion.filling import Filling
+    from kbdisk.completion.predictions import Prediction
 
 MIN_MASS = 1e-4  # of what is allowed, below which the belief says nothing about it
 LABELS = ("category", "link")
@@ -38,7 +38,7 @@ def restrict(
     batch: Batch,
     beliefs: Beliefs,
     stated: Mapping[str, Tensor],
-    fillings: Sequence[Sequence[Filling]],
+    predictions: Sequence[Sequence[Prediction]],
     restrictions: Sequence[Mapping[Path, Sequence[Restriction]]],
 ) -> tuple[dict[str, Tensor], dict[int, float]]:
     """The codes (q, ...) with restricted ones, and the confidence of these by token. Restrictions are those of each entity, by gap."""
@@ -49,15 +49,15 @@ def restrict(
         if kind in beliefs.kinds
         for row, token in enumerate(beliefs.kinds[kind].tokens.tolist())
     }
-    for filling, several in _restricted(fillings, restrictions):
-        for path, token in filling.tokens.items():
+    for prediction, several in _restricted(predictions, restrictions):
+        for path, token in prediction.tokens.items():
             if token not in rows:
                 continue
             kind, row = rows[token]
             picked: Any = beliefs.kinds[kind].belief.pick(torch.tensor([row], device=batch.slot.device))
             slot = int(batch.slot[token])
             if kind == "number":
-                bounds = _bounds(filling, path, several)
+                bounds = _bounds(prediction, path, several)
                 found = None if bounds is None else _number(codec, slot, picked, codes[kind][[row]], bounds)
             else:
                 found = _label(codec, trusting, slot, picked, int(codes[kind][row]), several)
@@ -67,17 +67,17 @@ def restrict(
 
 
 def _restricted(
-    fillings: Sequence[Sequence[Filling]], restrictions: Sequence[Mapping[Path, Sequence[Restriction]]]
-) -> Iterator[tuple[Filling, Sequence[Restriction]]]:
-    for own, by_path in zip(fillings, restrictions, strict=True):
-        for filling in own if by_path else ():
-            if not filling.why_not and (several := by_path.get(filling.gap.path)):
-                yield filling, several
+    predictions: Sequence[Sequence[Prediction]], restrictions: Sequence[Mapping[Path, Sequence[Restriction]]]
+) -> Iterator[tuple[Prediction, Sequence[Restriction]]]:
+    for own, by_path in zip(predictions, restrictions, strict=True):
+        for prediction in own if by_path else ():
+            if not prediction.why_not and (several := by_path.get(prediction.gap.path)):
+                yield prediction, several
 
 
-def _bounds(filling: Filling, path: Path, several: Sequence[Restriction]) -> Bounds | None:
+def _bounds(prediction: Prediction, path: Path, several: Sequence[Restriction]) -> Bounds | None:
     """The least and the greatest number that the restrictions leave to a leaf; None where they leave it all."""
-    gap = filling.gap
+    gap = prediction.gap
     low, high = -np.inf, np.inf
     for interval in (one.interval for one in several):
         if interval is None or interval == Interval():

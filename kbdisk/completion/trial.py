@@ -25,10 +25,11 @@ import torch
 from kbdisk.completion.choices import Choices
 from kbdisk.completion.decide import Decider, by_precision, correctness_of
 from kbdisk.completion.fields import Field, fields_of
-from kbdisk.completion.filling import Filler, Filling
+from kbdisk.completion.filling import Filler
 from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys
 from kbdisk.completion.lacking import LackingTogether
+from kbdisk.completion.predictions import Prediction
 from kbdisk.constants import Constants
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK
@@ -38,7 +39,7 @@ from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path
 from kbdisk.evaluation.calibration import Outcome
-from kbdisk.evaluation.intervals import Key, Rank
+from kbdisk.evaluation.intervals import Key, Rank, given_counts
 from kbdisk.metrics import label, members
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
@@ -120,13 +121,14 @@ class Trial:
                 end += 1
             some, number = questions[done:end], number + 1
             batch, ids = self._batch(some), [self.readings[one.entity].id for one in some]
-            for question, fillings in zip(
-                some, filler.fill(batch, ids, [one.gaps for one in some], number), strict=True
+            counts = given_counts(batch, batch.known)
+            for question, count, fillings in zip(
+                some, counts, filler.fill(batch, ids, [one.gaps for one in some], number), strict=True
             ):
                 for filling in fillings:
                     *less_precise, statement = by_precision(filling)
                     yield from (self._outcome(question, part) for part in less_precise)
-                    yield self._outcome(question, statement)._replace(ranks=self._ranks(question, statement))
+                    yield self._outcome(question, statement)._replace(ranks=self._ranks(question, statement, count))
             done = end
             if watch is not None:
                 watch(done, len(questions))
@@ -287,7 +289,7 @@ class Trial:
 
     # ------------------------------------------------------------ outcomes
 
-    def _outcome(self, question: Question, filling: Filling) -> Outcome:
+    def _outcome(self, question: Question, filling: Prediction) -> Outcome:
         reading = self.readings[question.entity]
         key, correctness = self.decider.key(filling), correctness_of(filling)
         outcome = Outcome(
@@ -304,14 +306,14 @@ class Trial:
             constant=self._right(reading.of, truth, constant),
         )
 
-    def _ranks(self, question: Question, filling: Filling) -> tuple[Rank, ...]:
-        """Where the hidden numbers that a statement is about lie in their beliefs."""
+    def _ranks(self, question: Question, prediction: Prediction, given: int) -> tuple[Rank, ...]:
+        """Where the hidden numbers that a statement is about lie in their beliefs, with so many values given."""
         reading = self.readings[question.entity]
         if question.hidden is None:
             return ()
         return tuple(
-            Rank(self.codec.learnt_as(reading.of, path), answer.rank, filling.given, question.weight)
-            for path, answer in filling.answers.items()
+            Rank(self.codec.learnt_as(reading.of, path), answer.rank, given, question.weight)
+            for path, answer in prediction.answers.items()
             if answer.rank is not None and path in reading.leaves
         )
 

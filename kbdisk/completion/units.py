@@ -16,7 +16,7 @@ from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.quantity import UNIT, VALUE, Quantity
 
 if TYPE_CHECKING:
-    from kbdisk.completion.filling import Filling
+    from kbdisk.completion.predictions import Prediction
 
 
 def settle_units(
@@ -25,7 +25,7 @@ def settle_units(
     batch: Batch,
     beliefs: Beliefs,
     said: Mapping[str, Tensor],
-    fillings: Iterable[Filling],
+    predictions: Iterable[Prediction],
 ) -> tuple[dict[str, Tensor], dict[int, float]]:
     """Chooses the likeliest unit of each amount without one: the codes (q, ...) with these units, and the probability of each, by token."""
     codes, sure = {kind: values.clone() for kind, values in said.items()}, dict[int, float]()
@@ -35,9 +35,9 @@ def settle_units(
         if kind in beliefs.kinds
         for row, token in enumerate(beliefs.kinds[kind].tokens.tolist())
     }
-    for filling in fillings:
-        gap = filling.gap
-        value, unit = (filling.tokens.get((*gap.path, *leaf)) for leaf in (VALUE, UNIT))
+    for prediction in predictions:
+        gap = prediction.gap
+        value, unit = (prediction.tokens.get((*gap.path, *leaf)) for leaf in (VALUE, UNIT))
         if gap.bare is None or value is None or unit is None or not isinstance(gap.of.kind, Quantity):
             continue
         number = beliefs.kinds["number"].belief.pick(rows[value, "number"])

@@ -18,12 +18,13 @@ from torch import Tensor
 
 from kbdisk.completion.attribution import Watch, influences_on, is_below, part_of, predictors_of, similar_entities
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.decide import Decider
+from kbdisk.completion.decide import Decider, calibration_of
 from kbdisk.completion.fields import Fields, fields_of
-from kbdisk.completion.filling import Filler, Filling
+from kbdisk.completion.filling import Filler
 from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, by_name, in_units
+from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.reasons import (
     RuleReason,
     Shrinkage,
@@ -126,12 +127,24 @@ class Question:
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
         closed = {*self.reading.said, *self.reading.none, *made} - {self.property}
         gaps = [*self.reading.gaps, *([self.property] if is_asked else [])]
-        for ruled in filler.filled(hidden, self.of.name, gaps, closed):
+        for ruled in filler.filled(hidden, self.of.name, gaps, closed, self._presence_at):
             if ruled.path == self.property:
                 rule = ruled.rule
                 reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)
                 return self._exact(ruled.value, ruled.presence, ruled.correctness, reason)
         return None
+
+    def _presence_at(self, path: Path) -> float | None:
+        """The model's presence of a property; None where it predicts none."""
+        fields = fields_of(self.codec, Choices())[self.of.name]
+        gaps = gaps_of(fields, self.reading, self.codec.index.tables[self.of.name], None)
+        gap = next((gap for gap in gaps if gap.path == path and gap.of.top == path), None)
+        if gap is None:
+            return None
+        [[prediction]] = self._filler(self.trained, fields).fill(self._batch(gap), [self.reading.id], [[gap]], 0)
+        return (
+            None if prediction.presence is None else Decider(self.trained, Choices()).presence(gap, prediction.presence)
+        )
 
     def _by_formula(self) -> Why | None:
         hidden = self._without_value()
@@ -276,7 +289,8 @@ class Question:
     def _filler(self, trained: Trained, fields: Fields) -> Filler:
         most = max(len({spot.path for spot in fields.spots}), 1)
         choices = Choices(only=(self.property,), least=1)
-        return Filler(trained, choices, most, Keys(self.codec, self._labels()))
+        levels = calibration_of(trained).levels
+        return Filler(trained, choices, most, Keys(self.codec, self._labels()), levels=levels)
 
     def _labels(self) -> Iterator[Known]:
         """What keys are learnt from."""
@@ -287,7 +301,7 @@ class Question:
                 labels = {path: leaf for path, leaf in self.schema.leaves(entity).items() if path in wanted[of.name]}
                 yield Known(self.schema.id_of(entity), of.name, labels, entity.made or {})
 
-    def _value(self, filling: Filling) -> tuple[Any, Any, Any]:
+    def _value(self, filling: Prediction) -> tuple[Any, Any, Any]:
         """The value as a whole, in the form of its kind; the interval and the tolerance of its numbers."""
         placing = Placing(self.schema, lambda entity, path, value: {}, "median")
         given = {} if not filling.gap.parts else self.reading.leaves
@@ -321,7 +335,7 @@ class Question:
             return ""
         return "the model was trained on this entity, and may know the value by heart"
 
-    def _tokens(self, batch: Batch, filling: Filling) -> dict[Path, int]:
+    def _tokens(self, batch: Batch, filling: Prediction) -> dict[Path, int]:
         """The tokens of the leaves that are explained, in the order of the schema; of a list its length is the first."""
         order = self.codec.index.layout.order
         tokens = {path: token for path, token in filling.tokens.items() if bool(batch.asked[token])}
@@ -400,7 +414,7 @@ def _without(tree: Tree, path: Path) -> Tree:
 class Judgement:
     """A gap with the value for it, how likely the entity has the property, and how likely the value is right if so."""
 
-    filling: Filling
+    filling: Prediction
     presence: float | None
     correctness: float | None
     held_back: str

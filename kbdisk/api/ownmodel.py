@@ -7,26 +7,37 @@ short goes on. Text is read, not learnt to be written, unless it is named: that 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kbdisk.cli.leftout import refuse_left_out
-from kbdisk.cli.tables import counted
+from kbdisk.api import training
+from kbdisk.api.model import Model
+from kbdisk.api.reading import Reading
+from kbdisk.completion import Choices
+from kbdisk.completion.excluded import refuse_excluded
+from kbdisk.completion.fields import fields_of, meets, refuse_unknown, refuse_unknown_classes
+from kbdisk.data.scales import without_scales
 from kbdisk.entity import Path
 from kbdisk.errors import CheckpointError, ConfigError
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.mapped import Mapped
+from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.training import checkpoint
+from kbdisk.training.alone import SUFFIX as LOCK
+from kbdisk.training.alone import alone, refuse_busy
+from kbdisk.training.configfile import read_config
+from kbdisk.training.files import FORMAT, Files
+from kbdisk.training.run import Run
+from kbdisk.training.sizing import left_open
+from kbdisk.training.state import Watch
 
-if TYPE_CHECKING:
-    from kbdisk.api.model import Model
-    from kbdisk.api.reading import Reading
-    from kbdisk.schemas.composites import Kind
-    from kbdisk.schemas.schema import Class, Property, Schema
-    from kbdisk.training.run import Run
-    from kbdisk.training.state import Watch
-
-SUFFIX = ".kbdisk"
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
 GROWTH = 0.7  # the power of how many more there are
 ENTITIES = 1000
@@ -41,7 +52,7 @@ class Wanted:
     schema: Schema | None = None
     named: str = ""  # what the schema is called
     preset: str = "default"
-    budget: str | None = None
+    budget: str | float | None = None
     seed: int = 0
     device: str = "auto"
     only: Collection[Path] = ()
@@ -58,10 +69,8 @@ class Wanted:
 
     def run(self, entities: int) -> Run:
         """The choices of a run, with a budget that fits so many entities."""
-        from kbdisk.api.training import run_of
-
         budget = fitting_budget(entities) if self.budget is None else self.budget
-        return run_of(self.preset, budget, None, self.seed)
+        return training.run_of(self.preset, budget, None, self.seed)
 
 
 def fitting_budget(entities: int) -> float:
@@ -90,12 +99,9 @@ def own_model(
 
     Where nothing would be filled anyway nothing is trained.
     """
-    from kbdisk.api import training
-    from kbdisk.completion.fields import refuse_unknown, refuse_unknown_classes
-
     whole = training.schema_of(wanted.schema, reading)
     schema = told_apart(whole, wanted.only)
-    refuse_left_out(schema, wanted.only, reading.entities, reading.name, wanted.way)
+    refuse_excluded(schema, wanted.only, reading.entities, reading.name, wanted.way)
     refuse_unknown(schema, wanted.only)
     refuse_unknown_classes(schema, wanted.classes)
     run = wanted.run(len(reading.entities))
@@ -119,10 +125,6 @@ def own_model(
 
 def _remove_run(folder: FilePath) -> None:
     """Remove what a process that was killed once its model was there left of its run, unless another one trains now."""
-    from kbdisk.training import checkpoint
-    from kbdisk.training.alone import SUFFIX as LOCK
-    from kbdisk.training.alone import alone
-
     if checkpoint.beside(folder).exists() or folder.with_name(folder.name + LOCK).exists():
         with contextlib.suppress(CheckpointError), alone(folder):
             checkpoint.remove(checkpoint.beside(folder))
@@ -130,9 +132,6 @@ def _remove_run(folder: FilePath) -> None:
 
 def _fills(model: Model, only: Collection[Path]) -> bool:
     """Whether there is a property that could be filled at all."""
-    from kbdisk.completion import Choices
-    from kbdisk.completion.fields import fields_of
-
     several = fields_of(model.trained.codec, Choices(only=tuple(only)))
     return any(not one.held for each in several.values() for one in each.fields.values())
 
@@ -145,15 +144,11 @@ def _trained(
     say: Callable[[str], None],
 ) -> Model:
     """A new model, or one whose training was cut short and goes on."""
-    from kbdisk.api import training
-    from kbdisk.training.alone import refuse_busy
-    from kbdisk.training.checkpoint import beside, is_there
-
     if folder is None:
         say(_doing("training", reading, settings["run"]))
         return training.train(reading, schema, **settings)
     refuse_busy(folder)
-    unfinished = is_there(beside(folder))
+    unfinished = checkpoint.is_there(checkpoint.beside(folder))
     say(_doing("going on with training" if unfinished else "training", reading, settings["run"]))
     try:
         return training.train(reading, schema, **settings, out=folder, resume=unfinished, force=True)
@@ -162,14 +157,6 @@ def _trained(
             raise
     say("what was kept is of another run: training anew")
     return training.train(reading, schema, **settings, out=folder, force=True)
-
-
-def folder_beside(sources: Collection[str]) -> FilePath | None:
-    """Where the model of a source is kept; None where there is no place: standard input, an endpoint."""
-    first = next(iter(sources))
-    if first == "-" or first.startswith(("http://", "https://")):
-        return None
-    return FilePath(f"{first.rstrip('/')}{SUFFIX}")
 
 
 def told_apart(schema: Schema, only: Collection[Path]) -> Schema:
@@ -202,11 +189,6 @@ def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
 
 def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None:
     """A kind without text that is not named; None where nothing else is in it."""
-    from kbdisk.completion.fields import meets
-    from kbdisk.schemas.composites.listed import Listed
-    from kbdisk.schemas.composites.mapped import Mapped
-    from kbdisk.schemas.leaf import Text
-
     if isinstance(kind, Text):
         return kind if any(meets(each, path) for each in only) else None
     if not isinstance(kind, Listed | Mapped):
@@ -220,10 +202,6 @@ def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None
 
 def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
     """The model of the folder where it is the one that would be trained; None where it is an earlier one of ours."""
-    from kbdisk.api import training
-    from kbdisk.training.configfile import read_config
-    from kbdisk.training.files import Files
-
     if _is_outdated(read_config(folder)):
         return None
     config = Files.of(folder).config
@@ -245,16 +223,12 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
 
 def _is_outdated(config: Mapping[str, Any]) -> bool:
     """Whether it is one of ours, of a format that is no longer written."""
-    from kbdisk.training.files import FORMAT
-
     facts = config.get("facts")
     return config["format"] < FORMAT and isinstance(facts, dict) and facts.get("maker") == MADE_HERE
 
 
 def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
     """Whether a model of one schema is one of the other, as it would be trained; one that writes more text is as good."""
-    from kbdisk.data.scales import without_scales
-
     kept = without_scales(kept)
     if wanted.rules is None:  # those of the kept one were found in the source
         kept = replace(kept, rules=None)
@@ -274,10 +248,6 @@ def _in_order(schema: Schema) -> str:
 
 def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
     """Whether a folder's run is this one, whose open sizes were fitted to the data."""
-    import json
-
-    from kbdisk.training.sizing import left_open
-
     told: dict[str, Any] = json.loads(json.dumps(run.to_json()))
     for table, name in left_open(run):
         told[table][name] = kept.get(table, {}).get(name)
@@ -285,12 +255,11 @@ def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
 
 
 def _version() -> str:
-    from importlib.metadata import version
-
     return version("kbdisk")
 
 
 def _doing(what: str, reading: Reading, run: Run) -> str:
     seconds = run.train.seconds or 0
     most = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return f"{what} on {counted(len(reading.entities), 'entity', 'entities')} of {reading.name}, for {most} at most"
+    count = len(reading.entities)
+    return f"{what} on {count:,} {'entity' if count == 1 else 'entities'} of {reading.name}, for {most} at most"

@@ -1,0 +1,307 @@
+"""Predictions: what the model predicts for the gaps of a source, before anything is decided; kept, saved and read again.
+
+A table of JSON Lines. Its first line says what the predictions are of, and each other line is a prediction:
+
+row, id     the entity: its place in the source, counted from 0, and its id
+path        the gap
+presence    how likely the entity has such a value, by the model itself; null where it does not predict that
+reason      why no value was predicted, where none was
+parts       the leaves that make up a whole value
+answers     a leaf, its slot in the model, how likely it is right, the interval of a number, and its tolerance
+leaves      a leaf and its value
+draws       values that were drawn besides, leaf by leaf
+
+Leaves are paths from the gap. Lines are in the order of the source. Up to a size they are in memory, beyond it in a file
+without a name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path as FilePath
+from typing import Any
+
+import orjson
+
+from kbdisk.completion.gaps import Gap
+from kbdisk.completion.plan import Plan, Planned
+from kbdisk.entity import Path, show
+from kbdisk.errors import LoadError
+from kbdisk.estimates import Answer
+from kbdisk.jsonio import LINE, dump_json, load_json
+from kbdisk.loaders.tagged import decode, encode, read_int
+from kbdisk.loaders.target import spooled, writing
+from kbdisk.schemas.numerals import show_digits
+
+FORMAT = 1
+MAX_BYTES_IN_MEMORY = 1 << 26
+BLOCK = 1 << 20  # bytes that are read at once
+LARGEST_INTEGER = (1 << 63) - 1
+NO_PREDICTIONS = "expected predictions that kbdisk saved, got something else. Name another file, or move this one away."
+OTHER = "expected predictions {}, got those {}. Name another file, or move this one away."
+WORDS = {  # what predictions depend on -> what they are of
+    "source": ("of this source", "of another"),
+    "model": ("by this model", "by another"),
+    "shapes": ("with these shapes", "with others"),
+}
+
+
+@dataclass(eq=False)
+class Prediction:
+    """What was predicted for a gap, leaf by leaf; or why nothing was."""
+
+    gap: Gap
+    why_not: str = ""
+    presence: float | None = None
+    leaves: dict[Path, Any] = field(default_factory=dict)
+    answers: dict[Path, Answer] = field(default_factory=dict)
+    draws: list[dict[Path, Any]] = field(default_factory=list)
+    tokens: dict[Path, int] = field(default_factory=dict)  # of all parts, those that are asked of the batch
+
+    def to_json(self, row: int, id: str) -> dict[str, Any]:
+        """Itself as plain data."""
+        start = len(self.gap.path)
+        data: dict[str, Any] = {"row": row, "id": id, "path": self.gap.path, "presence": _plain(self.presence)}
+        data["reason"] = self.why_not
+        data["parts"] = [path[start:] for path in self.tokens]
+        data["answers"] = [
+            [path[start:], answer.slot, *map(_plain, (answer.confidence, answer.interval, answer.within))]
+            for path, answer in self.answers.items()
+        ]
+        data["leaves"] = _leaves(self.leaves, start)
+        if self.draws:
+            data["draws"] = [_leaves(drawn, start) for drawn in self.draws]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], gap: Gap) -> Prediction:
+        """Itself again, for the gap that it is about. It is of no batch any more."""
+        leaves = _read_leaves(data["leaves"], gap.path)
+        answers: dict[Path, Answer] = {}
+        for within, slot, confidence, interval, tolerance in data["answers"]:
+            path = (*gap.path, *within)
+            answers[path] = Answer(
+                data["row"], slot, 0, leaves.get(path), _read(confidence), _read(interval), _read(tolerance)
+            )
+        draws = [_read_leaves(drawn, gap.path) for drawn in data.get("draws", ())]
+        tokens = dict.fromkeys(((*gap.path, *within) for within in data["parts"]), 0)
+        return cls(gap, data["reason"], _read(data["presence"]), leaves, answers, draws, tokens)
+
+
+class Predictions:
+    """The table of predictions."""
+
+    def __init__(self, about: Mapping[str, Any], max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> None:
+        """A table without rows; `about` is what the predictions depend on, see `Predicting.about`."""
+        self.about = dict(about)
+        self.name = "predictions"  # of the file that they are read from
+        self.count = 0
+        self._lines = spooled(self, max_bytes_in_memory)
+
+    def __len__(self) -> int:
+        return self.count
+
+    @classmethod
+    def of(
+        cls,
+        about: Mapping[str, Any],
+        predicted: Iterable[tuple[Planned, Sequence[Prediction]]],
+        max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
+    ) -> Predictions:
+        """All that is predicted for the entities of a plan."""
+        table = cls(about, max_bytes_in_memory)
+        for planned, several in predicted:
+            for prediction in several:
+                table._lines.write(dump_json(prediction.to_json(planned.row, planned.entity.id), LINE))
+                table.count += 1
+        return table
+
+    @property
+    def covers_all_gaps(self) -> bool:
+        """Whether values are predicted for all gaps, so that other thresholds need no new prediction."""
+        return self.about.get("thresholds") is None
+
+    @property
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row for each prediction: its value, presence and correctness by the model itself, the interval, the reason."""
+        for data in self._data():
+            gap_path = tuple(data["path"])
+            leaves = _read_leaves(data["leaves"], ())
+            answers = data["answers"]
+            is_predicted = bool(leaves) and not data["reason"]
+            intervals = {show(tuple(path)): _read(interval) for path, _, _, interval, _ in answers if interval}
+            yield {
+                "row": data["row"],
+                "id": data["id"],
+                "path": show(gap_path),
+                "value": _by_name(leaves) if is_predicted else None,
+                "presence": _read(data["presence"]),
+                "correctness": math.prod(_read(one[2]) for one in answers) if is_predicted else None,
+                "interval": next(iter(intervals.values())) if len(intervals) == 1 else intervals or None,
+                "reason": data["reason"],
+            }
+
+    def beside(self, plan: Plan) -> Iterator[tuple[Planned, list[Prediction]]]:
+        """Each entity of the plan with the predictions for its gaps. LoadError where they are of another source."""
+        data, following = self._data(), None
+        following = next(data, None)
+        for planned in plan:
+            by_path: dict[Path, dict[str, Any]] = {}
+            while following is not None and following["row"] == planned.row:
+                by_path[tuple(following["path"])] = following
+                following = next(data, None)
+            if by_path.keys() != {gap.path for gap in planned.gaps}:
+                raise LoadError(self.name, OTHER.format(*WORDS["source"]))
+            try:
+                predictions = [Prediction.from_json(by_path[gap.path], gap) for gap in planned.gaps]
+            except (ValueError, TypeError, KeyError):
+                raise LoadError(self.name, NO_PREDICTIONS) from None
+            yield planned, predictions
+
+    def refuse_other(self, about: Mapping[str, Any]) -> None:
+        """LoadError where predictions depend on something else than these."""
+        for name, value in about.items():
+            stored = self.about.get(name)
+            if name == "thresholds" and self.covers_all_gaps:
+                continue
+            if stored != value:
+                options = f"with {_shown(name, value)}", f"with {_shown(name, stored)}"
+                raise LoadError(self.name, OTHER.format(*WORDS.get(name, options)))
+
+    # ------------------------------------------------------------ files
+
+    def save(self, file: str | FilePath) -> None:
+        """Write the table, all of it or nothing."""
+        head = {"kbdisk": "predictions", "format": FORMAT, "count": self.count, "about": self.about}
+        with writing(file) as stream:
+            stream.write(dump_json(head, LINE))
+            for block in self._blocks():
+                stream.write(block)
+
+    @classmethod
+    def read(cls, file: str | FilePath, max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> Predictions:
+        """A table that was saved; LoadError where the file is none, or was cut short."""
+        name = str(file)
+        try:
+            with FilePath(file).open("rb") as stream:
+                head = _head(name, stream.readline())
+                table = cls(head["about"], max_bytes_in_memory)
+                table.name = name
+                row = 0
+                for number, line in enumerate(stream, 2):
+                    if line.strip():
+                        row = _checked(name, number, line, row)
+                        table._lines.write(line.rstrip(b"\n") + b"\n")
+                        table.count += 1
+        except OSError as error:
+            raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
+        if table.count != head["count"]:
+            raise LoadError(name, f"expected {head['count']:,} predictions, got {table.count:,}. Bring the file back.")
+        return table
+
+    def _blocks(self) -> Iterator[bytes]:
+        """The bytes of all lines. Several readers may be at different places."""
+        place = 0
+        while True:
+            self._lines.seek(place)
+            block = self._lines.read(BLOCK)
+            if not block:
+                break
+            place += len(block)
+            yield block
+        self._lines.seek(place)
+
+    def _data(self) -> Iterator[dict[str, Any]]:
+        rest = b""
+        for block in self._blocks():
+            *lines, rest = (rest + block).split(b"\n")
+            yield from map(_load, lines)
+
+
+def _shown(name: str, value: Any) -> str:
+    """One thing that predictions depend on, in words."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {_shown('', each)}" for name, each in value.items())
+    words = ", ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)
+    return f"{name} {words or 'none'}".strip()
+
+
+def _by_name(leaves: Mapping[Path, Any]) -> Any:
+    """A value that is one leaf itself; of several leaves each by its path."""
+    if leaves.keys() == {()}:
+        return leaves[()]
+    return {show(path) if all(path) else "".join(map(str, path)): leaf for path, leaf in leaves.items()}
+
+
+# ---------------------------------------------------------------- lines
+
+
+def _load(line: bytes) -> Any:
+    """A line of a table. All numbers in it are those of orjson, to the last digit."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return load_json(line)  # half of a surrogate pair
+
+
+def _head(name: str, line: bytes) -> dict[str, Any]:
+    try:
+        head: dict[str, Any] = _load(line)
+        if head["kbdisk"] != "predictions" or type(head["count"]) is not int or type(head["about"]) is not dict:
+            raise ValueError
+    except (ValueError, TypeError, KeyError):
+        raise LoadError(name, NO_PREDICTIONS) from None
+    if head.get("format") != FORMAT:
+        raise LoadError(name, f"expected predictions of format {FORMAT}, got {head.get('format')}. Predict again.")
+    return head
+
+
+def _checked(name: str, number: int, line: bytes, earlier_row: int) -> int:
+    """The row that a line is of; LoadError where it is no prediction, or out of order."""
+    try:
+        data = _load(line)
+        row, keys = data["row"], [type(key) for key in data["path"]]
+        if type(row) is not int or row < earlier_row or not keys or not {str, int}.issuperset(keys):
+            raise ValueError
+    except (ValueError, TypeError, KeyError):
+        raise LoadError(name, NO_PREDICTIONS, number) from None
+    return int(row)
+
+
+def _leaves(leaves: Mapping[Path, Any], start: int) -> list[Any]:
+    return [[path[start:], _plain(leaf)] for path, leaf in leaves.items()]
+
+
+def _read_leaves(leaves: Iterable[Any], above: Path) -> dict[Path, Any]:
+    return {(*above, *within): _read(leaf) for within, leaf in leaves}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: tuples, numbers that are not finite, and those that orjson would round, are tagged."""
+    if isinstance(value, tuple):
+        return {"@tuple": [_plain(one) for one in value]}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"@float": repr(value)}
+    if type(value) is int and abs(value) > LARGEST_INTEGER:
+        return {"@integer": show_digits(value)}
+    return {"@decimal": str(value)} if isinstance(value, Decimal) else encode(value)
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"@tuple": several}:
+            return tuple(_read(one) for one in several)
+        case {"@float": text}:
+            return float(text)
+        case {"@integer": digits}:
+            return read_int(digits)
+    return decode({"": value})[""]
