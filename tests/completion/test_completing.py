@@ -14,12 +14,16 @@ from tables import examples
 from things import COUNT, entities, schema, thing
 
 from kbdisk.completion import complete, decide
+from kbdisk.completion.answers import REJECTED, Answer, Answers
 from kbdisk.completion.choices import FILLS, Choices
+from kbdisk.completion.why import why
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.estimates import ESTIMATES
 from kbdisk.evaluation.calibration import Line
-from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.rules import Rule
+from kbdisk.schemas.schema import Property, Schema, of_one_class
 
 PREDICTED = {"size", "mass", "born", "at", "colour", "new", "tags", "parts", "near"}
 
@@ -510,3 +514,52 @@ def test_a_class_that_the_model_does_not_know_is_refused(model, things):
 def test_a_choice_that_there_is_not_is_refused(model, things, name, value):
     with pytest.raises(ConfigError, match=f"--{name.replace('_', '-')}: expected"):
         complete(model, entities(*things), **{name: value})
+
+
+# ---------------------------------------------------------------- rules that presume, and rejected labels
+
+
+def with_king(model, presence):
+    """A model of entities, half of which have a king that their kind determines, as sure of its presence as stated."""
+    return calibrated(model, presence=Line(0.0, math.log(presence / (1 - presence))))
+
+
+@pytest.fixture(scope="module")
+def kingdoms():
+    rule = Rule(("king",), "determined", (("kind",),), support=50)
+    own = of_one_class({("kind",): Property(Category()), ("king",): Property(Category()), ("n",): Property(Number())})
+    trees = [{"kind": "ab"[n % 2], "n": n % 7, **({"king": "AB"[n % 2]} if n % 4 < 2 else {})} for n in range(120)]
+    return tiny(replace(own, rules=(rule,)), entities(*trees)), trees
+
+
+def test_what_a_rule_presumes_is_written_where_the_model_is_sure_that_there_is_one(kingdoms):
+    model, trees = kingdoms
+    lacking = [n for n, tree in enumerate(trees) if "king" not in tree]
+    for presence in (0.9, 0.2):
+        completions = list(complete(with_king(model, presence), entities(*trees)))
+        written = {n for n, one in enumerate(completions) if ("king",) in one.filled}
+        assert written == (set(lacking) if presence > 0.5 else set())
+    place = lacking[0]
+    king = list(complete(with_king(model, 0.9), entities(*trees)))[place].filled["king",]
+    assert king.value == "AB"[place % 2]
+    assert king.confidence == pytest.approx(king.belief.presence * king.belief.correctness)
+    reasons = why(with_king(model, 0.9), entities(*trees)[place], ("king",), entities(*trees))
+    assert reasons.rule is not None
+    assert reasons.presence == pytest.approx(king.belief.presence, abs=1e-3)
+    assert reasons.correctness == pytest.approx(king.belief.correctness, abs=1e-3)
+
+
+def test_a_rejected_label_leaves_the_belief_and_the_next_one_is_proposed(model, things):
+    del things[3]["colour"]
+    tree = calibrated(model, correctness=Line())
+    [first] = [
+        one.filled["colour",] for one in complete(tree, entities(*things), fill="all") if ("colour",) in one.filled
+    ]
+    answers = Answers()
+    answers.add([Answer("t3", ("colour",), first.value, REJECTED)])
+    completions = complete(tree, entities(*things), fill="all", answers=answers)
+    [second] = [one.filled["colour",] for one in completions if ("colour",) in one.filled]
+    assert second.value != first.value
+    rest = 1 - first.belief.correctness
+    assert second.belief.correctness <= 1
+    assert second.belief.correctness * rest <= first.belief.correctness + 1e-6  # it was no likelier before
