@@ -35,6 +35,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ import yaml
 from common import Kept, command_line, groups, out_option, print_tables, source_file
 
 import kbdisk
+from kbdisk.api import Model
 from kbdisk.api.beliefs import NumberBelief
 from kbdisk.bench.base import Table
 from kbdisk.bench.features import Features
@@ -62,6 +64,7 @@ from kbdisk.evaluation.calibration import Statement as JudgedStatement
 
 NAME = "precision"
 ABSENCES = Path(__file__).parent / "absences"
+DEFAULT = "default"
 BLANK = (None, "")  # of a path: no value
 TOLERANCE = 0.1
 TREES = 200
@@ -222,7 +225,7 @@ def statements_of(
             continue
         known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
-        covered = _covered(found, cells, lambda place=place: belief(completions[place[0]].entity, place[1]))  # type: ignore[misc]
+        covered = _covered(found, cells, lambda place=place: belief(completions[place[0]].entity, place[1]))
         yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], covered, given[entity])
     for place in absences:
         entity, path = place
@@ -387,64 +390,78 @@ def coverage(statements: Sequence[Statement]) -> list[float]:
 # ---------------------------------------------------------------- a run
 
 
+@dataclass(frozen=True)
+class Scored:
+    """What is scored of one masked source."""
+
+    masked: Masked
+    tasks: Sequence[Task]
+    values: Values
+    truth: Sequence[Entity]
+    absences: Sequence[Place]
+
+    @cached_property
+    def hidden(self) -> dict[Place, list[tuple[Task, Cell]]]:
+        """The hidden cells of each value."""
+        return by_place(self.masked, self.tasks)
+
+    def result(self, model: Model, levels: Sequence[float], catboost: int | None) -> dict[str, Any]:
+        """The figures of a model, with all statements as details; `catboost` is the seed of those beside it."""
+
+        def stated(**choices: Any) -> list[Statement | None]:
+            completions = list(model.complete(self.masked.entities, **choices))
+            scored = statements_of(
+                completions, self.hidden, self.absences, self.values, self.truth, model.belief
+            )  # fmt: skip
+            return list(dict(scored).values())
+
+        everything = [one for one in stated(fill="all") if one is not None]
+        choices: dict[str, dict[str, Any]] = {DEFAULT: {}, **{f"{level:g}": {"precision": level} for level in levels}}
+        written = {level: [one for one in stated(**extra) if one is not None] for level, extra in choices.items()}
+        others = [] if catboost is None else rivals(self.masked, self.values, self.tasks, self.absences, catboost)
+        figures = {"hidden": len(self.hidden), "absences": len(self.absences), "ece": reliability(everything)}
+        figures["coverage"] = coverage(everything)[0]
+        for level, own in written.items():
+            figures |= {f"{level}: written": len(own), f"{level}: right": sum(one.right for one in own)}
+        details = {
+            "all": list(map(_plain, everything)),
+            "written": {level: list(map(_plain, own)) for level, own in written.items()},
+            "catboost": list(map(_plain, others)),
+        }
+        rows = [Row(name, value, len(self.hidden)) for name, value in figures.items() if not math.isnan(value)]
+        return {"rows": rows, "details": details, "split": ", ".join(choices)}
+
+
 def measure(source: str, mask: int, arguments: argparse.Namespace) -> None:
     """One training, and what its model writes with the default options and at each precision."""
     file = source_file(source)
     options = KBOptions(masks=(mask,), validation=arguments.validation, budget=arguments.budget)
-    levels: dict[str, dict[str, Any]] = {"default": {}, **{f"{p:g}": {"precision": p} for p in arguments.precision}}
-    split = ", ".join(levels)
-    kept = Kept(arguments.out, NAME, [source, arguments.budget, mask, options.part, split])
-    teller = teller_of(arguments.quiet, verbose=False)
+    kept = Kept(arguments.out, NAME, [source, arguments.budget, mask, options.part, *arguments.precision])
     kb = kbdisk.load(str(file))
     entities = list(kb)
-    masked = masked_entities(kb, entities, options, mask)
-    masked, novalues = hide_novalues(entities, masked, mask, options.share)
+    masked, novalues = hide_novalues(entities, masked_entities(kb, entities, options, mask), mask, options.share)
     values = Values(masked.entities)
     tasks = tasks_of(masked, values)
-    hidden = by_place(masked, tasks)
+    count = len(by_place(masked, tasks))
     truth = file.with_name(f"{file.name}.truth.json")
     name = arguments.absences or Path(source).name.split(".")[0]
-    by_hand = absences_of(name, entities, len(hidden), mask, truth if truth.exists() else None)
-    absences = [*novalues, *by_hand][: len(hidden)]
+    by_hand = absences_of(name, entities, count, mask, truth if truth.exists() else None)
+    scored = Scored(masked, tasks, values, entities, [*novalues, *by_hand][:count])
     begun = time.monotonic()
-    fit = ResumedFit({"preset": "default", "budget": arguments.budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller)  # fmt: skip
-    model = fit(masked.entities, mask)
-
-    def stated(**choices: Any) -> list[Statement | None]:
-        completions = list(model.complete(masked.entities, **choices))
-        scored = statements_of(completions, hidden, absences, values, entities, model.belief)  # type: ignore[arg-type]
-        return list(dict(scored).values())
-
-    everything = [one for one in stated(fill="all") if one is not None]
-    written = {level: [one for one in stated(**extra) if one is not None] for level, extra in levels.items()}
-    seconds = time.monotonic() - begun
-    others = list(rivals(masked, values, tasks, absences, mask)) if arguments.catboost else []
-    figures = {"hidden": len(hidden), "absences": len(absences), "ece": reliability(everything)}
-    figures["coverage"] = coverage(everything)[0]
-    for level, own in written.items():
-        figures |= {f"{level}: written": len(own), f"{level}: right": sum(one.right for one in own)}
-    rows = [Row(name, value, len(hidden)) for name, value in figures.items() if not math.isnan(value)]
-    details = {
-        "all": list(map(_plain, everything)),
-        "written": {level: list(map(_plain, own)) for level, own in written.items()},
-        "catboost": list(map(_plain, others)),
-    }
+    fit = fit_of(arguments.budget, kept, arguments.quiet)
+    found = scored.result(fit(masked.entities, mask), arguments.precision, mask if arguments.catboost else None)
+    seconds, told = round(time.monotonic() - begun, 1), f" + {arguments.budget}"
     kept.add(
-        Result(
-            NAME,
-            OURS,
-            rows,
-            seed=mask,
-            split=split,
-            part=options.part,
-            setting=source,
-            told=f" + {arguments.budget}",
-            seconds=round(seconds, 1),
-            details=details,
-        )
-    )
+        Result(NAME, OURS, seed=mask, part=options.part, setting=source, told=told, seconds=seconds, **found)
+    )  # fmt: skip
     kept.end()
     fit.forget()
+
+
+def fit_of(budget: str, kept: Kept, quiet: bool) -> ResumedFit:
+    """Trains the model by which `kbdisk complete` would fill."""
+    options = {"preset": "default", "budget": budget, "device": "auto", "quiet": quiet, "verbose": False}
+    return ResumedFit(options, kept.model, teller_of(quiet, verbose=False))
 
 
 def _plain(statement: Statement) -> list[Any]:

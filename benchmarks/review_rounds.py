@@ -47,7 +47,15 @@ from kbdisk.loaders.tagged import decode
 from kbdisk.schemas.numerals import is_number
 
 NAME = "review_rounds"
-SUFFIXES = {"json": ".json", "jsonl": ".jsonl", "csv": ".csv", "tsv": ".tsv", "turtle": ".ttl", "n3": ".ttl", "ntriples": ".nt"}
+SUFFIXES = {
+    "json": ".json",
+    "jsonl": ".jsonl",
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "turtle": ".ttl",
+    "n3": ".ttl",
+    "ntriples": ".nt",
+}
 FIGURES = (
     "proposed",
     "known",
@@ -175,7 +183,7 @@ def rest_errors(curator: Curator, completed: Sequence[Entity]) -> list[float]:
             scalars = curator.values.scalars(cell.property[0], value) if value is not None else ()
             answer = next((scalar for *of, scalar in scalars if tuple(of) == cell.property[1:]), task.constant)
             if cell.whole_year and isinstance(value, Date):
-                answer = float(math.floor(answer))  # type: ignore[arg-type]
+                answer = float(math.floor(answer))
             errors.append(cost(task, cell, answer) / mean)
     return errors
 
