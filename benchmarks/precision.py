@@ -36,7 +36,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,9 @@ def _absences_in_truth(truth: Path, entities: Sequence[Entity]) -> dict[str, set
 def _paths(text: str, entities: Sequence[Entity]) -> Iterator[EntityPath]:
     """The paths that a pattern such as languages.* stands for."""
     wanted = read_path(text)
+    if "*" not in wanted:
+        yield wanted
+        return
     found: dict[EntityPath, Any] = {(): [entity.tree for entity in entities]}
     for key in wanted:
         deeper: dict[EntityPath, list[Any]] = {}
@@ -363,11 +366,13 @@ def _catboost(loss: str, seed: int, labels: int = 0) -> Any:
 
 
 def yield_at(statements: Sequence[Statement], precision: float) -> int:
-    """The most right statements among the surest that have a precision."""
-    best = right = 0
-    for number, one in enumerate(sorted(statements, key=lambda one: -one.confidence), 1):
-        right += one.right
-        if right / number >= precision:
+    """The most right statements at or above a threshold of confidence that have a precision."""
+    best = right = count = 0
+    for _, tied in groupby(sorted(statements, key=lambda one: -one.confidence), key=lambda one: one.confidence):
+        several = list(tied)
+        count += len(several)
+        right += sum(one.right for one in several)
+        if right / count >= precision:
             best = right
     return best
 
