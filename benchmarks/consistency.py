@@ -8,9 +8,13 @@ SOURCE is a file of RDF, with SHAPES, or one of
     mondial      Mondial (Europe), with shapes/mondial.ttl, written by hand
     phones       the phones of GSMArena as Turtle, with shapes/phones.ttl
     generated    persons and firms made here, with every kind of constraint that kbdisk enforces: shapes/generated.ttl
+    laureates, cameras       nested JSON without shapes: laureates of the Nobel prize, and phones made here with cameras[0].aperture
 
 `kbdisk complete --shapes SHAPES` runs twice with one model: with `--fill all`, and with the default options. The input has to
-conform. What kbdisk says that it does not enforce is checked all the same.
+conform. What kbdisk says that it does not enforce is checked all the same. Of nested JSON the structure is checked:
+
+    half-made object    it has one of two keys that all objects of its kind in the input have together
+    list                longer than the longest of its kind in the input, or not as long as it was given
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +38,16 @@ from common import Kept, command_line, groups, out_option, print_tables, source_
 
 import kbdisk
 from kbdisk.bench.base import Table
+from kbdisk.bench.masking import pattern, property_name
 from kbdisk.bench.results import OURS, Result, Row, read
 from kbdisk.entity import Date, Entity, Link, Text
+from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError, LoadError
 
 NAME = "consistency"
 SHAPES = Path(__file__).parent / "shapes"
-NAMED = ("mondial", "phones", "generated")
+SHAPED, NESTED = ("mondial", "phones", "generated"), ("laureates", "cameras")
+MIN_TOGETHER = 20  # objects of a kind that have both keys
 MODES: dict[str, list[str]] = {"all": ["--fill", "all"], "default": []}
 EX = "http://example.org/"
 PERSONS, FIRMS, MISSING = 1500, 150, 0.3
@@ -48,21 +56,25 @@ PERSONS, FIRMS, MISSING = 1500, 150, 0.3
 # ---------------------------------------------------------------- sources
 
 
-def prepared(source: str, shapes: str | None, work: Path, persons: int) -> tuple[Path, Path]:
+def prepared(source: str, shapes: str | None, work: Path, entities: int) -> tuple[Path, Path | None]:
     """The file to complete, alone in a folder, and its shapes."""
-    if source not in NAMED and shapes is None:
-        raise ConfigError("SHAPES", f"expected a file of shapes, as {source} is none of {', '.join(NAMED)}.")
-    file = work / (f"{source}.ttl" if source in NAMED else Path(source).name)
+    named = {"mondial": ".nt", "phones": ".ttl", "generated": ".ttl", "laureates": ".json", "cameras": ".jsonl"}
+    if source not in named and shapes is None:
+        raise ConfigError("SHAPES", f"expected a file of shapes, as {source} is none of {', '.join(named)}.")
+    file = work / (f"{source}{named[source]}" if source in named else Path(source).name)
     if source == "mondial":
-        file = file.with_suffix(".nt")
-        file.write_bytes(gzip.decompress(source_file("mondial").read_bytes()))
+        file.write_bytes(gzip.decompress(source_file(source).read_bytes()))
     elif source == "phones":
         kbdisk.write(list(phones(kbdisk.load(str(source_file("gsm"))))), file)
     elif source == "generated":
-        file.write_text("\n".join(turtle(generated(persons))))
+        file.write_text("\n".join(turtle(generated(entities))))
+    elif source == "cameras":
+        file.write_text("".join(f"{json.dumps(record)}\n" for record in cameras(entities)))
     else:
-        shutil.copy(source, file)
-    return file, Path(shapes) if shapes else SHAPES / f"{source}.ttl"
+        shutil.copy(source_file(source), file)
+    if shapes is None:
+        return file, None if source in NESTED else SHAPES / f"{source}.ttl"
+    return file, Path(shapes)
 
 
 def phones(kb: Sequence[Entity]) -> Iterator[Entity]:
@@ -153,6 +165,26 @@ def _term(value: Any) -> str:
     return json.dumps(value)
 
 
+def cameras(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Phones with a list of cameras: a sensor comes with its pixels, an aperture may be missing."""
+    draw, records = random.Random(f"cameras {seed}"), []
+    for number in range(count):
+        rank = draw.randrange(4)
+        lenses = [
+            {"sensor": f"S{rank}", "megapixels": 8 * (rank + 1) + 2 * place, "aperture": round(1.6 + 0.2 * place, 1)}
+            for place in range(draw.randrange(1, rank + 2))
+        ]
+        lenses = [{k: v for k, v in lens.items() if k != "aperture" or draw.random() >= MISSING} for lens in lenses]
+        whole = {
+            "brand": f"B{rank // 2}",
+            "weight": 120 + 20 * rank + draw.randrange(10),
+            "price": {"amount": 100 * (rank + 1) + draw.randrange(50), "currency": "EUR" if rank % 2 else "USD"},
+            "cameras": lenses,
+        }
+        records.append({"id": f"phone{number}"} | {k: v for k, v in whole.items() if draw.random() >= MISSING})
+    return records
+
+
 # ---------------------------------------------------------------- pyshacl
 
 
@@ -174,6 +206,61 @@ def violations(data: Path, shapes: Path) -> Counter[str]:
     return found
 
 
+# ---------------------------------------------------------------- structure of nested JSON
+
+
+def nodes(entity: Entity, kind: type) -> Iterator[tuple[EntityPath, Any]]:
+    """All objects, or all lists, of an entity, each with its path."""
+    stack: list[tuple[EntityPath, Any]] = [((key,), value) for key, value in entity.tree.items()]
+    while stack:
+        path, value = stack.pop()
+        if isinstance(value, kind):
+            yield path, value
+        if isinstance(value, dict | list):
+            inner = value.items() if isinstance(value, dict) else enumerate(value)
+            stack += [((*path, key), part) for key, part in inner]
+
+
+def broken_structure(before: Sequence[Entity], after: Sequence[Entity]) -> Counter[str]:
+    """The half-made objects of the output, and its lists of a wrong length, by what they are of."""
+    keys: dict[EntityPath, list[frozenset[str]]] = {}
+    lengths: dict[EntityPath, int] = {}
+    given: dict[tuple[str, EntityPath], int] = {}
+    for entity in before:
+        for path, part in nodes(entity, dict):
+            keys.setdefault(pattern(path), []).append(_known(part))
+        for path, several in nodes(entity, list):
+            given[entity.id, path] = len(several)
+            lengths[pattern(path)] = max(lengths.get(pattern(path), 0), len(several))
+    pairs = {of: _together(objects) for of, objects in keys.items()}
+    found: Counter[str] = Counter()
+    for entity in after:
+        for path, part in nodes(entity, dict):
+            has = _known(part)
+            found[f"half-made {_named(path)}"] += any((a in has) != (b in has) for a, b in pairs.get(pattern(path), ()))
+        for path, several in nodes(entity, list):
+            most = lengths.get(pattern(path), 0)
+            was = given.get((entity.id, path))
+            found[f"length of {_named(path)}"] += len(several) > most if was is None else len(several) != was
+    return +found
+
+
+def _named(path: EntityPath) -> str:
+    return property_name((pattern(path), "", "label"))
+
+
+def _known(part: dict[str, Any]) -> frozenset[str]:
+    return frozenset(key for key, value in part.items() if value is not None)
+
+
+def _together(objects: Sequence[frozenset[str]]) -> list[tuple[str, str]]:
+    """The pairs of keys of which every object has both or none."""
+    names = sorted(frozenset[str]().union(*objects))
+    both = {(a, b): sum(a in has and b in has for has in objects) for a, b in combinations(names, 2)}
+    counts = Counter(name for has in objects for name in has)
+    return [(a, b) for (a, b), n in both.items() if n >= MIN_TOGETHER and n == counts[a] == counts[b]]
+
+
 # ---------------------------------------------------------------- a run
 
 
@@ -181,12 +268,19 @@ def measure(source: str, shapes: str | None, arguments: argparse.Namespace) -> N
     """Each mode on one source."""
     kept = Kept(arguments.out, NAME, (Path(source).name, arguments.budget))
     with tempfile.TemporaryDirectory() as folder:
-        file, rules = prepared(source, shapes, Path(folder), arguments.persons)
-        before = violations(file, rules)
+        file, rules = prepared(source, shapes, Path(folder), arguments.entities)
+        given = list(kbdisk.load(str(file))) if rules is None else []
+
+        def check(output: Path) -> Counter[str]:
+            if rules is not None:
+                return violations(output, rules)
+            return broken_structure(given, list(kbdisk.load(str(output))))
+
+        before, shaped = check(file), [] if rules is None else ["--shapes", rules]
         for mode, extra in MODES.items():
             target = file.with_name(f"completed-{mode}{file.suffix}")
-            written = complete(file, target, ["--shapes", rules, "--budget", arguments.budget, *extra], arguments.quiet)
-            after = violations(target, rules)
+            written = complete(file, target, [*shaped, "--budget", arguments.budget, *extra], arguments.quiet)
+            after = check(target)
             rows = [
                 Row("filled", written), Row("before", before.total()), Row("after", after.total()),
             ]  # fmt: skip
@@ -225,7 +319,7 @@ def table(results: Sequence[Result]) -> list[Table]:
     if not rows:
         return []
     header = ["source", "budget", "fill", "filled", "violations before", "after", "of which"]
-    return [Table("Shapes that the input satisfies", header, rows, [f"{total:,} values filled in all."])]
+    return [Table("What holds of the input", header, rows, [f"{total:,} values filled in all."])]
 
 
 def main() -> None:
@@ -233,7 +327,7 @@ def main() -> None:
     parser.add_argument("source", nargs="?")
     parser.add_argument("shapes", nargs="?")
     parser.add_argument("--budget", default="2m", help="of the training")
-    parser.add_argument("--persons", type=int, default=PERSONS, help="of the generated source")
+    parser.add_argument("--entities", type=int, default=PERSONS, help="of a source that is made here: persons, phones")
     parser.add_argument("--quiet", action="store_true")
     out_option(parser)
     arguments = parser.parse_args()

@@ -280,6 +280,26 @@ def test_the_generated_source_satisfies_its_shapes_and_a_wrong_value_does_not(tm
     }  # fmt: skip
 
 
+def test_half_made_objects_and_lists_of_a_wrong_length_are_found():
+    from consistency import broken_structure, cameras
+
+    given = [Entity(record.pop("id"), record) for record in cameras(200)]
+    assert not broken_structure(given, given)
+    lens = {"sensor": "S1", "megapixels": 8}
+    price = {"amount": 5, "currency": "EUR"}
+    [place] = [n for n, one in enumerate(given) if "cameras" in one.tree][:1]
+    before = [Entity("a", {"brand": "B"}), *given]
+    for tree, broken in (
+        ({"cameras": [lens, lens], "price": price}, {}),
+        ({"cameras": [{"sensor": "S1", "aperture": 1.8}]}, {"half-made cameras[]": 1}),
+        ({"cameras": [lens] * 5}, {"length of cameras": 1}),
+        ({"price": {"amount": 5}}, {"half-made price": 1}),
+    ):
+        assert broken_structure(before, [Entity("a", tree), *given]) == broken
+    longer = Entity(given[place].id, {"cameras": [*given[place].tree["cameras"], lens]})
+    assert broken_structure(given, [longer]) == {"length of cameras": 1}
+
+
 @pytest.mark.shared
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["mondial", "phones"])
@@ -354,8 +374,8 @@ def script(name: str, *arguments: object, folder: Path) -> str:
 
 @pytest.mark.slow
 def test_a_generated_source_is_consistent_when_completed(tmp_path):
-    shown = script("consistency.py", "generated", "--persons", 80, "--budget", "3s", folder=tmp_path)
-    assert "Shapes that the input satisfies" in shown
+    shown = script("consistency.py", "generated", "--entities", 80, "--budget", "3s", folder=tmp_path)
+    assert "What holds of the input" in shown
     [everything, default] = [json.loads(line) for line in (tmp_path / "consistency.jsonl").read_text().splitlines()]
     assert [everything["split"], default["split"]] == ["all", "default"]
     figures = {row["name"]: row["value"] for row in everything["rows"]}
