@@ -12,7 +12,7 @@ A share of the single values of SOURCE is hidden, as by `kbdisk bench kb`. In ea
 The curator accepts what is right, and of the wrong ones corrects every second and rejects the others; values of declared
 absences are rejected. Half of the hidden values are never judged: the rest. Its error is that of `--fill all`, over the
 constant's, with its standard error; the difference to the first round is paired, value by value. A value that was rejected
-and is proposed again for its place ends the run with exit status 1.
+and is proposed again for its place, or written by `--fill all`, ends the run with an error.
 """
 
 from __future__ import annotations
@@ -119,13 +119,9 @@ class Curator:
                 self.rejected.setdefault((row.id, row.path), []).append((value_of(row), row.row.get("within") or 0.0))
         return decisions
 
-    def returned(self, rows: Sequence[ReviewRow]) -> list[ReviewRow]:
-        """Proposals that were rejected before: the same value, or a number within its tolerance."""
-        return [
-            row
-            for row in rows
-            if any(is_same(value_of(row), *before) for before in self.rejected.get((row.id, row.path), ()))
-        ]
+    def returned(self, id: str, path: str, value: Any) -> bool:
+        """Whether a value was rejected before for its place: the same, or a number within its tolerance."""
+        return any(is_same(value, *before) for before in self.rejected.get((id, path), ()))
 
 
 def value_of(row: ReviewRow) -> Any:
@@ -197,13 +193,15 @@ def run_rounds(
     for turn in range(1, rounds + 2):
         command("complete", file, "--review", review, "--force", *options, quiet=quiet)
         rows = [row for row in read_review(str(review))[1] if row.reason == WRITTEN]
-        for row in curator.returned(rows):
-            raise LoadError(
-                f"round {turn}", f"expected no value that was rejected, got {row.value} for {row.path} of {row.id}."
-            )
+        for row in rows:
+            refuse_returned(curator, turn, row.id, row.path, value_of(row))
         known = [right for row in rows if (right := curator.truth_of(row)) is not None]
         command("complete", file, "--out", full, "--fill", "all", "--force", *options, quiet=quiet)
-        errors = rest_errors(curator, list(kbdisk.load(str(full))))
+        completed = list(kbdisk.load(str(full)))
+        trees = {entity.id: entity.tree for entity in completed}
+        for id, path in curator.rejected:
+            refuse_returned(curator, turn, id, path, value_at(trees[id], read_path(path)))
+        errors = rest_errors(curator, completed)
         first = first or errors
         changes = [now - before for now, before in zip(errors, first, strict=True)]
         decisions = curator.decide(rows, turn) if turn <= rounds else {}
@@ -217,6 +215,12 @@ def run_rounds(
         )  # fmt: skip
         figures.append(dict(zip(FIGURES, given, strict=True)))
     return figures
+
+
+def refuse_returned(curator: Curator, turn: int, id: str, path: str, value: Any) -> None:
+    """LoadError where a value was rejected before."""
+    if curator.returned(id, path, value):
+        raise LoadError(f"round {turn}", f"expected no value that was rejected, got {value!r} for {path} of {id}.")
 
 
 def mean_with_error(values: Sequence[float]) -> tuple[float, float]:
