@@ -1,29 +1,42 @@
 """How right completion is with its default options: hidden values that it writes, and what it writes where nothing can be.
 
-python benchmarks/precision.py SOURCE [--budget 5m] [--mask 0] [--validation] [--precision 0.95] [--not-catboost]
+python benchmarks/precision.py SOURCE [--budget 5m] [--mask 0 --mask 1] [--precision 0.95] [--validation] [--not-catboost]
 python benchmarks/precision.py                         the table of all that is stored
 
 A share of the single values of SOURCE is hidden, as by `kbdisk bench kb`, and the rest completed. Scored are hidden values,
-right or wrong, and as many declared absences: properties that an entity cannot have, by hand in `absences/NAME.yaml`. Any
-value for these is wrong. Right is the same label or link, the same year of a date, a number within a tenth of itself on a
-skewed scale, else within a tenth of the range of the middle half of the known values.
+right or wrong, and as many declared absences, of which any value is wrong:
+
+    novalue                   of the source itself, hidden by the same share
+    SOURCE.truth.json         beside a source of `kbdisk bench generate`: what an entity lacks in truth
+    absences/NAME.yaml        written by hand: properties that entities of some classes cannot have
+
+Right is the same label or link, the same year of a date, a number within a tenth of itself on a skewed scale, else within a
+tenth of the range of the middle half of the known values.
+
+Each mask is one training. The same model completes with the default options, with each `--precision`, and with `--fill all`,
+whose statements the expected calibration error (ten bins of confidence) and the coverage of 90 % intervals are of. Coverage is
+randomised at atoms: a truth that is an end of the interval, and a number that training had repeatedly, counts with the share of
+its mass that makes the mass of the interval 90 %. Thirds are of the scored numbers, by the share of its class's properties that
+the entity has given.
 
 Beside it a CatBoost for each property, with another for its presence: it writes its surest statements, as many as have the
-same precision, and the yields are compared. Reliability is the expected calibration error over ten bins of confidence, of all
-scored statements, whether they are written or not.
+same precision, and the yields are compared. Masks, and in the last row sources, are pooled statement by statement.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import math
 import re
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +45,27 @@ import yaml
 from common import Kept, command_line, groups, out_option, print_tables, source_file
 
 import kbdisk
+from kbdisk.api import Model
+from kbdisk.api.beliefs import NumberBelief
 from kbdisk.bench.base import Table
 from kbdisk.bench.features import Features
 from kbdisk.bench.imputers import Task, pool, tasks_of
 from kbdisk.bench.kb import KBOptions, masked_entities, value_at
-from kbdisk.bench.masking import Cell, Masked, Values
+from kbdisk.bench.masking import Cell, Masked, Values, is_drawn, pattern, without
 from kbdisk.bench.results import OURS, Result, Row, read
 from kbdisk.cli.bench import teller_of
 from kbdisk.cli.benchkb import ResumedFit
-from kbdisk.entity import Completion, Date, Entity
+from kbdisk.entity import NOVALUE, Completion, Date, Entity, read_path, walk
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError
+from kbdisk.estimates import LEVEL
 from kbdisk.evaluation.calibration import Reliability
 from kbdisk.evaluation.calibration import Statement as JudgedStatement
 
 NAME = "precision"
 ABSENCES = Path(__file__).parent / "absences"
+DEFAULT = "default"
+BLANK = (None, "")  # of a path: no value
 TOLERANCE = 0.1
 TREES = 200
 DATE = re.compile(r"\d{4}(-\d\d){1,2}")
@@ -61,24 +79,70 @@ class Statement:
     confidence: float
     right: bool
     kind: str  # number, label, absence
-    covered: bool | None = None  # of a number: whether its 90 % interval has the truth
+    covered: float | None = None  # of a number: whether its 90 % interval has the truth, 0 to 1 at an atom
+    given: float = 0.0  # the share of its class's properties that the entity has
 
 
 # ---------------------------------------------------------------- what is scored
 
 
-def absences_of(name: str, entities: Sequence[Entity], count: int, mask: int) -> list[Place]:
-    """Properties that entities cannot have, as many as `count`, drawn by a hash."""
+def hide_novalues(entities: Sequence[Entity], masked: Masked, mask: int, share: float) -> tuple[Masked, list[Place]]:
+    """A share of the values that are declared not to exist, hidden, too."""
+    cells = [
+        Cell(place, path, (pattern(path), "", "label"), NOVALUE)
+        for place, entity in enumerate(entities)
+        for path, value in walk(entity.tree)
+        if value is NOVALUE and is_drawn(f"novalue {mask}", entity.id, path, share)
+    ]
+    places = [(cell.entity, cell.path) for cell in cells]
+    return (replace(masked, entities=without(masked.entities, cells)) if cells else masked), places
+
+
+def absences_of(name: str, entities: Sequence[Entity], count: int, mask: int, truth: Path | None = None) -> list[Place]:
+    """Properties that entities cannot have, as many as `count`, drawn by a hash, as many of each property as there are.
+
+    `truth` is the file of a generated source.
+    """
+    by_property = {} if truth is None else _absences_in_truth(truth, entities)
     file = ABSENCES / f"{name.partition('-')[0]}.yaml"  # wikilike-1500 is a part of wikilike
-    if not file.exists():
-        return []
-    found = []
-    for rule in yaml.safe_load(file.read_text()):
-        for place, entity in enumerate(entities):
-            if _is_meant(rule, entity):
-                found += [(place, (key,)) for key in rule["lack"] if key not in entity.tree]
-    found = sorted(set(found), key=lambda one: _hash(f"{mask} {entities[one[0]].id} {one[1]}"))
-    return found[:count]
+    for rule in yaml.safe_load(file.read_text()) if file.exists() else ():
+        meant = [place for place, entity in enumerate(entities) if _is_meant(rule, entity)]
+        for text in rule["lack"]:
+            lacking = by_property.setdefault(text, set())
+            for path in _paths(text, entities):
+                lacking |= {(place, path) for place in meant if value_at(entities[place].tree, path) in BLANK}
+    ranked: dict[Place, tuple[int, bytes]] = {}
+    for places in by_property.values():
+        drawn = sorted((_hash(f"{mask} {entities[place].id} {path}"), (place, path)) for place, path in places)
+        ranked |= {place: (rank, hashed) for rank, (hashed, place) in enumerate(drawn)}
+    return sorted(ranked, key=ranked.__getitem__)[:count]
+
+
+def _absences_in_truth(truth: Path, entities: Sequence[Entity]) -> dict[str, set[Place]]:
+    """The entities of a generated source that lack each property in truth."""
+    values = json.loads(truth.read_text())["values"]
+    names = {name for tree in values.values() for name in tree}
+    return {
+        name: {(place, (name,)) for place, entity in enumerate(entities) if name not in values[entity.id]}
+        for name in names
+    }
+
+
+def _paths(text: str, entities: Sequence[Entity]) -> Iterator[EntityPath]:
+    """The paths that a pattern such as languages.* stands for."""
+    wanted = read_path(text)
+    if "*" not in wanted:
+        yield wanted
+        return
+    found: dict[EntityPath, Any] = {(): [entity.tree for entity in entities]}
+    for key in wanted:
+        deeper: dict[EntityPath, list[Any]] = {}
+        for path, trees in found.items():
+            for tree in trees:
+                for name in (tree if key == "*" else [key] if key in tree else ()) if isinstance(tree, dict) else ():
+                    deeper.setdefault((*path, name), []).append(tree[name])
+        found = deeper
+    yield from found
 
 
 def _is_meant(rule: Mapping[str, Any], entity: Entity) -> bool:
@@ -86,6 +150,8 @@ def _is_meant(rule: Mapping[str, Any], entity: Entity) -> bool:
     if "not" in rule and classes & set(rule["not"]):
         return False
     if "classes" in rule and not classes & set(rule["classes"]):
+        return False
+    if any(entity.tree.get(key) is None for key in rule.get("has", ())):
         return False
     return all(entity.tree.get(key) == value for key, value in rule.get("where", {}).items())
 
@@ -133,15 +199,26 @@ def by_place(masked: Masked, tasks: Sequence[Task]) -> dict[Place, list[tuple[Ta
 # ---------------------------------------------------------------- ours
 
 
+def given_shares(entities: Sequence[Entity]) -> list[float]:
+    """Of each entity the share of the properties that entities of its classes have, and that it has."""
+    known = [{pattern(path) for path, value in walk(entity.tree) if value is not None} for entity in entities]
+    of_class: dict[tuple[str, ...], set[EntityPath]] = {}
+    for entity, paths in zip(entities, known, strict=True):
+        of_class.setdefault(entity.classes, set()).update(paths)
+    return [len(paths) / max(len(of_class[entity.classes]), 1) for entity, paths in zip(entities, known, strict=True)]
+
+
 def statements_of(
     completions: Sequence[Completion],
     hidden: Mapping[Place, list[tuple[Task, Cell]]],
     absences: Sequence[Place],
     values: Values,
     truth: Sequence[Entity],
+    belief: Callable[[Entity, EntityPath], NumberBelief],
 ) -> Iterator[tuple[Place, Statement | None]]:
-    """What was stated at each scored place."""
+    """What was stated at each scored place; `belief` is asked where a truth is an end of an interval."""
     trees = [completion.tree() if completion.filled else completion.entity.tree for completion in completions]
+    given = given_shares([completion.entity for completion in completions])
     for place, cells in hidden.items():
         entity, path = place
         found = _filled_at(completions[entity], path)
@@ -151,10 +228,13 @@ def statements_of(
             continue
         known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
-        yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], _covered(found, cells))
+        covered = _covered(found, cells, lambda place=place: belief(completions[place[0]].entity, place[1]))
+        yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], covered, given[entity])
     for place in absences:
-        found = _filled_at(completions[place[0]], place[1])
-        yield place, None if found is None else Statement(found.confidence or 0.0, False, "absence")
+        entity, path = place
+        found = _filled_at(completions[entity], path)
+        is_filled = found is not None and value_at(trees[entity], path) not in BLANK
+        yield place, Statement(found.confidence or 0.0, False, "absence") if is_filled else None
 
 
 def _filled_at(completion: Completion, path: EntityPath) -> Any:
@@ -165,12 +245,27 @@ def _filled_at(completion: Completion, path: EntityPath) -> Any:
     return None
 
 
-def _covered(found: Any, cells: Sequence[tuple[Task, Cell]]) -> bool | None:
+def _covered(found: Any, cells: Sequence[tuple[Task, Cell]], belief: Callable[[], NumberBelief]) -> float | None:
     interval = getattr(found.belief, "interval", None)
     task, cell = cells[0]
     if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(found.value, Date):
         return None
-    return bool(interval[0] - 1e-9 <= cell.truth <= interval[1] + 1e-9)
+    low, high = interval
+    is_end = [math.isclose(cell.truth, end, rel_tol=1e-9, abs_tol=1e-9) for end in interval]
+    if not any(is_end):
+        return float(low <= cell.truth <= high)
+    believed = belief()
+    end = believed.interval()[is_end.index(True)]  # in the unit that was learnt
+    return share_on_end(believed.cdf(end), believed.atoms.get(end, 0.0))
+
+
+def share_on_end(mass_up_to: float, mass: float, level: float = LEVEL) -> float:
+    """How much a truth on an end of an interval counts as covered: 1 but for an atom, whose mass reaches over the end."""
+    if mass <= 0:
+        return 1.0
+    below, above = (1 - level) / 2, (1 + level) / 2
+    inside = min(mass_up_to, above) - max(mass_up_to - mass, below)
+    return min(max(inside / mass, 0.0), 1.0)
 
 
 # ---------------------------------------------------------------- CatBoost
@@ -271,11 +366,13 @@ def _catboost(loss: str, seed: int, labels: int = 0) -> Any:
 
 
 def yield_at(statements: Sequence[Statement], precision: float) -> int:
-    """The most right statements among the surest that have a precision."""
-    best = right = 0
-    for number, one in enumerate(sorted(statements, key=lambda one: -one.confidence), 1):
-        right += one.right
-        if right / number >= precision:
+    """The most right statements at or above a threshold of confidence that have a precision."""
+    best = right = count = 0
+    for _, tied in groupby(sorted(statements, key=lambda one: -one.confidence), key=lambda one: one.confidence):
+        several = list(tied)
+        count += len(several)
+        right += sum(one.right for one in several)
+        if right / count >= precision:
             best = right
     return best
 
@@ -287,102 +384,169 @@ def reliability(statements: Sequence[Statement]) -> float:
     return math.nan if error is None else error
 
 
+def coverage(statements: Sequence[Statement]) -> list[float]:
+    """The share of intervals that have the truth: of all, and of the thirds of how much is given, the least first."""
+    known = sorted((one for one in statements if one.covered is not None), key=lambda one: one.given)
+    ends = [len(known) * third // 3 for third in range(4)]
+    parts = [known, *(known[start:end] for start, end in pairwise(ends))]
+    return [statistics.fmean(one.covered or 0.0 for one in part) if part else math.nan for part in parts]
+
+
 # ---------------------------------------------------------------- a run
 
 
-def measure(source: str, arguments: argparse.Namespace) -> None:
+@dataclass(frozen=True)
+class Scored:
+    """What is scored of one masked source."""
+
+    masked: Masked
+    tasks: Sequence[Task]
+    values: Values
+    truth: Sequence[Entity]
+    absences: Sequence[Place]
+
+    @cached_property
+    def hidden(self) -> dict[Place, list[tuple[Task, Cell]]]:
+        """The hidden cells of each value."""
+        return by_place(self.masked, self.tasks)
+
+    def result(self, model: Model, levels: Sequence[float], catboost: int | None) -> dict[str, Any]:
+        """The figures of a model, with all statements as details; `catboost` is the seed of those beside it."""
+
+        def stated(**choices: Any) -> list[Statement | None]:
+            completions = list(model.complete(self.masked.entities, **choices))
+            scored = statements_of(
+                completions, self.hidden, self.absences, self.values, self.truth, model.belief
+            )  # fmt: skip
+            return list(dict(scored).values())
+
+        everything = [one for one in stated(fill="all") if one is not None]
+        choices: dict[str, dict[str, Any]] = {DEFAULT: {}, **{f"{level:g}": {"precision": level} for level in levels}}
+        written = {level: [one for one in stated(**extra) if one is not None] for level, extra in choices.items()}
+        others = [] if catboost is None else rivals(self.masked, self.values, self.tasks, self.absences, catboost)
+        figures = {"hidden": len(self.hidden), "absences": len(self.absences), "ece": reliability(everything)}
+        figures["coverage"] = coverage(everything)[0]
+        for level, own in written.items():
+            figures |= {f"{level}: written": len(own), f"{level}: right": sum(one.right for one in own)}
+        details = {
+            "all": list(map(_plain, everything)),
+            "written": {level: list(map(_plain, own)) for level, own in written.items()},
+            "catboost": list(map(_plain, others)),
+        }
+        rows = [Row(name, value, len(self.hidden)) for name, value in figures.items() if not math.isnan(value)]
+        return {"rows": rows, "details": details, "split": ", ".join(choices)}
+
+
+def measure(source: str, mask: int, arguments: argparse.Namespace) -> None:
+    """One training, and what its model writes with the default options and at each precision."""
     file = source_file(source)
-    options = KBOptions(masks=(arguments.mask,), validation=arguments.validation, budget=arguments.budget)
-    run = [source, arguments.budget, arguments.mask, options.part, arguments.precision or ""]
-    kept, teller = Kept(arguments.out, NAME, run), teller_of(arguments.quiet, verbose=False)
+    options = KBOptions(masks=(mask,), validation=arguments.validation, budget=arguments.budget)
+    kept = Kept(arguments.out, NAME, [source, arguments.budget, mask, options.part, *arguments.precision])
     kb = kbdisk.load(str(file))
     entities = list(kb)
-    masked = masked_entities(kb, entities, options, arguments.mask)
+    masked, novalues = hide_novalues(entities, masked_entities(kb, entities, options, mask), mask, options.share)
     values = Values(masked.entities)
     tasks = tasks_of(masked, values)
-    hidden = by_place(masked, tasks)
-    absences = absences_of(arguments.absences or Path(source).name.split(".")[0], entities, len(hidden), arguments.mask)
+    count = len(by_place(masked, tasks))
+    truth = file.with_name(f"{file.name}.truth.json")
+    name = arguments.absences or Path(source).name.split(".")[0]
+    by_hand = absences_of(name, entities, count, mask, truth if truth.exists() else None)
+    scored = Scored(masked, tasks, values, entities, [*novalues, *by_hand][:count])
     begun = time.monotonic()
-    fit = ResumedFit({"preset": "default", "budget": arguments.budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller)  # fmt: skip
-    model = fit(masked.entities, arguments.mask)
-    extra = {} if arguments.precision is None else {"precision": arguments.precision}
-    written = dict(statements_of(list(model.complete(masked.entities, **extra)), hidden, absences, values, entities))
-    everything = dict(
-        statements_of(list(model.complete(masked.entities, fill="all")), hidden, absences, values, entities)
-    )
-    seconds = time.monotonic() - begun
-    by_default = [statement for statement in written.values() if statement is not None]
-    scored = [statement or Statement(0.0, False, "none") for statement in everything.values()]
-    right = sum(statement.right for statement in by_default)
-    precision = right / len(by_default) if by_default else math.nan
-    covered = [statement.covered for statement in scored if statement.covered is not None]
-    figures = {
-        "hidden": len(hidden),
-        "absences": len(absences),
-        "written": len(by_default),
-        "right": right,
-        "precision": precision,
-        "wrong where absent": sum(statement.kind == "absence" for statement in by_default),
-        "ece": reliability(scored),
-        "coverage": statistics.fmean(covered) if covered else math.nan,
-        "catboost": math.nan,
-    }
-    if arguments.catboost:
-        others = list(rivals(masked, values, tasks, absences, arguments.mask))
-        figures["catboost"] = yield_at(others, precision) if by_default else 0
-        figures["catboost ece"] = reliability(others)
-    rows = [Row(name, value, len(hidden)) for name, value in figures.items() if not math.isnan(value)]
+    fit = fit_of(arguments.budget, kept, arguments.quiet)
+    found = scored.result(fit(masked.entities, mask), arguments.precision, mask if arguments.catboost else None)
+    seconds, told = round(time.monotonic() - begun, 1), f" + {arguments.budget}"
     kept.add(
-        Result(
-            NAME,
-            OURS,
-            rows,
-            seed=arguments.mask,
-            split=str(arguments.precision or "default"),
-            part=options.part,
-            setting=source,
-            told=f" + {arguments.budget}",
-            seconds=round(seconds, 1),
-        )
-    )
+        Result(NAME, OURS, seed=mask, part=options.part, setting=source, told=told, seconds=seconds, **found)
+    )  # fmt: skip
     kept.end()
     fit.forget()
 
 
+def fit_of(budget: str, kept: Kept, quiet: bool) -> ResumedFit:
+    """Trains the model by which `kbdisk complete` would fill."""
+    options = {"preset": "default", "budget": budget, "device": "auto", "quiet": quiet, "verbose": False}
+    return ResumedFit(options, kept.model, teller_of(quiet, verbose=False))
+
+
+def _plain(statement: Statement) -> list[Any]:
+    covered = None if statement.covered is None else round(statement.covered, 4)
+    return [round(statement.confidence, 5), int(statement.right), statement.kind, covered, round(statement.given, 4)]
+
+
+def _statement(data: Sequence[Any]) -> Statement:
+    confidence, right, kind, covered, given = data
+    return Statement(confidence, bool(right), kind, covered, given)
+
+
+# ---------------------------------------------------------------- shown
+
+
 def table(results: Sequence[Result]) -> list[Table]:
-    """The figures of each source, summed or averaged over masks."""
-    header = ["source", "part", "masks", "hidden", "absences", "written", "right", "precision", "wrong where absent", "right of catboost", "ece", "coverage of 90 %"]  # fmt: skip
-    rows = []
-    for (source, part, split, told), own in groups(
-        results, lambda one: (one.setting, one.part, one.split, one.told)
-    ).items():
-        every = [{row.name: row.value for row in result.rows} for result in own]
-        sums = {name: sum(one.get(name, 0) for one in every) for name in ("hidden", "absences", "written", "right", "wrong where absent", "catboost")}  # fmt: skip
-        means = {name: statistics.fmean(one[name] for one in every if name in one) if any(name in one for one in every) else math.nan for name in ("ece", "coverage")}  # fmt: skip
-        rows.append([
-            f"{source}{told}, {split}", part, str(len(own)), *(f"{sums[name]:,.0f}" for name in ("hidden", "absences", "written", "right")),
-            f"{sums['right'] / max(sums['written'], 1):.3f}", f"{sums['wrong where absent']:,.0f}", f"{sums['catboost']:,.0f}",
-            f"{means['ece']:.3f}", f"{means['coverage']:.3f}",
-        ])  # fmt: skip
-    return [Table("Precision of what is written", header, rows, [])]
+    """A row for each source, its masks pooled, and one for all sources; a table for each budget and choice of precisions."""
+    found = groups(results, lambda one: (one.part, one.split, one.told))
+    return [
+        _table(f"{told.removeprefix(' + ')}, {part}", split.split(", "), own)
+        for (part, split, told), own in found.items()
+    ]
+
+
+def _table(title: str, levels: Sequence[str], results: Sequence[Result]) -> Table:
+    by_source: dict[str, list[Result]] = {}
+    for result in results:
+        by_source.setdefault(result.setting, []).append(result)
+    header = ["source", "masks", "hidden", "absences"]
+    for level in levels:
+        header += [f"{level}: written", "right", "precision", "wrong where absent", "right of catboost"]
+    header += ["ECE", "coverage of 90 %", "least given", "middle", "most given"]
+    rows = [_row(Path(source).name, levels, own) for source, own in by_source.items()]
+    if len(rows) > 1:
+        rows.append(_row("pooled", levels, results))
+    return Table(f"Precision of what is written, {title}", header, rows, [])
+
+
+def _row(source: str, levels: Sequence[str], results: Sequence[Result]) -> list[str]:
+    def pooled(key: str, level: str = "") -> list[Statement]:
+        parts = [result.details[key][level] if level else result.details[key] for result in results]
+        return [_statement(one) for part in parts for one in part]
+
+    cells = [source, str(len(results))]
+    cells += [f"{sum(result.values[name] for result in results):,.0f}" for name in ("hidden", "absences")]
+    others = pooled("catboost")
+    for level in levels:
+        own = pooled("written", level)
+        right = sum(one.right for one in own)
+        precision = right / len(own) if own else math.nan
+        absent = sum(one.kind == "absence" for one in own)
+        cells += [f"{len(own):,}", f"{right:,}", _figure(precision), f"{absent:,}"]
+        cells.append(f"{yield_at(others, precision) if own else 0:,}" if others else "")
+    everything = pooled("all")
+    return [*cells, *map(_figure, [reliability(everything), *coverage(everything)])]
+
+
+def _figure(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", nargs="?")
-    parser.add_argument("--budget", default="5m", help="of training")
-    parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
+    parser.add_argument("--budget", default="5m", help="of each training")
+    parser.add_argument("--mask", type=int, action="append", help="which values are hidden, and the seed; repeat it")
     parser.add_argument("--validation", action="store_true", help="hide once more within what is given, and score that")
-    parser.add_argument("--precision", type=float, help="as of kbdisk complete")
+    parser.add_argument("--precision", type=float, action="append", help="as of kbdisk complete; repeat it")
     parser.add_argument("--absences", help="the name of the list of absences; by default that of the source")
     parser.add_argument("--not-catboost", dest="catboost", action="store_false", help="measure kbdisk alone")
     parser.add_argument("--quiet", action="store_true")
     out_option(parser)
     arguments = parser.parse_args()
-    if arguments.precision is not None and not 0 < arguments.precision <= 1:
-        raise ConfigError("--precision", f"expected more than 0 and at most 1, got {arguments.precision:g}.")
+    arguments.precision = arguments.precision or []
+    for precision in arguments.precision:
+        if not 0 < precision <= 1:
+            raise ConfigError("--precision", f"expected more than 0 and at most 1, got {precision:g}.")
     if arguments.source is not None:
-        measure(arguments.source, arguments)
+        for mask in arguments.mask or [0]:
+            measure(arguments.source, mask, arguments)
     print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
 
 
