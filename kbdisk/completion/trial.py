@@ -259,7 +259,7 @@ class Trial:
         key = self.decider.key(filling)
         correctness = correctness_of(filling)
         if question.hidden is None:
-            return Outcome(key, filling.presence, correctness, None, None, question.weight)
+            return Outcome(key, filling.presence, correctness, None, None, question.weight, filling.presence_parts)
         known = {path: leaf for path, leaf in reading.leaves.items() if path[: len(question.hidden)] == question.hidden}
         truth = known if filling.why_not else {path: leaf for path, leaf in known.items() if path in filling.leaves}
         truth = truth if isinstance(filling.gap.of.kind, Date) else known
@@ -271,6 +271,7 @@ class Trial:
             self._right(reading.of, truth, filling.leaves) if correctness is not None else 0.0,
             self._right(reading.of, truth, constant),
             question.weight,
+            filling.presence_parts,
         )
 
     def _constant(self, of: str, path: Path) -> Any:

@@ -57,6 +57,7 @@ class Outcome(NamedTuple):
     right: float | None  # 0 to 1; of a set the share of its members; None where the entity lacks the property
     constant: float | None  # how right the constant would be; None where the entity lacks the property
     weight: float = 1.0  # how many such statements it stands for
+    presence_parts: tuple[float, float] | None = None  # presence by the networks and by trees, where there are trees
 
 
 class Statement(NamedTuple):
