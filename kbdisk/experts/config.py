@@ -113,7 +113,7 @@ class PresenceTreesConfig:
     share: float = 0.0  # of the time budget, beside that for training
     entities: int = 1 << 13  # that are learnt from, at most
     columns: int = 1024  # of the values of all properties, at most: the most frequent
-    screened: int = 256  # features of one property, at most: those that explain most of it by themselves
+    screened: int = 128  # features of one property, at most: those that explain most of it by themselves
 
     def __post_init__(self) -> None:
         _require_share(self.share)

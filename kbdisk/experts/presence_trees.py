@@ -40,8 +40,17 @@ from kbdisk.experts.queries import chunks
 HALVES = 2
 MIN_ENTITIES = 20  # that have a property, and that lack it, below which it has no trees
 MIN_OF_HALF = 5  # of these in each half
+MASKED_SHARE = 0.25  # of the weight of an entity that has a property: without what lacks along with it
 MAX_CLASS_COLUMNS = 64  # the most frequent classes
-TREES = {"iterations": 100, "depth": 4, "learning_rate": 0.1, "border_count": 32, "od_type": "Iter", "od_wait": 15}
+TREES = {  # by CatBoost's names
+    "iterations": 60,
+    "depth": 4,
+    "learning_rate": 0.2,
+    "border_count": 16,
+    "leaf_estimation_iterations": 1,
+    "od_type": "Iter",
+    "od_wait": 10,
+}
 MAX_LOG_ODDS = 12.0
 ROWS = 1024  # asked tokens whose trees are looked up at once
 WEIGHTS = 21  # that are compared, from 0 to 1
@@ -283,7 +292,8 @@ class _Examples:
         rows = torch.cat([having, having, lacking])
         features = torch.cat([self.table[having][:, columns], hidden, self.table[lacking][:, columns]])
         target = torch.arange(len(rows)) < 2 * len(having)
-        weights = torch.where(target, 0.5, 1.0)
+        weights = torch.ones(len(rows))
+        weights[: len(having)], weights[len(having) : 2 * len(having)] = 1 - MASKED_SHARE, MASKED_SHARE
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()):
             return None
