@@ -177,12 +177,13 @@ def presence_trees_of(
     most = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
     training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
-    some = [training[index] for index in by_chance(len(training), most, run.seed).tolist()]
-    if not some:
+    indices = by_chance(len(training), most, run.seed).tolist()
+    readings = list(read_all(trained.schema, [training[index] for index in indices]))
+    if not readings:
         return None
     fitted = presence_trees.fit(
         trained.codec,
-        trained.codec.encode(some, graph=graph),
+        trained.codec.encode(readings, graph=graph),
         leading_slots(fields_of(trained.codec, Choices(fill="all")), trained.codec.slots),
         config=config,
         seed=run.seed,

@@ -212,12 +212,15 @@ def fit(
     counts = {slot: int(examples.has(slot).sum()) for slot in sorted(leading)}
     order = sorted((slot for slot in counts if examples.can_learn(slot)), key=lambda slot: -counts[slot])
     boosters: dict[int, list[Trees]] = {}
+    needed = 0.0  # seconds, of the property before
     for done, slot in enumerate(order, 1):
-        if end is not None and time.monotonic() >= end:
+        begun = time.monotonic()
+        if end is not None and begun + needed >= end:
             break
         pair = examples.fit(slot)
         if pair is not None:
             boosters[slot] = pair
+        needed = time.monotonic() - begun
         report(done, len(order))
     return _stacked(boosters, examples) if boosters else None
 

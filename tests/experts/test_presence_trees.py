@@ -205,7 +205,7 @@ def test_time_goes_to_the_properties_that_most_entities_have(monkeypatch):
     schema, known = things()
     clock = iter(range(100))
     monkeypatch.setattr(presence_trees.time, "monotonic", lambda: next(clock))
-    codec, trees = fitted(schema, known, seconds=2)
+    codec, trees = fitted(schema, known, seconds=3)
     assert [codec.slots[slot].path for slot in trees.slots.tolist()] == [("coin",)]
 
 
