@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,8 @@ def _asked(trained: Trained, batch: Batch, slots: list[Slot], wanted: list[int])
             visible[_hidden_with(slots, token), case] = False
             asked[token, case] = True
         told = beliefs(trained.believer, many, asked.flatten(), visible.flatten())
+        if trained.presence_trees is not None and told.presence is not None:
+            told = replace(told, presence=trained.presence_trees.combined(many, visible.flatten(), told.presence))
         for case, token in enumerate(some):
             place = torch.arange(len(many)) == token * len(some) + case
             yield token, _alone(told, place)

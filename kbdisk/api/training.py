@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,7 +20,10 @@ import torch
 
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
+from kbdisk.completion.choices import Choices
 from kbdisk.completion.earlier import is_told_by_blocks
+from kbdisk.completion.fields import fields_of
+from kbdisk.completion.filling import leading_slots
 from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import by_chance
@@ -32,6 +36,9 @@ from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
 from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.exam import Scope
+from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
+from kbdisk.experts import presence_trees
+from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
 from kbdisk.network.disk import DiSK
@@ -57,6 +64,7 @@ Folder = str | os.PathLike[str]
 RULES_SHARE = 0.1  # of the time for training, that the search for rules may take
 LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
 CALIBRATION_SHARE = 0.2  # of the time budget, that a trial of completion may take once the model is trained
+ENCODED_PER_SECOND = 500  # of the time for trees of presence, entities that these learn from
 SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
@@ -125,6 +133,8 @@ def train(
         if sample:
             report = partial(_report, watch or _unwatched, made.record, "evaluating")
             made.record.quality = evaluate(made, sample, graph, scope, reserved=made.reserved, watch=report)
+            report = partial(_report, watch or _unwatched, made.record, "growing trees of presence")
+            made.presence_trees = presence_trees_of(made, reading.entities, graph, chosen, report)
             report = partial(_report, watch or _unwatched, made.record, "calibrating")
             made.record.calibration = calibrated(made, sample, graph, chosen, report)
         if out is not None and keep is not None:
@@ -155,16 +165,51 @@ def _report(watch: Watch, record: Record, doing: str, done: int, total: int) -> 
     watch(Progress(steps, steps, seconds, math.nan, ended=True, after=After(doing, done, total)))
 
 
+def presence_trees_of(
+    trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
+) -> PresenceTrees | None:
+    """Trees for the presence of properties, fitted to training entities, of which there are as many as time allows."""
+    config, budget = run.presence_trees, run.train.seconds
+    if trained.only_draws or not config.share:
+        return None
+    begun = time.monotonic()
+    seconds = None if budget is None else config.share * budget
+    most = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
+    ids = set(trained.record.training)
+    training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
+    indices = by_chance(len(training), most, run.seed).tolist()
+    readings = list(read_all(trained.schema, [training[index] for index in indices]))
+    if not readings:
+        return None
+    fitted = presence_trees.fit(
+        trained.codec,
+        trained.codec.encode(readings, graph=graph),
+        leading_slots(fields_of(trained.codec, Choices(fill="all")), trained.codec.slots),
+        config=config,
+        seed=run.seed,
+        seconds=None if seconds is None else seconds - (time.monotonic() - begun),
+        report=report,
+    )
+    return None if fitted is None else fitted.to(trained.device)
+
+
 def calibrated(
     trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """The calibration of confidence on held-out entities and reserved values, as plain data; none of what only draws."""
+    """The calibration of confidence on held-out entities and reserved values, as plain data; none of what only draws.
+
+    The trees of presence get their weight, and are dropped where it is 0.
+    """
     if trained.only_draws:
         return {}
     seconds = None if run.train.seconds is None else CALIBRATION_SHARE * run.train.seconds
     outcomes = outcomes_of(
         trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=run.seed, watch=report
     )
+    if trained.presence_trees is not None:
+        weight = weight_of_presence_trees(outcomes)
+        trained.presence_trees = trained.presence_trees.weighted(weight) if weight else None
+        outcomes = [with_presence_of(outcome, weight) for outcome in outcomes]
     return Calibration.fit(outcomes).to_json() if outcomes else {}
 
 

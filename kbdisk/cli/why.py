@@ -180,6 +180,9 @@ class _Screen:
             if reasons.presence is not None:
                 parts = f"presence {percent(reasons.presence)} x {parts}"
             yield "confidence", f"{percent(reasons.confidence)} = {parts}"
+        if (parts_of_presence := reasons.presence_parts) is not None:
+            network, trees, weight = map(percent, vars(parts_of_presence).values())
+            yield "", f"presence by the network {network}, by trees {trees} (weight {weight}), then calibrated"
         if reasons.within is not None:
             yield "", f"correct: within {self._by_name(reasons.within)} of the truth"
         if reasons.rule is not None:

@@ -6,16 +6,18 @@ T tokens   S slots
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
 from kbdisk.completion.choices import PASSES, Choices
 from kbdisk.completion.constraints import Restriction
+from kbdisk.completion.fields import Field, Fields
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.keys import Keys
 from kbdisk.completion.predictions import Prediction
@@ -23,6 +25,7 @@ from kbdisk.completion.restricting import restrict
 from kbdisk.completion.trusting import Trusting
 from kbdisk.completion.units import settle_units
 from kbdisk.data.batch import Batch
+from kbdisk.data.slots import Slot
 from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
@@ -47,6 +50,13 @@ TAKEN = "every label that is known is taken: no two entities have the same pair 
 WhyNot = Callable[[Gap, "float | None"], str]  # (gap, presence) -> a reason, or nothing
 
 
+class Presence(NamedTuple):
+    """The probability that an entity has a property."""
+
+    chance: float
+    parts: tuple[float, float] | None = None  # by the networks and by trees, where there are trees
+
+
 class Filler:
     """A model that fills gaps as was chosen."""
 
@@ -67,6 +77,7 @@ class Filler:
         """
         self.levels, self.has_truth = levels or Levels(), has_truth
         self.codec, self.model, self.choices = trained.codec, trained.believer, choices
+        self.presence_trees = trained.presence_trees
         self.trusting, self.keys, self.why_not = Trusting(trained), keys, why_not
         self.leap = choices.leap or max(1, -(-most // PASSES))
         entropies = torch.tensor([slot.entropy for slot in trained.codec.slots], device=trained.device)
@@ -96,7 +107,7 @@ class Filler:
             if asked
         }
         given = beliefs(self.model, batch)
-        present = _presence(batch, given)
+        present = self._presence(batch, given)
         found = [[Prediction(gap) for gap in several] for several in gaps]
         for entity, several in enumerate(found):
             for one in several:
@@ -111,7 +122,22 @@ class Filler:
 
     # ------------------------------------------------------------ which
 
-    def _choose(self, one: Prediction, token: Callable[[int], int | None], present: Mapping[int, float]) -> None:
+    def _presence(self, batch: Batch, given: Beliefs) -> Mapping[int, Presence]:
+        """How likely each asked token is recorded."""
+        presence = given.presence
+        if presence is None:
+            return {}
+        tokens = presence["tokens"].tolist()
+        if self.presence_trees is None:
+            return {token: Presence(chance) for token, chance in zip(tokens, _chances(presence["logits"]), strict=True)}
+        presence = self.presence_trees.combined(batch, batch.known, presence)
+        chances = (_chances(presence[name]) for name in ("logits", "network", "trees"))
+        return {
+            token: Presence(chance, None if math.isnan(trees) else (network, trees))
+            for token, chance, network, trees in zip(tokens, *chances, strict=True)
+        }
+
+    def _choose(self, one: Prediction, token: Callable[[int], int | None], present: Mapping[int, Presence]) -> None:
         """The tokens of a gap; why it is left alone, where it is."""
         gap, slots = one.gap, self.codec.slots
         places = {spot.path: (spot.slot, place) for spot in gap.spots if (place := token(spot.slot)) is not None}
@@ -119,14 +145,17 @@ class Filler:
         if lead not in places:
             one.why_not = NOT_LEARNT
             return
-        one.presence = present.get(places[lead][1])
+        if (presence := present.get(places[lead][1])) is not None:
+            one.presence, one.presence_parts = presence
         if self.why_not is not None:
             one.why_not = self.why_not(gap, one.presence)
         wanted = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.of.kind, DateKind) and not gap.parts:
             named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}
             counts = {path: slots[slot].count for path, (slot, _) in places.items()}
-            absent = {path for path, place in wanted.items() if present.get(place, 1.0) < MIN_PART_PRESENCE}
+            absent = {
+                path for path, place in wanted.items() if place in present and present[place].chance < MIN_PART_PRESENCE
+            }
             wanted = {path: wanted[path] for path in _precise(gap, counts, absent - named)}
         one.tokens = wanted
 
@@ -275,12 +304,22 @@ def narrowed(batch: Batch, chosen: Tensor) -> tuple[Batch, Tensor]:
     return batch.only(keep), keep.cumsum(0) - 1
 
 
-def _presence(batch: Batch, given: Beliefs) -> dict[int, float]:
-    """How likely each asked token is recorded."""
-    if given.presence is None:
-        return {}
-    tokens, chances = given.presence["tokens"].tolist(), given.presence["logits"].sigmoid().tolist()
-    return dict(zip(tokens, chances, strict=True))
+def _chances(logits: Tensor) -> list[float]:
+    return logits.sigmoid().tolist()
+
+
+def leading_slots(fields: Mapping[str, Fields], slots: Sequence[Slot]) -> set[int]:
+    """The slots whose presence is that of a property as a whole: that of every property that may be filled."""
+    leading = set()
+    for of_class in fields.values():
+        places: dict[Field, dict[Path, tuple[int, int]]] = {}
+        for spot in of_class.spots:
+            if spot.field.path == spot.field.top and not spot.field.held:
+                places.setdefault(spot.field, {})[spot.path] = spot.slot, 0
+        for one, of_field in places.items():
+            lead = (*one.path, *COUNT) if one.is_list else _lead(of_field, slots)
+            leading |= {slot for path, (slot, _) in of_field.items() if path == lead}
+    return leading
 
 
 def _lead(places: Mapping[Path, tuple[int, int]], slots: Sequence[Any]) -> Path:

@@ -56,6 +56,7 @@ class Prediction:
     gap: Gap
     why_not: str = ""
     presence: float | None = None
+    presence_parts: tuple[float, float] | None = None  # by the networks and by trees, where there are trees; not kept
     leaves: dict[Path, Any] = field(default_factory=dict)
     answers: dict[Path, Answer] = field(default_factory=dict)
     draws: list[dict[Path, Any]] = field(default_factory=list)

@@ -146,6 +146,19 @@ class Influence:
 
 
 @dataclass(frozen=True)
+class PresenceParts:
+    """Presence before it is calibrated, by the networks and by trees: log odds are their weighted mean."""
+
+    network: float
+    trees: float
+    weight: float  # of the trees
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"network": self.network, "trees": self.trees, "weight": self.weight}
+
+
+@dataclass(frozen=True)
 class Why:
     """The reasons for a value."""
 
@@ -174,6 +187,7 @@ class Why:
     shrinkages: tuple[Shrinkage, ...] = ()
     similar: tuple[Similar, ...] = ()
     influences: tuple[Influence, ...] = ()
+    presence_parts: PresenceParts | None = None  # where the property has trees of presence
 
     def _given_to_json(self) -> dict[str, Any]:
         return {"value": encode(self.given), "by": self.given_by, "hidden": self.is_hidden}
@@ -196,6 +210,7 @@ class Why:
             "unit": self.unit,
             "value": encode(self.value),
             "presence": self.presence,
+            "presence_parts": None if self.presence_parts is None else self.presence_parts.to_json(),
             "correctness": self.correctness,
             "confidence": self.confidence,
             "interval": self.interval,

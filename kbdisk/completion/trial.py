@@ -293,7 +293,15 @@ class Trial:
         reading = self.readings[question.entity]
         key, correctness = self.decider.key(filling), correctness_of(filling)
         outcome = Outcome(
-            key, filling.presence, correctness, None, None, question.weight, reading.of, question.is_declared
+            key,
+            filling.presence,
+            correctness,
+            None,
+            None,
+            question.weight,
+            reading.of,
+            question.is_declared,
+            presence_parts=filling.presence_parts,
         )
         if question.hidden is None:
             return outcome

@@ -26,6 +26,7 @@ from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, by_name, in_units
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.reasons import (
+    PresenceParts,
     RuleReason,
     Shrinkage,
     Why,
@@ -213,6 +214,7 @@ class Question:
             shrinkages=tuple(self._shrinkages(filler, batch, tokens)),
             similar=tuple(similar_entities(self, batch, lead, gap, watch)),
             influences=tuple(influences_on(self, filler, batch, tokens)),
+            presence_parts=_presence_parts(trained, filling),
         )
 
     def _gap(self, fields: Fields) -> tuple[Gap, bool]:
@@ -418,6 +420,12 @@ class Judgement:
     presence: float | None
     correctness: float | None
     held_back: str
+
+
+def _presence_parts(trained: Trained, filling: Prediction) -> PresenceParts | None:
+    if trained.presence_trees is None or filling.presence_parts is None:
+        return None
+    return PresenceParts(*map(brief, (*filling.presence_parts, float(trained.presence_trees.weight))))
 
 
 def judgement(trained: Trained, filler: Filler, batch: Batch, id: str, gap: Gap) -> Judgement:

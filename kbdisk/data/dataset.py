@@ -176,6 +176,19 @@ class Tokens:
         before = torch.searchsorted(self.held, key, right=True) - self.held_offsets[indices][owner]
         return owner, layout.own[layout.offsets[classes][owner] + number + before], rarity
 
+    def lacking(self, indices: Tensor) -> Tensor:
+        """(B, S) which slots of its class each of some entities lacks; what is asked for counts as held."""
+        layout, classes = self.layout, self.classes[indices]
+        slots_of_classes = torch.zeros(len(layout.offsets) - 1, len(layout.fixed), dtype=torch.bool)
+        owner = torch.arange(len(slots_of_classes)).repeat_interleave(layout.offsets.diff().cpu())
+        slots_of_classes[owner, layout.own.cpu()] = True
+        lacking = slots_of_classes.to(self.slot.device)[classes]
+        entity, place = within(self.held_offsets, indices)
+        before = place - self.held_offsets[indices][entity]
+        number = self.held[place] - indices[entity] * self._stride + before
+        lacking[entity, layout.own[layout.offsets[classes][entity] + number]] = False
+        return lacking
+
     @property
     def _stride(self) -> int:
         """What each entity's part of `held` is apart from the next's."""

@@ -65,6 +65,7 @@ class Outcome(NamedTuple):
     class_name: str = ""  # of the entity
     is_declared: bool = False  # the source says that the entity lacks the property
     ranks: tuple[Rank, ...] = ()  # of the numbers that it states
+    presence_parts: tuple[float, float] | None = None  # presence by the networks and by trees, where there are trees
 
 
 class Statement(NamedTuple):

@@ -106,6 +106,20 @@ class GivenOnlyConfig:
         _require_at_least(0, self, "rounds")
 
 
+@dataclass(frozen=True)
+class PresenceTreesConfig:
+    """Gradient-boosted trees for the presence of each property, fitted once all else is."""
+
+    share: float = 0.0  # of the time budget, beside that for training
+    entities: int = 1 << 13  # that are learnt from, at most
+    columns: int = 1024  # of the values of all properties, at most: the most frequent
+    screened: int = 128  # features of one property, at most: those that explain most of it by themselves
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+        _require_at_least(1, self, "entities", "columns", "screened")
+
+
 CONFIGS: Mapping[str, type[Any]] = {  # by the name of the expert, of its table in a run file and of its field of `Run`
     "latent_knn": LatentKNNConfig,
     "knn": KNNConfig,
@@ -113,6 +127,7 @@ CONFIGS: Mapping[str, type[Any]] = {  # by the name of the expert, of its table 
     "label_regression": LabelRegressionConfig,
     "boosted_trees": BoostedTreesConfig,
     "given_only": GivenOnlyConfig,
+    "presence_trees": PresenceTreesConfig,
 }
 
 

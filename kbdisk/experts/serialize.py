@@ -31,6 +31,7 @@ from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.line import Line
+from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.experts.target_scale import TargetScale
 from kbdisk.leaves.number.around import WIDTHS
 
@@ -431,6 +432,59 @@ def _read_given_only(codec: Codec, shared: Tensors, properties: Mapping[SlotLeve
     return GivenOnly(given, shared["usual_amount"], weighted)
 
 
+# ---------------------------------------------------------------- trees of presence
+
+PRESENCE_TREES_SHARED = {
+    "slot": ONE_HOT["slot"],
+    "label": ONE_HOT["label"],
+    "slots": Spec(INT, ("slots",)),
+    "classes": Spec(INT, ("class_columns",), index_of="classes"),
+    "entities": Spec(INT, ("entities",)),
+    "weight": Spec(DOUBLE, (), 0, 1),
+}
+PRESENCE_TREES = {
+    "column": Spec(INT, (HALVES, "trees", "levels"), 0),
+    "border": Spec(FLOAT, (HALVES, "trees", "levels"), may_be_infinite=True),
+    "leaves": Spec(FLOAT, (HALVES, "trees", "leaves")),
+    "start": Spec(DOUBLE, (HALVES,)),
+}
+
+
+def _write_presence_trees(trees: PresenceTrees) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    features = trees.features
+    shared = {
+        "slot": features.values.slot,
+        "label": features.values.label,
+        "slots": features.slots,
+        "classes": features.classes,
+        "entities": trees.entities,
+        "weight": trees.weight,
+    }
+    return shared, {
+        (slot, USUAL): {name: getattr(trees, name)[place] for name in PRESENCE_TREES}
+        for place, slot in enumerate(trees.slots.tolist())
+    }
+
+
+def _read_presence_trees(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> PresenceTrees:
+    slots = shared["slots"]
+    if any(bool((shared[name].diff() < 0).any()) for name in ("slot", "slots", "entities")):
+        raise ValueError("slot, slots, entities: expected ascending numbers, got others")
+    if bool(((slots < 0) | (slots >= len(codec.slots))).any()) or not properties:
+        raise ValueError("slots: properties of another model")
+    features = PresenceFeatures(OneHotFeatures(shared["slot"], shared["label"]), slots, shared["classes"])
+    first = next(iter(properties.values()))
+    for key, of_key in properties.items():
+        _require(key[1] == USUAL and bool((of_key["column"] < len(features)).all()), key, "a feature")
+        _require(of_key["column"].shape == first["column"].shape, key, "a number of trees")
+        _require(of_key["leaves"].shape[2] == 1 << of_key["column"].shape[2], key, "a tree")
+    stacked = {name: torch.stack([of_key[name] for of_key in properties.values()]) for name in PRESENCE_TREES}
+    numbers = torch.tensor([slot for slot, _ in properties], device=slots.device)
+    return PresenceTrees(features, shared["entities"], numbers, **stacked, weight=shared["weight"])
+
+
 FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFIGS
     "latent_knn": Format(
         {**USUAL_AMOUNT, "held_out": Spec(INT, ("held_out",)), "neighbours": Spec(INT, (), 1)},
@@ -475,4 +529,5 @@ FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFI
         _read_boosted_trees,
     ),
     "given_only": Format(USUAL_AMOUNT, WEIGHT, _write_given_only, _read_given_only),
+    "presence_trees": Format(PRESENCE_TREES_SHARED, PRESENCE_TREES, _write_presence_trees, _read_presence_trees),
 }

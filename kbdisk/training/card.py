@@ -79,6 +79,7 @@ def _experts(counts: Told) -> dict[str, str]:
         "label_regression": "regression",
         "boosted_trees": "trees",
         "given_only": "given only",
+        "presence_trees": "trees of presence",
     }
     properties = {text: f"for {number(counts[name])} properties" for name, text in names.items() if counts.get(name)}
     return {"latent kNN": values if values == NONE else f"{values} values", **properties}

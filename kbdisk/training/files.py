@@ -9,7 +9,7 @@
     latent_knn.safetensors  the index of the latent nearest neighbours, where they have a weight
     model-2.safetensors, latent_knn-2.safetensors, ...  the same of other networks, where there are several
     knn.safetensors, gaussian_process.safetensors, label_regression.safetensors, boosted_trees.safetensors,
-    given_only.safetensors
+    given_only.safetensors, presence_trees.safetensors
                         the other experts, where they have a weight
     label_regression-judged.safetensors, boosted_trees-judged.safetensors
                         those that learn from held-out entities in the end, as they were before that
@@ -44,7 +44,7 @@ WEIGHTS, LATENT_KNN = MEMBERS[0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
 EXPERTS = {  # the name of each expert and its file
     name: f"{name}.safetensors"
-    for name in ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only")
+    for name in ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only", "presence_trees")
 }
 JUDGED = {  # the experts that learn from held-out entities in the end, and do not leave out the one that they are asked about
     name: f"{name}-judged.safetensors" for name in ("label_regression", "boosted_trees")

@@ -31,6 +31,7 @@ from kbdisk.experts.config import (
     KNNConfig,
     LabelRegressionConfig,
     LatentKNNConfig,
+    PresenceTreesConfig,
 )
 from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryConfig
@@ -59,6 +60,7 @@ class Run:
     label_regression: LabelRegressionConfig = field(default_factory=LabelRegressionConfig)
     boosted_trees: BoostedTreesConfig = field(default_factory=BoostedTreesConfig)
     given_only: GivenOnlyConfig = field(default_factory=GivenOnlyConfig)
+    presence_trees: PresenceTreesConfig = field(default_factory=PresenceTreesConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
@@ -180,6 +182,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "codec": CodecConfig(pooling=True),
         "label_regression": LabelRegressionConfig(share=0.06),
         "boosted_trees": BoostedTreesConfig(share=0.36),
+        "presence_trees": PresenceTreesConfig(share=0.1),
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
@@ -190,6 +193,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "codec": CodecConfig(pooling=True),
         "label_regression": LabelRegressionConfig(share=0.06),
         "boosted_trees": BoostedTreesConfig(share=0.36),
+        "presence_trees": PresenceTreesConfig(share=0.1),
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
@@ -200,6 +204,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "codec": CodecConfig(pooling=True),
         "label_regression": LabelRegressionConfig(share=0.03),
         "boosted_trees": BoostedTreesConfig(share=0.15),
+        "presence_trees": PresenceTreesConfig(share=0.1),
     },
     # To draw entities: a row's conditionals in one order (of few rows others, too), and networks enough to average over.
     "synthetic": {

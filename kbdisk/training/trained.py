@@ -19,6 +19,7 @@ from kbdisk.experts.base import ExpertGroup, Stacked
 from kbdisk.experts.ensemble import Ensemble
 from kbdisk.experts.given_only import GivenOnly
 from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
+from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
 from kbdisk.shapes import Shapes
@@ -68,6 +69,7 @@ class Trained:
     label_regression: ExpertGroup | None = None
     boosted_trees: ExpertGroup | None = None
     given_only: GivenOnly | None = None
+    presence_trees: PresenceTrees | None = None  # beside the networks' presence
     judged: Mapping[str, ExpertGroup] = field(
         default_factory=dict
     )  # some experts, before they learnt from what is held out
