@@ -87,7 +87,7 @@ class Completing(Iterator[Completion]):
         self.decider = Decider(trained, choices)
         refuse_unknown_classes(self.schema, choices.classes)
         self.summary = Summary.of(trained.record.quality, self.codec.learnt_as)
-        self.drift = Drift(self.schema, self.codec)
+        self.drift = Drift(self.schema, self.codec, trained.record.unlike_level)
         fillable = {
             name: {path for path, field in each.fields.items() if not field.held} for name, each in self.fields.items()
         }
@@ -98,6 +98,7 @@ class Completing(Iterator[Completion]):
         self._known: dict[str, Counter[Path]] = {name: Counter() for name in self.fields}
         self._met: Counter[str] = Counter()
         self._unique: dict[tuple[str, Path], set[str]] = {}
+        self._unlike: dict[int, tuple[str, ...]] = {}  # of the entities in memory, by their place there
         self.total = 0
         self._completions = self._all()
 
@@ -119,13 +120,14 @@ class Completing(Iterator[Completion]):
         self.consistency = Consistency(self.schema, self.shapes, self.entities)
         rest, number = iter(self.entities), 0
         while chunk := list(islice(rest, ENTITIES)):
+            self._unlike.clear()
             asked, number = self._filled(chunk, filler, evidence, number, placing)
             for entity in chunk:
                 one = asked.get(id(entity))
                 filled = self.siblings.beside(one.reading.of, entity, one.filled) if one else {}
                 held_back = one.held_back if one else {}
                 filled = self._consistent(entity, filled, held_back)
-                yield Completion(entity, filled, held_back)
+                yield Completion(entity, filled, held_back, self._unlike.get(id(entity), ()))
             self.summary.entities += len(chunk)
             if self.watch is not None:
                 self.watch(self.summary.entities, self.total)
@@ -158,6 +160,9 @@ class Completing(Iterator[Completion]):
             reading = read(self.schema, entity)
             if self._is_chosen(entity, reading):
                 self.drift.take(entity, reading)
+                if unlike := self.drift.unlike(entity, reading):
+                    self._unlike[id(entity)] = unlike
+                    self.summary.add_unlike(unlike)
             if reading is not None and self._is_chosen(entity, reading):
                 one = Asked(entity, reading, [])
                 self._apply_rules(one, placing)

@@ -13,7 +13,8 @@
                         the other experts, where they have a weight
     label_regression-judged.safetensors, boosted_trees-judged.safetensors
                         those that learn from held-out entities in the end, as they were before that
-    metrics.json        the quality of each property, and the looks at the held-out part
+    metrics.json        the quality of each property, the looks at the held-out part, the calibration of confidence, and the level
+                        at which entities are unlike the training data
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
 
@@ -35,7 +36,7 @@ from kbdisk.errors import RESTORE, CheckpointError, ConfigError, SchemaError
 from kbdisk.printable import plain_line
 from kbdisk.training.configfile import CONFIG, Told, opened, parsed, read_config, refuse_no_folder
 
-FORMAT = 14
+FORMAT = 15
 MEMBERS = tuple(  # each network's weights, and the index of its latent nearest neighbours
     (f"model{number}.safetensors", f"latent_knn{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")

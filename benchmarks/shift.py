@@ -1,0 +1,159 @@
+"""How far confidence reaches on entities unlike those of training: a model of values up to a bound completes those beyond.
+
+python benchmarks/shift.py SOURCE --by launch.year --until 2012 [--budget 60s] [--mask 0] [--share 0.2]
+python benchmarks/shift.py                             the table of all that is stored
+
+Training has the entities of which the number at --by is at most --until, but for a tenth of them, which are held out. A share of
+the single values of these and of all entities beyond is hidden, and completed. Reported are, for the entities beyond and for
+those held out: the expected calibration error of all statements about hidden values, written or not; how many of the hidden
+values are written by default, and how many of these are right; the share of 90 % intervals that have the truth; and the share of
+entities that are flagged as unlike the training data. Right is what benchmarks/precision.py takes for right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from common import Kept, command_line, groups, out_option, print_tables, source_file
+from precision import Statement, by_place, reliability, statements_of
+
+import kbdisk
+from kbdisk.bench.base import Table
+from kbdisk.bench.imputers import tasks_of
+from kbdisk.bench.kb import TABLES, value_at
+from kbdisk.bench.masking import Values, mask
+from kbdisk.bench.results import OURS, Result, Row, read
+from kbdisk.cli.bench import teller_of
+from kbdisk.cli.benchkb import ResumedFit
+from kbdisk.entity import Completion, Entity, read_path
+from kbdisk.entity import Path as EntityPath
+from kbdisk.errors import ConfigError
+
+NAME = "shift"
+HELD_OUT_SHARE = 0.1  # of the entities up to the bound
+SHIFTED, LIKE = "shifted", "like"
+FIGURES = ("entities", "flagged", "hidden", "written", "right", "ece", "coverage")
+
+
+def split(
+    entities: Sequence[Entity], by: EntityPath, until: float, mask: int
+) -> tuple[list[Entity], list[Entity], list[Entity]]:
+    """Training entities, entities like these, and entities beyond the bound. What has no such number is in none of them."""
+    training, like, shifted = [], [], []
+    for entity in entities:
+        value = value_at(entity.tree, by)
+        number = getattr(value, "year", getattr(value, "value", value))
+        if not isinstance(number, int | float):
+            continue
+        if number > until:
+            shifted.append(entity)
+        else:
+            (like if _chance(f"{mask} {entity.id}") < HELD_OUT_SHARE else training).append(entity)
+    return training, like, shifted
+
+
+def _chance(text: str) -> float:
+    """A number from 0 to 1 that a text is hashed to."""
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / (1 << 64)
+
+
+def figures_of(
+    statements: Sequence[Statement], written: Sequence[Statement], completions: Sequence[Completion], hidden: int
+) -> dict[str, float]:
+    """The figures of one group of entities."""
+    covered = [statement.covered for statement in statements if statement.covered is not None]
+    return {
+        "entities": len(completions),
+        "flagged": sum(bool(completion.unlike) for completion in completions),
+        "hidden": hidden,
+        "written": len(written),
+        "right": sum(statement.right for statement in written),
+        "ece": reliability(statements),
+        "coverage": statistics.fmean(covered) if covered else math.nan,
+    }
+
+
+def measure(source: str, arguments: argparse.Namespace) -> None:
+    run = [source, arguments.by, arguments.until, arguments.budget, arguments.mask, arguments.share]
+    kept, teller = Kept(arguments.out, NAME, run), teller_of(arguments.quiet, verbose=False)
+    kb = kbdisk.load(str(source_file(source)))
+    training, like, shifted = split(list(kb), read_path(arguments.by), arguments.until, arguments.mask)
+    if not training or not like or not shifted:
+        raise ConfigError("--until", f"expected entities on both sides of {arguments.until:g}, got none on one.")
+    asked = [*shifted, *like]
+    masked = mask(asked, arguments.share, f"test {arguments.mask}", kb.format in TABLES)
+    values = Values(masked.entities)
+    hidden = by_place(masked, tasks_of(masked, values))
+    begun = time.monotonic()
+    fit = ResumedFit({"preset": "default", "budget": arguments.budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller)  # fmt: skip
+    model = fit(training, arguments.mask)
+    by_default = list(model.complete(masked.entities))
+    everything = list(model.complete(masked.entities, fill="all"))
+    seconds = time.monotonic() - begun
+    rows = []
+    for group, places in ((SHIFTED, range(len(shifted))), (LIKE, range(len(shifted), len(asked)))):
+        own = {place: cells for place, cells in hidden.items() if place[0] in places}
+        stated = dict(statements_of(everything, own, (), values, asked)).values()
+        written = dict(statements_of(by_default, own, (), values, asked)).values()
+        figures = figures_of(
+            [statement or Statement(0.0, False, "none") for statement in stated],
+            [statement for statement in written if statement is not None],
+            [everything[place] for place in places],
+            len(own),
+        )
+        rows += [Row(f"{group} {name}", figure, len(own)) for name, figure in figures.items() if not math.isnan(figure)]
+    setting = f"{source}, {arguments.by} to {arguments.until:g}"
+    told = f" + {arguments.budget}"
+    kept.add(Result(NAME, OURS, rows, seed=arguments.mask, setting=setting, told=told, seconds=round(seconds, 1)))
+    kept.end()
+    fit.forget()
+
+
+def table(results: Sequence[Result]) -> list[Table]:
+    """The figures of each source and group, summed or averaged over masks."""
+    header = ["source", "entities", "masks", "number", "flagged", "hidden", "written", "precision", "ece", "coverage of 90 %"]  # fmt: skip
+    rows = []
+    for (setting, told), own in groups(results, lambda result: (result.setting, result.told)).items():
+        for group in (SHIFTED, LIKE):
+            every = [{row.name: row.value for row in result.rows} for result in own]
+            figures: dict[str, Any] = {
+                name: [figures[key] for figures in every if (key := f"{group} {name}") in figures] for name in FIGURES
+            }
+            sums = {name: sum(figures[name]) for name in FIGURES}
+            means = {name: statistics.fmean(figures[name]) if figures[name] else math.nan for name in FIGURES}
+            rows.append([
+                f"{setting}{told}", group, str(len(own)), f"{sums['entities']:,.0f}",
+                f"{100 * sums['flagged'] / max(sums['entities'], 1):.1f} %", f"{sums['hidden']:,.0f}",
+                f"{sums['written']:,.0f}", f"{sums['right'] / max(sums['written'], 1):.3f}",
+                f"{means['ece']:.3f}", f"{means['coverage']:.3f}",
+            ])  # fmt: skip
+    return [Table("Confidence on entities unlike those of training", header, rows, [])] if rows else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", nargs="?")
+    parser.add_argument("--by", help="path of the number by which entities are split, such as launch.year")
+    parser.add_argument("--until", type=float, help="the greatest such number of training entities")
+    parser.add_argument("--budget", default="60s", help="of training")
+    parser.add_argument("--share", type=float, default=0.2, help="of the single values: how many are hidden")
+    parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
+    parser.add_argument("--quiet", action="store_true")
+    out_option(parser)
+    arguments = parser.parse_args()
+    if arguments.source is not None:
+        if arguments.by is None or arguments.until is None:
+            raise ConfigError("--by", "expected --by PATH and --until NUMBER with a source.")
+        measure(arguments.source, arguments)
+    print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
+
+
+if __name__ == "__main__":
+    command_line(main)
