@@ -151,7 +151,7 @@ def statements_of(
             continue
         known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
-        yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], _covered(found, cells))
+        yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], covered_by_interval(found, cells))
     for place in absences:
         found = _filled_at(completions[place[0]], place[1])
         yield place, None if found is None else Statement(found.confidence or 0.0, False, "absence")
@@ -165,7 +165,8 @@ def _filled_at(completion: Completion, path: EntityPath) -> Any:
     return None
 
 
-def _covered(found: Any, cells: Sequence[tuple[Task, Cell]]) -> bool | None:
+def covered_by_interval(found: Any, cells: Sequence[tuple[Task, Cell]]) -> bool | None:
+    """Whether the 90 % interval of a number has the truth; None of what is no number."""
     interval = getattr(found.belief, "interval", None)
     task, cell = cells[0]
     if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(found.value, Date):

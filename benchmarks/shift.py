@@ -7,7 +7,10 @@ Training has the entities of which the number at --by is at most --until, but fo
 the single values of these and of all entities beyond is hidden, and completed. Reported are, for the entities beyond and for
 those held out: the expected calibration error of all statements about hidden values, written or not; how many of the hidden
 values are written by default, and how many of these are right; the share of 90 % intervals that have the truth; and the share of
-entities that are flagged as unlike the training data. Right is what benchmarks/precision.py takes for right.
+entities that are flagged as unlike the training data.
+
+A statement is what is filled in as one value, such as a date with its parts. It is scored where all of it was hidden. Right is
+what its confidence is about: a number within the tolerance that stands beside it, the same label, the same parts of a date.
 """
 
 from __future__ import annotations
@@ -17,21 +20,21 @@ import hashlib
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from common import Kept, command_line, groups, out_option, print_tables, source_file
-from precision import Statement, by_place, reliability, statements_of
+from precision import Place, Statement, by_place, covered_by_interval, is_right, reliability
 
 import kbdisk
 from kbdisk.bench.base import Table
-from kbdisk.bench.imputers import tasks_of
+from kbdisk.bench.imputers import Task, tasks_of
 from kbdisk.bench.kb import TABLES, value_at
-from kbdisk.bench.masking import Values, mask
+from kbdisk.bench.masking import Cell, Values, mask
 from kbdisk.bench.results import OURS, Result, Row, read
 from kbdisk.cli.bench import teller_of
 from kbdisk.cli.benchkb import ResumedFit
-from kbdisk.entity import Completion, Entity, read_path
+from kbdisk.entity import Completion, Entity, Filled, read_path
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError
 
@@ -62,6 +65,40 @@ def _chance(text: str) -> float:
     """A number from 0 to 1 that a text is hashed to."""
     digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") / (1 << 64)
+
+
+def statements_of(
+    completions: Sequence[Completion],
+    numbers: Iterable[int],
+    hidden: Mapping[Place, list[tuple[Task, Cell]]],
+    values: Values,
+    entities: Sequence[Entity],
+) -> Iterator[tuple[Place, Statement]]:
+    """The scored statements about some entities, by number: each with where it is."""
+    for number in numbers:
+        completion = completions[number]
+        tree, gaps = completion.tree(), dict[EntityPath, list[EntityPath]]()
+        for path, filled in completion.filled.items():
+            gaps.setdefault(filled.belief.gap, []).append(path)
+        for gap, paths in gaps.items():
+            if all((number, path) in hidden for path in paths):
+                places = [(number, path) for path in paths]
+                right = all(
+                    _is_right(task, cell, completion.filled[path], value_at(tree, path), values, entities[number])
+                    for _, path in places
+                    for task, cell in hidden[number, path]
+                )
+                first = completion.filled[paths[0]]
+                covered = covered_by_interval(first, hidden[places[0]]) if len(paths) == 1 else None
+                kind = hidden[places[0]][0][0].of[2]
+                yield (number, gap), Statement(first.confidence or 0.0, right, kind, covered)
+
+
+def _is_right(task: Task, cell: Cell, filled: Filled, value: Any, values: Values, entity: Entity) -> bool:
+    within = filled.belief.within
+    if isinstance(within, float) and isinstance(value, int | float):
+        return abs(value - float(cell.truth)) <= within * (1 + 1e-9)
+    return is_right(task, cell, value, value_at(entity.tree, cell.path), values)
 
 
 def figures_of(
@@ -99,16 +136,13 @@ def measure(source: str, arguments: argparse.Namespace) -> None:
     seconds = time.monotonic() - begun
     rows = []
     for group, places in ((SHIFTED, range(len(shifted))), (LIKE, range(len(shifted), len(asked)))):
-        own = {place: cells for place, cells in hidden.items() if place[0] in places}
-        stated = dict(statements_of(everything, own, (), values, asked)).values()
-        written = dict(statements_of(by_default, own, (), values, asked)).values()
-        figures = figures_of(
-            [statement or Statement(0.0, False, "none") for statement in stated],
-            [statement for statement in written if statement is not None],
-            [everything[place] for place in places],
-            len(own),
+        stated, written = (
+            list(dict(statements_of(completions, places, hidden, values, asked)).values())
+            for completions in (everything, by_default)
         )
-        rows += [Row(f"{group} {name}", figure, len(own)) for name, figure in figures.items() if not math.isnan(figure)]
+        count = sum(number in places for number, _ in hidden)
+        figures = figures_of(stated, written, everything[places.start : places.stop], count)
+        rows += [Row(f"{group} {name}", figure, count) for name, figure in figures.items() if not math.isnan(figure)]
     setting = f"{source}, {arguments.by} to {arguments.until:g}"
     told = f" + {arguments.budget}"
     kept.add(Result(NAME, OURS, rows, seed=arguments.mask, setting=setting, told=told, seconds=round(seconds, 1)))
