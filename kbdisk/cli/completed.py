@@ -188,7 +188,7 @@ def _unlike(summary: Summary) -> str:
     are = "is" if summary.unlike == 1 else "are"
     return (
         f"{summary.unlike:,} of {counted(summary.entities, 'entity', 'entities')} {are} unlike those that the model learnt from "
-        f"({', '.join(reasons[:NAMED])}{more}): confidence reaches less far there"
+        f"({', '.join(reasons[:NAMED])}{more}): confidence reaches less far there."
     )
 
 

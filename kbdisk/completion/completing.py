@@ -24,6 +24,7 @@ from kbdisk.completion.gaps import Gap, gaps_of, known_properties, passed_over
 from kbdisk.completion.groups import HALF_MADE, Groups
 from kbdisk.completion.keys import Keys, Known, labels_of
 from kbdisk.completion.placing import Placing, Told
+from kbdisk.completion.recalibration import recalibrated
 from kbdisk.completion.rules import RuleFiller, by_rule
 from kbdisk.completion.siblings import Siblings
 from kbdisk.completion.summary import Summary
@@ -77,6 +78,7 @@ class Completing(Iterator[Completion]):
         shapes: Schema | None = None,
         answers: Answers | None = None,
         keeps_held_back: bool = False,
+        calibrated_for_unlike: Trained | None = None,
     ) -> None:
         self.trained, self.choices, self.watch = trained, choices, watch
         self.answers = answers or Answers()
@@ -85,6 +87,7 @@ class Completing(Iterator[Completion]):
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, choices)
         self.decider = Decider(trained, choices)
+        self.decider_of_unlike = Decider(calibrated_for_unlike or trained, choices)
         refuse_unknown_classes(self.schema, choices.classes)
         self.summary = Summary.of(trained.record.quality, self.codec.learnt_as)
         self.drift = Drift(self.schema, self.codec, trained.record.unlike_level)
@@ -112,7 +115,7 @@ class Completing(Iterator[Completion]):
         shapes = Shapes.learn(self.schema, self._counted())
         evidence = self._evidence()
         keys = Keys(self.codec, self._labels())
-        why_not = None if self.keeps_held_back else self.decider.skips
+        why_not = None if self.keeps_held_back else self._skips
         filler = Filler(self.trained, self.choices, most, keys, why_not)
         placing = Placing(self.schema, shapes.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
@@ -132,7 +135,12 @@ class Completing(Iterator[Completion]):
             if self.watch is not None:
                 self.watch(self.summary.entities, self.total)
         self._count_held()
-        self.summary.measured = self.decider.measured()
+        are_mostly_unlike = 2 * self.summary.unlike > self.summary.entities
+        self.summary.measured = (self.decider_of_unlike if are_mostly_unlike else self.decider).measured()
+
+    def _skips(self, gap: Gap, presence: float | None) -> str:
+        """Why no value is predicted for a gap: nothing could be written, whether the entity is like the training data or not."""
+        return self.decider_of_unlike.skips(gap, presence) and self.decider.skips(gap, presence)
 
     def _consistent(
         self, entity: Entity, filled: dict[Path, Filled], held_back: dict[Path, tuple[Filled, str]]
@@ -274,7 +282,8 @@ class Completing(Iterator[Completion]):
         if any(filling.gap.parts or filling.gap.path != filling.gap.of.top for filling in several):
             given = self.schema.leaves(one.entity)  # of a list longer than is learnt all of it
         self.summary.askable += len(several)
-        decisions = [self.decider.decided(filling) for filling in several]
+        decider = self.decider_of_unlike if id(one.entity) in self._unlike else self.decider
+        decisions = [decider.decided(filling) for filling in several]
         written = {decision.filling.gap.of.top for decision in decisions if not decision.why_not}
         half_made = self.groups.half_made(one.reading.of, (filling.gap.of.top for filling in several), written)
         for filling, decision in zip(several, decisions, strict=True):
@@ -283,9 +292,9 @@ class Completing(Iterator[Completion]):
                 row.held[HALF_MADE] += 1
                 self._keep_held_back(one, decision, HALF_MADE, given, placing)
                 continue
-            if not filling.why_not and not self.decider.why_not(self.decider.key(decision.filling)):
+            if not filling.why_not and not decider.why_not(decider.key(decision.filling)):
                 self.summary.add(decision.confidence)
-                self.decider.keys.add(self.decider.key(decision.filling))
+                decider.keys.add(decider.key(decision.filling))
             try:
                 filled = self._placed(one, decision, given, placing)
             except ValueError as error:
@@ -440,4 +449,6 @@ def complete(
     advice = "what it fills in is a rough guess. Train with --preset default."
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
-    return Completing(trained, entities, Choices(**choices), watch, shapes, answers, keeps_held_back)
+    chosen, entities = Choices(**choices), list(entities) if isinstance(entities, Iterator) else entities
+    models = recalibrated(trained, entities, chosen)
+    return Completing(models.like, entities, chosen, watch, shapes, answers, keeps_held_back, models.unlike)

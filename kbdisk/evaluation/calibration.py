@@ -113,6 +113,12 @@ class Line:
         }
         return cls(float(found[1]), float(found[0]), offsets)
 
+    def then(self, other: Line) -> Line:
+        """This line, then another on its log odds: a line, too."""
+        keys = {**self.offsets, **other.offsets}
+        offsets = {key: other.slope * self.offsets.get(key, 0.0) + other.offsets.get(key, 0.0) for key in keys}
+        return Line(other.slope * self.slope, other.slope * self.intercept + other.intercept, offsets)
+
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         offsets = [[of, path, round(offset, 6)] for (of, path), offset in self.offsets.items()]
@@ -244,6 +250,24 @@ class Calibration:
             for outcome in (one for one, number in zip(outcomes, fold, strict=True) if number == held_out):
                 statements.setdefault(outcome.property, []).append(without.judged(outcome))
         return cls(presence, correctness, statements)
+
+    def adapted(self, outcomes: Sequence[Outcome]) -> Calibration:
+        """Itself, with correctness calibrated once more, on outcomes of other data; presence stays as it was learnt."""
+        calibrated = [
+            outcome
+            if outcome.correctness is None
+            else outcome._replace(correctness=self.correctness(outcome.property, outcome.correctness))
+            for outcome in outcomes
+        ]
+        fold = _folds(len(outcomes))
+        statements: dict[Key, list[Statement]] = {}
+        for held_out in range(FOLDS):
+            others = [outcome for outcome, number in zip(calibrated, fold, strict=True) if number != held_out]
+            without = Calibration(self.presence, fit_correctness(others))
+            for outcome, number in zip(calibrated, fold, strict=True):
+                if number == held_out:
+                    statements.setdefault(outcome.property, []).append(without.judged(outcome))
+        return Calibration(self.presence, self.correctness.then(fit_correctness(calibrated)), statements)
 
     @property
     def is_known(self) -> bool:
