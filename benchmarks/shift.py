@@ -4,7 +4,7 @@ python benchmarks/shift.py SOURCE --by launch.year --until 2012 [--budget 60s] [
 python benchmarks/shift.py                             the table of all that is stored
 
 Training has the entities of which the number at --by is at most --until, but for a tenth of them, which are held out. A share of
-the single values of these and of all entities beyond is hidden, and completed. Reported are, for the entities beyond and for
+the single values of these and of entities beyond is hidden, and completed. Reported are, for the entities beyond and for
 those held out: the expected calibration error of all statements about hidden values, written or not; how many of the hidden
 values are written by default, and how many of these are right; the share of 90 % intervals that have the truth; and the share of
 entities that are flagged as unlike the training data.
@@ -118,12 +118,13 @@ def figures_of(
 
 
 def measure(source: str, arguments: argparse.Namespace) -> None:
-    run = [source, arguments.by, arguments.until, arguments.budget, arguments.mask, arguments.share]
+    run = [source, arguments.by, arguments.until, arguments.budget, arguments.mask, arguments.share, arguments.entities]
     kept, teller = Kept(arguments.out, NAME, run), teller_of(arguments.quiet, verbose=False)
     kb = kbdisk.load(str(source_file(source)))
     training, like, shifted = split(list(kb), read_path(arguments.by), arguments.until, arguments.mask)
     if not training or not like or not shifted:
         raise ConfigError("--until", f"expected entities on both sides of {arguments.until:g}, got none on one.")
+    shifted = sorted(shifted, key=lambda entity: _chance(f"{arguments.mask} {entity.id}"))[: arguments.entities]
     asked = [*shifted, *like]
     masked = mask(asked, arguments.share, f"test {arguments.mask}", kb.format in TABLES)
     values = Values(masked.entities)
@@ -177,6 +178,7 @@ def main() -> None:
     parser.add_argument("--by", help="path of the number by which entities are split, such as launch.year")
     parser.add_argument("--until", type=float, help="the greatest such number of training entities")
     parser.add_argument("--budget", default="60s", help="of training")
+    parser.add_argument("--entities", type=int, default=1500, help="beyond the bound, at most, drawn at random")
     parser.add_argument("--share", type=float, default=0.2, help="of the single values: how many are hidden")
     parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
     parser.add_argument("--quiet", action="store_true")

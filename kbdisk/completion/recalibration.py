@@ -26,7 +26,7 @@ from kbdisk.training.trained import Trained
 
 COMPARED = 1000  # entities, a random sample
 MIN_SHARE_UNLIKE = 0.05  # of these, from which on confidence is calibrated once more
-ASKED = 150  # of these that are unlike, and as many that are like: their values are hidden
+ASKED = 100  # of these that are unlike, and as many that are like: their values are hidden
 MIN_OUTCOMES = 50  # for a calibration
 
 
