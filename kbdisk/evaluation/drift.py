@@ -100,8 +100,8 @@ class Drift:
                 self._codecs[source] = slot.codec if isinstance(slot.codec, Comparing) and not is_unique else None
                 self._learnt.add(Source(of, self._places[source].property))
                 self._slots.setdefault(of, set()).add(slot.path)
-        slot = None if codec is None else codec.index.classes_slot
-        self._classes = codec.slots[slot].codec if codec is not None and slot is not None else None
+        classes_slot = None if codec is None else codec.index.classes_slot
+        self._classes = None if codec is None or classes_slot is None else codec.slots[classes_slot].codec
         self._names = {source: show_pattern(source.path) for source in self._places}
 
     @classmethod
