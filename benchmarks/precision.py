@@ -35,7 +35,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,6 @@ from common import Kept, command_line, groups, out_option, print_tables, source_
 
 import kbdisk
 from kbdisk.api import Model
-from kbdisk.api.beliefs import NumberBelief
 from kbdisk.bench.base import Table
 from kbdisk.bench.features import Features
 from kbdisk.bench.imputers import Task, pool, tasks_of
@@ -55,6 +54,8 @@ from kbdisk.bench.masking import Cell, Masked, Values, is_drawn, pattern, withou
 from kbdisk.bench.results import OURS, Result, Row, read
 from kbdisk.cli.bench import teller_of
 from kbdisk.cli.benchkb import ResumedFit
+from kbdisk.completion.decide import calibration_of
+from kbdisk.data.parse import read as read_entity
 from kbdisk.entity import NOVALUE, Completion, Date, Entity, read_path, walk
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError
@@ -214,9 +215,9 @@ def statements_of(
     absences: Sequence[Place],
     values: Values,
     truth: Sequence[Entity],
-    belief: Callable[[Entity, EntityPath], NumberBelief],
+    model: Model | None = None,
 ) -> Iterator[tuple[Place, Statement | None]]:
-    """What was stated at each scored place; `belief` is asked where a truth is an end of an interval."""
+    """What was stated at each scored place; the model is asked where a truth is an end of an interval."""
     trees = [completion.tree() if completion.filled else completion.entity.tree for completion in completions]
     given = given_shares([completion.entity for completion in completions])
     for place, cells in hidden.items():
@@ -228,7 +229,8 @@ def statements_of(
             continue
         known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
-        covered = _covered(found, cells, lambda place=place: belief(completions[place[0]].entity, place[1]))
+        share = None if model is None else partial(share_on_end, model, completions[entity].entity, path)
+        covered = covered_by_interval(found, cells, *([] if share is None else [share]))
         yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], covered, given[entity])
     for place in absences:
         entity, path = place
@@ -245,22 +247,36 @@ def _filled_at(completion: Completion, path: EntityPath) -> Any:
     return None
 
 
-def _covered(found: Any, cells: Sequence[tuple[Task, Cell]], belief: Callable[[], NumberBelief]) -> float | None:
+def covered_by_interval(
+    found: Any, cells: Sequence[tuple[Task, Cell]], share_on_end: Callable[[int], float] = lambda end: 1.0
+) -> float | None:
+    """Whether the 90 % interval of a number has the truth; None of what is no number.
+
+    `share_on_end` of 0, the lower end, or 1 says how much a truth counts that is this end.
+    """
     interval = getattr(found.belief, "interval", None)
     task, cell = cells[0]
     if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(found.value, Date):
         return None
     low, high = interval
     is_end = [math.isclose(cell.truth, end, rel_tol=1e-9, abs_tol=1e-9) for end in interval]
-    if not any(is_end):
-        return float(low <= cell.truth <= high)
-    believed = belief()
-    end = believed.interval()[is_end.index(True)]  # in the unit that was learnt
-    return share_on_end(believed.cdf(end), believed.atoms.get(end, 0.0))
+    return share_on_end(is_end.index(True)) if any(is_end) else float(low <= cell.truth <= high)
 
 
-def share_on_end(mass_up_to: float, mass: float, level: float = LEVEL) -> float:
-    """How much a truth on an end of an interval counts as covered: 1 but for an atom, whose mass reaches over the end."""
+def share_on_end(model: Model, entity: Entity, path: EntityPath, end: int) -> float:
+    """How much a truth on an end of the interval counts as covered: 1 but for an atom, whose mass reaches over the end."""
+    levels = calibration_of(model.trained).levels
+    reading = read_entity(model.schema, entity)
+    assert reading is not None
+    belief = model.belief(entity, path)
+    key = model.trained.codec.learnt_as(reading.of, belief.path)
+    level = statistics.median(levels.by_property.get(key, levels.of_all))  # of a middling number of given values
+    number = belief.interval(level)[end]  # in the unit that was learnt
+    return share_of_atom(belief.cdf(number), belief.atoms.get(number, 0.0), level)
+
+
+def share_of_atom(mass_up_to: float, mass: float, level: float = LEVEL) -> float:
+    """The share of an atom that lies within an interval of so much mass around the median, by the mass up to the atom."""
     if mass <= 0:
         return 1.0
     below, above = (1 - level) / 2, (1 + level) / 2
@@ -416,7 +432,7 @@ class Scored:
         def stated(**choices: Any) -> list[Statement | None]:
             completions = list(model.complete(self.masked.entities, **choices))
             scored = statements_of(
-                completions, self.hidden, self.absences, self.values, self.truth, model.belief
+                completions, self.hidden, self.absences, self.values, self.truth, model
             )  # fmt: skip
             return list(dict(scored).values())
 

@@ -151,6 +151,7 @@ class Completion:
     entity: Entity
     filled: dict[Path, Filled] = field(default_factory=dict)
     held_back: dict[Path, tuple[Filled, str]] = field(default_factory=dict)  # values that are not written, and why
+    unlike: tuple[str, ...] = ()  # what makes it unlike the entities that the model learnt from, in words
 
     def tree(self) -> Tree:
         """The entity's tree with what was filled in it; the entity itself stays as it was."""

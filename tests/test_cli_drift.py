@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,33 @@ def test_strict_without_a_model_is_refused_as_there_is_nothing_to_compare_with(p
     status, _, err = run("complete", "new.jsonl", "--out", "done.jsonl", "--strict")
     assert status == 2
     assert err == "error: --strict: compares SOURCE with what a model learnt from. Say --model, or leave it out.\n"
+
+
+def test_entities_that_are_unlike_are_counted_in_one_line_in_json_and_in_the_provenance(phones, run):
+    for tree in phones[:3]:
+        tree["launch"] = {"year": 2099}
+    write(phones)
+    line = "3 of 10 entities are unlike those that the model learnt from (launch.year above "
+    everything = ("complete", "new.jsonl", "--model", "m", "--out", "done.jsonl", "--fill", "all", "--force")
+    status, _, err = run(*everything)
+    assert status == 0, err
+    assert line in err
+    assert "): confidence reaches less far there.\n" in err
+    rows = [json.loads(row) for row in Path("done.jsonl.provenance.jsonl").read_text().splitlines()]
+    flagged = {row["id"] for row in rows if "unlike" in row}
+    assert flagged
+    assert flagged <= {tree["id"] for tree in phones[:3]}
+    assert all(reason.startswith("launch.year above ") for row in rows for reason in row.get("unlike", []))
+    status, out, _ = run(*everything, "--json")
+    told = json.loads(out)["unlike"]
+    assert (status, told["entities"], list(told["reasons"].values())) == (0, 3, [3])
+
+
+def test_the_level_of_a_model_is_that_of_its_folder(phones, tiny_model, tmp_path):
+    tiny_model = replace(tiny_model, record=replace(tiny_model.record, unlike_level=1e-30))
+    Model(tiny_model).save(tmp_path / "strict")
+    opened = kbdisk.open(str(tmp_path / "strict"))
+    assert opened.trained.record.unlike_level == 1e-30
+    phones[0]["launch"] = {"year": 2013}
+    write(phones)
+    assert not any(completion.unlike for completion in opened.complete("new.jsonl"))

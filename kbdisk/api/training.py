@@ -35,6 +35,7 @@ from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation import evaluate
 from kbdisk.evaluation.calibration import Calibration
+from kbdisk.evaluation.drift import level_of
 from kbdisk.evaluation.exam import Scope
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
 from kbdisk.experts import presence_trees
@@ -128,6 +129,7 @@ def train(
         held_out_ids = set(made.record.validation)
         held_out = [entity for entity in reading.entities if known.id_of(entity) in held_out_ids]
         reserving = [entity for entity in reading.entities if known.id_of(entity) in made.reserved]
+        made.record.unlike_level = level_of(made.schema, made.codec, held_out)
         sample = evaluation_sample(held_out, chosen) + evaluation_sample(reserving, chosen)
         graph, scope = reading.graph(made.schema), scope_of(chosen)
         if sample:

@@ -77,6 +77,8 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary, drift: Dr
     if drift:
         show_drift(console, drift)
         console.print()
+    if drift is not None and summary.unlike:
+        console.print(Text(_unlike(summary)), soft_wrap=True)
     for gaps, what in ((summary.ignored, NOT_LEARNT), (summary.left_out, LEFT_OUT)):
         if gaps:
             console.print(Text(_besides(gaps, what)), soft_wrap=True)
@@ -177,6 +179,17 @@ def _rules_used(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{counted(count, 'value', 'values')} by the rule {rule}"
     if len(used) > RULES_SHOWN:
         yield f"and by {counted(len(used) - RULES_SHOWN, 'rule', 'rules')} more: --json has them all"
+
+
+def _unlike(summary: Summary) -> str:
+    """How many entities are unlike those that the model learnt from, and in which ways most of them are."""
+    reasons = [reason for reason, _ in summary.unlike_in.most_common()]
+    more = f" and {len(reasons) - NAMED} more" if len(reasons) > NAMED else ""
+    are = "is" if summary.unlike == 1 else "are"
+    return (
+        f"{summary.unlike:,} of {counted(summary.entities, 'entity', 'entities')} {are} unlike those that the model learnt from "
+        f"({', '.join(reasons[:NAMED])}{more}): confidence reaches less far there."
+    )
 
 
 def _besides(gaps: Counter[Path], what: str) -> str:

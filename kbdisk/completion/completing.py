@@ -17,13 +17,14 @@ from kbdisk.completion.choices import Choices
 from kbdisk.completion.consistency import Consistency
 from kbdisk.completion.decide import Decider, Decision, below
 from kbdisk.completion.fields import AXIOM, LABEL, Field, meets
-from kbdisk.completion.filling import NOT_LEARNT
+from kbdisk.completion.filling import NOT_LEARNT, WhyNot
 from kbdisk.completion.gaps import Gap, known_properties, passed_over
 from kbdisk.completion.groups import HALF_MADE, Groups
 from kbdisk.completion.placing import Placing, Told
 from kbdisk.completion.plan import Plan, Planned
 from kbdisk.completion.predicting import Predicting, Watch
 from kbdisk.completion.predictions import Prediction
+from kbdisk.completion.recalibration import Calibrations, calibrations_of
 from kbdisk.completion.rules import RuleFiller, by_rule
 from kbdisk.completion.siblings import Siblings
 from kbdisk.completion.summary import Summary
@@ -46,6 +47,7 @@ class Asked:
     entity: Entity
     reading: Reading
     gaps: Sequence[Gap]
+    decider: Decider  # for entities that are like the training data, or for those that are not
     filled: dict[Path, Filled] = field(default_factory=dict)
     held_back: dict[Path, tuple[Filled, str]] = field(default_factory=dict)  # where these are kept
     leaves: dict[Path, Any] = field(default_factory=dict)  # what was filled in, leaf by leaf
@@ -66,15 +68,19 @@ class Completing(Iterator[Completion]):
         shapes: Schema | None = None,
         answers: Answers | None = None,
         keeps_held_back: bool = False,
+        calibrations: Calibrations | None = None,
     ) -> None:
+        """`calibrations` of confidence; None: the model's own, whether an entity is like its training data or not."""
         self.plan, self.predicted, self.choices = plan, predicted, plan.choices
         self.answers = answers or Answers()
         self.keeps_held_back = keeps_held_back
         self.entities, self.fields = plan.entities, plan.fields
         self.schema, self.codec = plan.schema, plan.codec
-        self.decider = Decider(plan.trained, plan.choices)
+        like, unlike = calibrations or (None, None)
+        self.decider = Decider(plan.trained, plan.choices, like)
+        self.decider_of_unlike = Decider(plan.trained, plan.choices, unlike)
         self.summary = Summary.of(plan.trained.record.quality, self.codec.learnt_as)
-        self.drift = Drift(self.schema, self.codec)
+        self.drift = Drift(self.schema, self.codec, plan.trained.record.unlike_level)
         fillable = {
             name: {path for path, field in each.fields.items() if not field.held} for name, each in self.fields.items()
         }
@@ -101,25 +107,30 @@ class Completing(Iterator[Completion]):
         for planned, predictions in self.predicted:
             yield self._completed(planned, predictions, placing)
         self._count_held()
-        self.summary.measured = self.decider.measured()
+        are_mostly_unlike = 2 * self.summary.unlike > self.summary.entities
+        self.summary.measured = (self.decider_of_unlike if are_mostly_unlike else self.decider).measured()
 
     def _completed(self, planned: Planned, predictions: Sequence[Prediction], placing: Placing) -> Completion:
         """The completion of an entity."""
         entity, reading = planned.entity, planned.reading
         self.summary.entities += 1
+        unlike: tuple[str, ...] = ()
         if planned.is_chosen:
             self.drift.take(entity, reading)
+            unlike = self.drift.unlike(entity, reading)
+            if unlike:
+                self.summary.add_unlike(unlike)
         if reading is None or not planned.is_chosen:
             self.summary.strangers += 1
-            return Completion(entity)
-        one = Asked(entity, reading, [])
+            return Completion(entity, unlike=unlike)
+        one = Asked(entity, reading, [], self.decider_of_unlike if unlike else self.decider)
         self._apply_rules(one, predictions, placing)
         one.gaps = self._gaps(one, planned)
         if one.gaps:
             self._take(one, [each for each in predictions if each.gap.of.top not in one.ruled], placing)
         self._compute(one, placing)
         filled = self.siblings.beside(reading.of, entity, one.filled)
-        return Completion(entity, self._consistent(entity, filled, one.held_back), one.held_back)
+        return Completion(entity, self._consistent(entity, filled, one.held_back), one.held_back, unlike)
 
     def _consistent(
         self, entity: Entity, filled: dict[Path, Filled], held_back: dict[Path, tuple[Filled, str]]
@@ -171,7 +182,7 @@ class Completing(Iterator[Completion]):
         made = {path[:length] for path in one.entity.made or () for length in range(1, len(path) + 1)}
         closed = {*one.reading.said, *one.reading.none, *made}
         presences = {
-            prediction.gap.path: self.decider.presence(prediction.gap, prediction.presence)
+            prediction.gap.path: one.decider.presence(prediction.gap, prediction.presence)
             for prediction in predictions
             if prediction.presence is not None and prediction.gap.path == prediction.gap.of.top
         }
@@ -222,7 +233,7 @@ class Completing(Iterator[Completion]):
         if any(filling.gap.parts or filling.gap.path != filling.gap.of.top for filling in several):
             given = self.schema.leaves(one.entity)  # of a list longer than is learnt all of it
         self.summary.askable += len(several)
-        decisions = [self._decided(filling) for filling in several]
+        decisions = [self._decided(one.decider, filling) for filling in several]
         written = {decision.filling.gap.of.top for decision in decisions if not decision.why_not}
         half_made = self.groups.half_made(one.reading.of, (filling.gap.of.top for filling in several), written)
         for filling, decision in zip(several, decisions, strict=True):
@@ -231,9 +242,11 @@ class Completing(Iterator[Completion]):
                 row.held[HALF_MADE] += 1
                 self._keep_held_back(one, decision, HALF_MADE, given, placing)
                 continue
-            if not filling.why_not and not self.decider.why_not(self.decider.key(decision.filling)):
+            key = one.decider.key(decision.filling)
+            if not filling.why_not and not one.decider.why_not(key):
                 self.summary.add(decision.confidence)
-                self.decider.keys.add(self.decider.key(decision.filling))
+                self.decider.keys.add(key)
+                self.decider_of_unlike.keys.add(key)
             try:
                 filled = self._placed(one, decision, given, placing)
             except ValueError as error:
@@ -248,13 +261,13 @@ class Completing(Iterator[Completion]):
             one.leaves |= leaves
             one.sure |= dict.fromkeys(leaves, decision.confidence)
 
-    def _decided(self, prediction: Prediction) -> Decision:
+    def _decided(self, decider: Decider, prediction: Prediction) -> Decision:
         """What becomes of a prediction. Without a review, what could not be written anyway is not weighed."""
         gap, is_reviewed = prediction.gap, self.keeps_held_back
-        why_not = self.decider.not_asked(gap) if is_reviewed else self.decider.skips(gap, prediction.presence)
+        why_not = decider.not_asked(gap) if is_reviewed else decider.skips(gap, prediction.presence)
         if why_not and prediction.why_not != NOT_LEARNT:
             prediction = replace(prediction, why_not=why_not)
-        return self.decider.decided(prediction)
+        return decider.decided(prediction)
 
     def _keep_held_back(
         self, one: Asked, decision: Decision, why: str, given: Mapping[Path, Any], placing: Placing
@@ -263,7 +276,7 @@ class Completing(Iterator[Completion]):
         if not self.keeps_held_back or decision.filling.why_not:
             return
         try:
-            filled = placing.placed(one.entity, decision, given, calibrated=self.decider.calibration.is_known)
+            filled = placing.placed(one.entity, decision, given, calibrated=one.decider.calibration.is_known)
             self.answers.refuse_rejected(one.entity, filled)
         except ValueError:  # it has no place, or a person has rejected it
             return
@@ -276,7 +289,7 @@ class Completing(Iterator[Completion]):
         filling = decision.filling
         if decision.why_not:
             raise ValueError(decision.why_not)
-        filled = placing.placed(one.entity, decision, given, calibrated=self.decider.calibration.is_known)
+        filled = placing.placed(one.entity, decision, given, calibrated=one.decider.calibration.is_known)
         self.answers.refuse_rejected(one.entity, filled)
         met = self._unique.get((filling.gap.of.of, filling.gap.of.top))
         if met is not None:
@@ -368,6 +381,12 @@ def _has(entity: Entity, path: Path) -> bool:
     return not is_gap(value)
 
 
+def skips(plan: Plan, calibrations: Calibrations) -> WhyNot:
+    """Why no value is predicted for a gap: nothing could be written, whether its entity is like the training data or not."""
+    like, unlike = (Decider(plan.trained, plan.choices, calibration) for calibration in calibrations)
+    return lambda gap, presence: unlike.skips(gap, presence) and like.skips(gap, presence)
+
+
 def complete(
     trained: Trained,
     entities: Iterable[Entity],
@@ -390,5 +409,7 @@ def complete(
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
     plan = Plan(trained, entities, Choices(**choices))
-    why_not = None if keeps_held_back else Decider(trained, plan.choices).skips
-    return Completing(plan, Predicting(plan, shapes, why_not, watch, answers), shapes, answers, keeps_held_back)
+    calibrations = calibrations_of(trained, plan.entities, plan.choices)
+    why_not = None if keeps_held_back else skips(plan, calibrations)
+    predicting = Predicting(plan, shapes, why_not, watch, answers)
+    return Completing(plan, predicting, shapes, answers, keeps_held_back, calibrations)

@@ -48,9 +48,10 @@ class Decision:
 class Decider:
     """Decides which statements of a model are written."""
 
-    def __init__(self, trained: Trained, choices: Choices) -> None:
+    def __init__(self, trained: Trained, choices: Choices, calibration: Calibration | None = None) -> None:
+        """By the model's own calibration, unless there is another for the entities in question."""
         self.codec, self.choices = trained.codec, choices
-        self.calibration = calibration_of(trained)
+        self.calibration = calibration or calibration_of(trained)
         self._evidence: dict[tuple[Key, float], Evidence | None] = {}
         self._thresholds: dict[Key, float | None] = {}
         self._keys: dict[tuple[str, Path], Key] = {}

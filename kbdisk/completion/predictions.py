@@ -89,7 +89,9 @@ class Prediction:
             )
         draws = [_read_leaves(drawn, gap.path) for drawn in data.get("draws", ())]
         tokens = dict.fromkeys(((*gap.path, *within) for within in data["parts"]), 0)
-        return cls(gap, data["reason"], _read(data["presence"]), leaves, answers, draws, tokens)
+        return cls(
+            gap, data["reason"], _read(data["presence"]), leaves=leaves, answers=answers, draws=draws, tokens=tokens
+        )
 
 
 class Predictions:

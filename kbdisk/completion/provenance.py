@@ -14,6 +14,7 @@ estimate    which value was taken: median, mean, mode, sample, by a formula, by 
 presence    the probability that the entity has such a value at all
 correctness the probability that the value is right, given that the entity has one
 calibrated  whether presence and correctness were calibrated on held-out entities
+unlike      where the entity is unlike those that the model learnt from: in which ways, such as "launch.year above 2012"
 model, time by which model, and when
 reviewed    accepted or corrected, by `kbdisk apply`; a corrected value is given from then on, and is no guess any more
 block       false where the target's format has blocks, and the value stands in none
@@ -90,6 +91,8 @@ def rows(completion: Completion, model: Mapping[str, Any], time: str) -> Iterato
             row["formula"] = told.formula
         if told.rule:
             row["rule"] = told.rule
+        if completion.unlike:
+            row["unlike"] = list(completion.unlike)
         yield row | {
             "presence": _short(told.presence),
             "correctness": _short(told.correctness),

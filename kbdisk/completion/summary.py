@@ -81,6 +81,8 @@ class Summary:
     strangers: int = 0  # of no class of the schema, or of none that was asked for
     left_out: Counter[Path] = field(default_factory=Counter)  # what the schema leaves out -> gaps of it, which stay
     ignored: Counter[Path] = field(default_factory=Counter)  # what it has, and the model has not learnt -> its gaps
+    unlike: int = 0  # entities unlike those that the model learnt from
+    unlike_in: Counter[str] = field(default_factory=Counter)  # what makes them so -> how many
     askable: int = 0  # gaps for which the model can predict a value, or a rule or a formula gives one
     measured: Measured | None = None  # None until the last entity, and where nothing was held out
     confidences: list[float] = field(default_factory=list)  # of all statements that another threshold would write
@@ -101,6 +103,11 @@ class Summary:
         """Count a statement that a rule or a formula gives, which no model is asked for."""
         self.askable += 1
         self.add(confidence)
+
+    def add_unlike(self, reasons: Sequence[str]) -> None:
+        """Count an entity that is unlike those that the model learnt from."""
+        self.unlike += 1
+        self.unlike_in.update(reasons)
 
     def at(self, threshold: float) -> int:
         """How many statements a threshold would write."""
@@ -153,6 +160,7 @@ class Summary:
             "entities": self.entities,
             "missing": self.missing,
             "filled": self.filled,
+            "unlike": {"entities": self.unlike, "reasons": dict(self.unlike_in.most_common())},
             "left_out": {show_pattern(path): count for path, count in self.left_out.items()},
             "thresholds": self.thresholds(),
             "precision": self.measured.written if self.measured else None,

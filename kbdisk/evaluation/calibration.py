@@ -130,6 +130,14 @@ class Line:
         by_class = {} if classes is None else _offsets_by_class(data, parameters, list(zip(classes, keys, strict=True)))
         return cls(float(parameters[1]), float(parameters[0]), offsets, by_class)
 
+    def then(self, other: Line) -> Line:
+        """This line, then another on its log odds: a line, too."""
+        keys = {**self.offsets, **other.offsets}
+        offsets = {key: other.slope * self.offsets.get(key, 0.0) + other.offsets.get(key, 0.0) for key in keys}
+        pairs = {**self.by_class, **other.by_class}
+        by_class = {pair: other.slope * self.by_class.get(pair, 0.0) + other.by_class.get(pair, 0.0) for pair in pairs}
+        return Line(other.slope * self.slope, other.slope * self.intercept + other.intercept, offsets, by_class)
+
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         offsets = [[of, path, round(offset, 6)] for (of, path), offset in self.offsets.items()]
@@ -341,6 +349,27 @@ class Calibration:
                 statements.setdefault(outcome.property, []).append(without.judged(outcome))
         levels = Levels.fit([rank for outcome in outcomes for rank in outcome.ranks])
         return cls(presence, correctness, levels, statements)
+
+    def adapted(self, outcomes: Sequence[Outcome]) -> Calibration:
+        """Itself, with correctness calibrated once more, on outcomes of other data; presence stays as it was learnt."""
+        calibrated = [
+            outcome
+            if outcome.correctness is None
+            else outcome._replace(
+                correctness=self.correctness(outcome.property, outcome.correctness, outcome.class_name)
+            )
+            for outcome in outcomes
+        ]
+        fold = _folds(len(outcomes))
+        statements: dict[Key, list[Statement]] = {}
+        for held_out in range(FOLDS):
+            others = [outcome for outcome, number in zip(calibrated, fold, strict=True) if number != held_out]
+            without = Calibration(self.presence, fit_correctness(others))
+            for outcome, number in zip(calibrated, fold, strict=True):
+                if number == held_out:
+                    statements.setdefault(outcome.property, []).append(without.judged(outcome))
+        correctness = self.correctness.then(fit_correctness(calibrated))
+        return Calibration(self.presence, correctness, self.levels, statements)
 
     @property
     def is_known(self) -> bool:

@@ -8,6 +8,10 @@
 
 Labels of which hardly any comes again, as of an identifier, are not compared: a new one is what is to be expected.
 
+An entity is unlike the training data where one of its values is too surprising. Each value beyond all training values has a
+p-value: how likely the next value of the training distribution is to be as far beyond. The smallest, times the number of values
+(Bonferroni), is compared with a level, which is chosen on held-out entities.
+
 One pass. Memory is bounded: a row for each property and way, with a count and a few examples. Nothing is computed by
 the network. What training had is in the codec, which the model folder keeps.
 """
@@ -22,7 +26,7 @@ from typing import Any, NamedTuple, Self
 from kbdisk.checking import nearest
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
-from kbdisk.data.parse import Reading, read
+from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.slots import Source, places_of
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, show
@@ -38,6 +42,10 @@ MAX_EXAMPLES = 3  # different values of each row
 MAX_ROWS = 1000
 OTHERS = "(others)"  # stands for the properties beyond that
 NEAR = 0.6  # how alike an unknown property and an absent one are that may be the same, renamed
+
+
+LEVEL = 0.01  # p-value of an entity, below which it is unlike the training data
+MAX_FALSE_ALARMS = 0.02  # of the held-out entities: the share that may be below the level
 
 
 class Example(NamedTuple):
@@ -74,8 +82,8 @@ class Row:
 class Drift:
     """How some entities differ from those that a model learnt from; without a codec, what a schema refuses in them."""
 
-    def __init__(self, schema: Schema, codec: Codec | None = None) -> None:
-        self.schema, self.codec = schema, codec
+    def __init__(self, schema: Schema, codec: Codec | None = None, level: float | None = None) -> None:
+        self.schema, self.codec, self.level = schema, codec, LEVEL if level is None else level
         self._rows: dict[tuple[str, str, str, str], Row] = {}  # by class, path, way; of a misfit what was expected
         self.entities = 0
         self._of_class: Counter[str] = Counter()  # entities
@@ -92,6 +100,8 @@ class Drift:
                 self._codecs[source] = slot.codec if isinstance(slot.codec, Comparing) and not is_unique else None
                 self._learnt.add(Source(of, self._places[source].property))
                 self._slots.setdefault(of, set()).add(slot.path)
+        classes_slot = None if codec is None else codec.index.classes_slot
+        self._classes = None if codec is None or classes_slot is None else codec.slots[classes_slot].codec
         self._names = {source: show_pattern(source.path) for source in self._places}
 
     @classmethod
@@ -123,6 +133,37 @@ class Drift:
                     self._note(found.name, show(path), UNKNOWN_PROPERTY, entity, value)
         if reading is None or reading.said:
             self._refused(found, entity)
+
+    def unlike(self, entity: Entity, reading: Reading | None) -> tuple[str, ...]:
+        """What makes an entity unlike the training data, in words; nothing of an entity that is like it."""
+        if reading is None:
+            return () if self.codec is None else (" ".join(["unseen class", ", ".join(entity.classes)]).strip(),)
+        p_values, count = self._p_values(reading)
+        unlike = (reason for p_value, reason in sorted(p_values) if p_value * count < self.level)
+        return tuple(dict.fromkeys(unlike))
+
+    def p_value(self, reading: Reading) -> float:
+        """How likely the next entity of the training distribution is to have a value that is as surprising."""
+        p_values, count = self._p_values(reading)
+        return min(count * min((p_value for p_value, _ in p_values), default=1.0), 1.0)
+
+    def _p_values(self, reading: Reading) -> tuple[list[tuple[float, str]], int]:
+        """The p-values of the values beyond those of training, each with a reason in words; how many values were compared."""
+        p_values: list[tuple[float, str]] = []
+        count = 0
+        for path, value in reading.leaves.items():
+            source = Source(reading.of, pattern(path))
+            codec = self._codecs.get(source)
+            if codec is not None:
+                own = codec.p_values(value)
+                count += len(own)
+                p_values += [(p_value, _reason(self._names[source], codec, value)) for p_value in own if p_value < 1]
+        if self._classes is not None:
+            own = self._classes.labels.p_values(reading.classes)
+            count += len(own)
+            classes = zip(own, reading.classes, strict=True)
+            p_values += [(p_value, f"unseen class {name}") for p_value, name in classes if p_value < 1]
+        return p_values, count
 
     def rows(self) -> list[Row]:
         """All that was found: class by class, way by way, the most frequent first."""
@@ -224,6 +265,22 @@ class Drift:
             for path, one in self.schema.classes[of].properties.items()
             if path not in met and one.role != "ignore"
         )
+
+
+def level_of(schema: Schema, codec: Codec, held_out: Iterable[Entity]) -> float:
+    """The level: at most one in fifty of the held-out entities is unlike the training data, or one of fewer than a hundred."""
+    drift = Drift(schema, codec)
+    p_values = sorted(drift.p_value(reading) for reading in read_all(schema, held_out))
+    allowed = max(int(MAX_FALSE_ALARMS * len(p_values)), 1)
+    return min(LEVEL, p_values[allowed]) if allowed < len(p_values) else LEVEL
+
+
+def _reason(name: str, codec: Comparing, value: Any) -> str:
+    """In which way a value is beyond those of training, in words."""
+    match codec.learnt():
+        case {"range": [low, high]}:
+            return f"{name} above {high:.15g}" if value > high else f"{name} below {low:.15g}"
+    return f"unseen {name}"
 
 
 def _same(one: Any, other: Any) -> bool:

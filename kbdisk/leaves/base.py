@@ -124,6 +124,9 @@ class Comparing(Protocol):
     def unlike(self, value: Any) -> Sequence[Any]:
         """What of a value training had nothing like: labels that it never had, or a number far outside its range."""
 
+    def p_values(self, value: Any) -> Sequence[float]:
+        """For each number, label or member: how likely the next one is to be as far beyond all training values; 1 within."""
+
     def learnt(self) -> dict[str, Any]:
         """What training had, as plain data: {"labels": how many} or {"range": [least, greatest]}."""
 

@@ -85,6 +85,10 @@ class CategoryCodec:
         """The label, if training never had it."""
         return self.labels.never_met((value,))
 
+    def p_values(self, value: Any) -> Sequence[float]:
+        """For each label how likely one is that training never had; 1 where it had this one."""
+        return self.labels.p_values((value,))
+
     def learnt(self) -> dict[str, Any]:
         """How many labels training had."""
         return self.labels.learnt()

@@ -75,6 +75,13 @@ class Labels:
             return []
         return [value for value in values if (isinstance(value, bool), value) not in self._met]
 
+    def p_values(self, values: Sequence[Any]) -> list[float]:
+        """For each label the probability that the next one was never met, by Good and Turing; 1 for one that was met."""
+        if self.are_names and sum(self.counts) >= MIN_NAMES:
+            return [1.0] * len(values)
+        unseen = min((self.counts.count(1) + 0.5) / (sum(self.counts) + 1), 1.0)
+        return [1.0 if (isinstance(value, bool), value) in self._met else unseen for value in values]
+
     def learnt(self) -> dict[str, Any]:
         """How many labels training had."""
         return {"labels": len(self._met)}

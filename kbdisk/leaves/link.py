@@ -78,6 +78,10 @@ class LinkCodec:
         """The id of the entity that is linked to, if training never linked to it."""
         return self.targets.never_met(ids_of((value,)))
 
+    def p_values(self, value: Any) -> Sequence[float]:
+        """For each label how likely one is that training never had; 1 where it had this one."""
+        return self.targets.p_values(ids_of((value,)))
+
     def learnt(self) -> dict[str, Any]:
         """How many entities training linked to."""
         return self.targets.learnt()

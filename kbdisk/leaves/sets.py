@@ -126,6 +126,10 @@ class SetCodec:
         """The members that training never had."""
         return self.labels.never_met(_members(value, self.links))
 
+    def p_values(self, value: Any) -> Sequence[float]:
+        """For each label how likely one is that training never had; 1 where it had this one."""
+        return self.labels.p_values(_members(value, self.links))
+
     def learnt(self) -> dict[str, Any]:
         """How many members training had."""
         return self.labels.learnt()

@@ -13,7 +13,8 @@
                         the other experts, where they have a weight
     label_regression-judged.safetensors, boosted_trees-judged.safetensors
                         those that learn from held-out entities in the end, as they were before that
-    metrics.json        the quality of each property, and the looks at the held-out part
+    metrics.json        the quality of each property, the looks at the held-out part, the calibration of confidence, and the level
+                        at which entities are unlike the training data
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
 

@@ -46,6 +46,7 @@ from kbdisk.training.place import refuse_place
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 
+MEASURED = ("quality", "history", "constants", "calibration", "unlike_level")  # of the record, in metrics.json
 CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
 
 
@@ -76,6 +77,8 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
     with files.understood(METRICS):
         _refuse_metrics(codec, metrics)
         _refuse_calibration(metrics["calibration"])
+        if not isinstance(metrics["unlike_level"], int | float | None):
+            raise TypeError("unlike_level is no number")
     record = Record(
         source=files.config["source"],
         validation=split["validation"],
@@ -84,6 +87,7 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         quality=metrics["quality"],
         constants=metrics["constants"],
         calibration=metrics["calibration"],
+        unlike_level=metrics["unlike_level"],
         facts=files.config["facts"],
     )
     shapes = _shapes(files, codec)
@@ -138,7 +142,7 @@ def _networks(trained: Trained, where: str) -> dict[str, bytes]:
 
 def _metrics(record: Record) -> Told:
     """What metrics.json says."""
-    told: Told = _finite({name: getattr(record, name) for name in ("quality", "history", "constants", "calibration")})
+    told: Told = _finite({name: getattr(record, name) for name in MEASURED})
     return told
 
 

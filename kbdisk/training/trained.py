@@ -37,6 +37,7 @@ class Record:
     quality: list[dict[str, Any]] = field(default_factory=list)  # of each property, on the held-out part
     constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (scoring)
     calibration: dict[str, Any] = field(default_factory=dict)  # of confidence, on the held-out part; empty: nothing was
+    unlike_level: float | None = None  # p-value below which an entity is unlike the training data; None: the usual one
     facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions
 
 

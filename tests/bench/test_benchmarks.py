@@ -201,23 +201,23 @@ def test_reliability_and_yield_are_those_of_the_statements():
 
 
 def test_a_truth_on_the_end_of_an_interval_counts_with_the_share_of_its_atom_that_is_inside():
-    from precision import share_on_end
+    from precision import share_of_atom
 
-    assert share_on_end(0.3, 0.0) == 1.0  # no atom
-    assert share_on_end(0.10, 0.20) == pytest.approx(0.25)  # the low end: .05 of .20 is above the 5 % quantile
-    assert share_on_end(1.0, 0.20) == pytest.approx(0.75)  # the high end: .15 of .20 is below the 95 % quantile
-    assert share_on_end(1.0, 1.0) == pytest.approx(0.9)  # both
-    assert share_on_end(0.05, 0.05) == pytest.approx(0.0)
+    assert share_of_atom(0.3, 0.0) == 1.0  # no atom
+    assert share_of_atom(0.10, 0.20) == pytest.approx(0.25)  # the low end: .05 of .20 is above the 5 % quantile
+    assert share_of_atom(1.0, 0.20) == pytest.approx(0.75)  # the high end: .15 of .20 is below the 95 % quantile
+    assert share_of_atom(1.0, 1.0) == pytest.approx(0.9)  # both
+    assert share_of_atom(0.05, 0.05) == pytest.approx(0.0)
 
 
 def test_the_mass_of_an_interval_is_90_per_cent_with_its_ends_at_atoms():
-    from precision import share_on_end
+    from precision import share_of_atom
 
     masses = [0.02, 0.13, 0.4, 0.3, 0.15]
     up_to = [sum(masses[: n + 1]) for n in range(5)]
     low, high = (next(n for n in range(5) if up_to[n] >= level) for level in (0.05, 0.95))
     inside = sum(masses[low + 1 : high])
-    ends = [masses[n] * share_on_end(up_to[n], masses[n]) for n in (low, high)]
+    ends = [masses[n] * share_of_atom(up_to[n], masses[n]) for n in (low, high)]
     assert inside + sum(ends) == pytest.approx(0.9)
 
 
@@ -423,3 +423,97 @@ def test_the_precision_of_a_small_source_is_measured_beside_catboost(tmp_path, m
         assert figures["hidden"] > 30
         for level in ("default", "0.9"):
             assert figures[f"{level}: right"] <= figures[f"{level}: written"] == len(line["details"]["written"][level])
+
+
+def test_a_shifted_split_trains_on_what_is_up_to_the_bound_and_holds_some_of_it_out():
+    from shift import split
+
+    entities = [Entity(f"e{n}", {"launch": {"year": 2000 + n % 20}}) for n in range(400)]
+    entities += [Entity("d", {"launch": Date(2019)}), Entity("none", {"x": 1}), Entity("text", {"launch": "soon"})]
+    training, like, shifted = split(entities, ("launch", "year"), 2009, 0)
+    assert len(training) + len(like) == 200 == len(shifted)
+    assert 5 <= len(like) <= 40
+    assert all(entity.tree["launch"]["year"] <= 2009 for entity in (*training, *like))
+    assert split(entities, ("launch",), 2009, 0)[2] == [entities[400]]
+
+
+def test_a_statement_about_hidden_values_is_right_within_the_tolerance_beside_it():
+    from precision import by_place
+    from shift import statements_of
+
+    from kbdisk.bench.imputers import tasks_of
+    from kbdisk.bench.masking import Values, mask
+    from kbdisk.completion.placing import Told
+    from kbdisk.entity import Completion, Filled
+
+    entities = [Entity(f"e{n}", {"a": float(n), "b": n % 3, "c": 1}) for n in range(100)]
+    masked = mask(entities, 0.3, "test 0")
+    values = Values(masked.entities)
+    hidden = by_place(masked, tasks_of(masked, values))
+    number = next(number for number, path in hidden if path == ("a",))
+    other = next(number for number in range(100) if (number, ("a",)) not in hidden)
+
+    def statement(number: int, error: float, paths: tuple[str, ...] = ("a",)) -> list:
+        belief = Told("", ("a",), ("a",), interval=(-1.0, 200.0), within=2.0)
+        filled = {(path,): Filled(number + error, 0.7, belief) for path in paths}
+        completions = [Completion(entity) for entity in masked.entities]
+        completions[number] = Completion(masked.entities[number], filled)
+        return list(statements_of(completions, range(100), hidden, values, entities))
+
+    [(place, close)], [(_, off)] = statement(number, 1.9), statement(number, -2.1)
+    assert place == (number, ("a",))
+    assert (close.right, close.confidence, close.covered) == (True, 0.7, True)
+    assert not off.right
+    assert not statement(other, 0.0)  # the value was not hidden
+    assert not statement(number, 0.0, ("a", "z"))  # nor was all of this
+
+
+@pytest.mark.slow
+def test_the_confidence_beyond_a_bound_is_measured_on_a_small_source(tmp_path, monkeypatch, capsys):
+    import shift
+
+    rows = [
+        f'{{"id": "e{n}", "year": {1980 + n % 40}, "a": {n % 40 + n % 3}, "b": {2 * (n % 40) + 1}, "c": "{"xyz"[n % 3]}"}}'
+        for n in range(480)
+    ]
+    (tmp_path / "kb.jsonl").write_text("\n".join(rows) + "\n")
+    options = ["--by", "year", "--until", "2009", "--budget", "5s", "--quiet", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["shift.py", str(tmp_path / "kb.jsonl"), *options])
+    shift.main()
+    assert "Confidence on entities unlike those of training" in capsys.readouterr().out
+    [found] = [json.loads(line) for line in (tmp_path / "shift.jsonl").read_text().splitlines()]
+    figures = {row["name"]: row["value"] for row in found["rows"]}
+    assert figures["shifted entities"] == 120
+    assert figures["shifted flagged"] > 60
+    assert figures["like flagged"] <= 3
+    assert figures["shifted right"] <= figures["shifted written"] <= figures["shifted hidden"]
+
+
+def test_the_sources_of_one_value_have_it_where_they_say():
+    from same_value import LABELS, PROPERTY, RARE, TOLD_APART, figures_of, generated, hidden
+
+    rare, told_apart = generated(RARE, 3000, 0), generated(TOLD_APART, 3000, 0)
+    assert sum(PROPERTY in entity.tree for entity in rare) == pytest.approx(120, abs=35)
+    assert all((PROPERTY in entity.tree) == (entity.tree["colour"] in LABELS[:3]) for entity in told_apart)
+    given = hidden(told_apart, 0)
+    having = [PROPERTY in entity.tree for entity in told_apart]
+    figures = figures_of(
+        told_apart,
+        given,
+        [is_there and PROPERTY not in rest.tree for is_there, rest in zip(having, given, strict=True)],
+    )
+    assert figures["hidden"] == figures["found"] == figures["written"] == pytest.approx(0.15 * sum(having), abs=50)
+    assert figures["precision"] == 1
+    assert figures_of(told_apart, given, [False] * 3000)["written"] == 0
+
+
+@pytest.mark.slow
+def test_a_property_of_one_value_is_measured_on_small_sources(tmp_path, monkeypatch, capsys):
+    import same_value
+
+    options = ["--entities", "200", "--budget", "3s", "--quiet", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["same_value.py", *options])
+    same_value.main()
+    out = capsys.readouterr().out
+    assert "told apart" in out
+    assert "rare" in out

@@ -50,3 +50,11 @@ def test_what_a_target_has_no_place_for_is_no_gap_where_it_only_goes_with_anothe
     assert (row.filled, row.sure) == (1, 0.5)
     assert unwritten(summary, kept, [("a", amount, "no column")]) == []
     assert (row.filled, row.sure, row.held) == (0, 0, {"no column": 1})
+
+
+def test_rows_of_an_entity_that_is_unlike_training_say_so():
+    filled = {("x",): Filled(1.5, 0.5, Told("C", ("x",), ("x",)))}
+    reasons = ("year above 2012", "unseen maker")
+    [row] = rows(Completion(Entity("a"), filled, unlike=reasons), {}, "")
+    assert row["unlike"] == list(reasons)
+    assert "unlike" not in next(rows(Completion(Entity("a"), filled), {}, ""))

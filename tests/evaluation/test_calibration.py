@@ -192,3 +192,37 @@ def test_whatever_the_outcomes_confidence_is_a_probability_that_rises_with_what_
     assert {key: again.evidence(key) is None for key in (A, B, C)} == {
         key: calibration.evidence(key) is None for key in (A, B, C)
     }
+
+
+def test_a_line_after_a_line_is_one_line():
+    first, second = Line(0.8, 0.3, {A: 0.5}), Line(0.6, -1.0, {A: 0.2, B: 0.4})
+    for key in (A, B, C):
+        assert first.then(second)(key, 0.7) == pytest.approx(second(key, first(key, 0.7)))
+
+
+def test_a_calibration_is_adapted_to_other_data_property_by_property():
+    draw = np.random.default_rng(0)
+    before = Calibration(correctness=Line(1.2, 0.1, {A: 0.3}))
+    outcomes = [
+        Outcome(
+            key,
+            1.0,
+            float(chance),
+            float(draw.uniform() < before.correctness(key, chance) * (0.2 if key == A else 1)),
+            0.0,
+        )
+        for key, chance in zip([A, B] * 1000, draw.uniform(0.3, 0.9, 2000), strict=True)
+    ]
+    after = before.adapted(outcomes)
+    assert after.presence == before.presence
+    for key in (A, B):
+        own = [outcome for outcome in outcomes if outcome.property == key]
+        stated = np.mean([after.correctness(key, outcome.correctness) for outcome in own])
+        assert stated == pytest.approx(np.mean([outcome.right for outcome in own]), abs=3 * 0.5 / math.sqrt(len(own)))
+    assert Reliability.of(statement for own in after.statements.values() for statement in own).error < 0.06
+
+
+def test_a_few_outcomes_of_other_data_change_nothing():
+    before = Calibration(correctness=Line(1.2, 0.1, {A: 0.3}))
+    after = before.adapted([Outcome(A, 1.0, 0.9, 0.0, 0.0)] * 5)
+    assert after.correctness(A, 0.9) == pytest.approx(before.correctness(A, 0.9))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import warnings
 from collections import Counter
@@ -19,9 +20,10 @@ from models import phones
 
 import kbdisk
 from kbdisk.data import Codec, CodecConfig
+from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
-from kbdisk.evaluation.drift import MAX_EXAMPLES, Drift
+from kbdisk.evaluation.drift import LEVEL, MAX_EXAMPLES, MAX_FALSE_ALARMS, Drift, level_of
 from kbdisk.leaves import KINDS
 from kbdisk.schemas.inference import infer
 
@@ -217,3 +219,103 @@ def test_inferred_schemas_find_no_drift_in_what_they_are_inferred_from():
         warnings.simplefilter("ignore")
         codec = Codec.fit(infer(entities).schema, entities)
     assert Drift.of(codec, entities).to_json() == []
+
+
+# ---------------------------------------------------------------- entities
+
+WORLD = (
+    "kbdisk: 1\nclasses: {Thing: {properties: {size: number, wait: number, price: number, year: {kind: number, integer: true},"
+    " maker: category, tags: {kind: set, of: category}}}}\n"
+)
+
+
+def drawn(count: int, seed: int) -> list[Entity]:
+    """Entities of one distribution: numbers with and without tails, skewed and whole ones, labels of which some are rare."""
+    dice = random.Random(seed)
+    return [
+        Entity(
+            f"{seed}-{n}",
+            {
+                "size": dice.gauss(50, 9),
+                "wait": dice.expovariate(1),
+                "price": math.exp(dice.gauss(5, 2)),
+                "year": dice.randint(1990, 2012),
+                "maker": f"m{min(int(dice.expovariate(0.2)), 30)}",
+                "tags": dice.sample("abcde", 2),
+            },
+            ("Thing",),
+        )
+        for n in range(count)
+    ]
+
+
+@cache
+def drawn_codec(count: int) -> Codec:
+    return Codec.fit(kbdisk.Schema.read(WORLD), drawn(count, 0))
+
+
+def unlike(drift: Drift, entity: Entity) -> tuple[str, ...]:
+    return drift.unlike(entity, read(drift.schema, entity))
+
+
+@pytest.mark.parametrize("count", [60, 600])
+def test_entities_of_the_same_distribution_are_hardly_ever_unlike_it(count):
+    codec = drawn_codec(count)
+    drift = Drift(codec.schema, codec, level_of(codec.schema, codec, drawn(200, 1)))
+    others = drawn(2000, 2)
+    share = sum(bool(unlike(drift, entity)) for entity in others) / len(others)
+    assert share <= MAX_FALSE_ALARMS + 3 * math.sqrt(MAX_FALSE_ALARMS / 200)  # a level of 200 entities is no surer
+    assert not any(unlike(drift, entity) for entity in drawn(count, 0))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("year", 2020, "year above 2012"),
+        ("year", 1901, "year below 1990"),
+        ("size", 200.0, "size above "),
+        ("price", 1e9, "price above "),
+        ("tags", ["a", "z"], "unseen tags"),
+    ],
+)
+@settings(max_examples=10)
+@given(number=st.integers(0, 99))
+def test_a_value_beyond_all_of_training_makes_an_entity_unlike(key, value, reason, number):
+    codec = drawn_codec(600)
+    drift = Drift(codec.schema, codec, level_of(codec.schema, codec, drawn(200, 1)))
+    entity = drawn(100, 0)[number]
+    [found] = unlike(drift, replace(entity, tree={**entity.tree, key: value}))
+    assert found.startswith(reason)
+
+
+def test_an_unseen_class_makes_an_entity_unlike_and_the_level_of_a_model_counts():
+    codec = drawn_codec(600)
+    drift = Drift(codec.schema, codec)
+    assert unlike(drift, Entity("a", {"size": 50.0}, ("Tablet",))) == ("unseen class Tablet",)
+    entity = Entity("b", {"year": 2020}, ("Thing",))
+    assert unlike(drift, entity) == ("year above 2012",)
+    assert not unlike(Drift(codec.schema, codec, 1e-30), entity)
+
+
+def test_further_beyond_the_training_values_is_more_surprising_at_either_end():
+    codecs = {slot.path[0]: slot.codec for slot in drawn_codec(600).slots}
+    for name in ("size", "wait", "price", "year"):
+        codec = codecs[name]
+        least, greatest = codec.met
+        spread = greatest - least
+        beyond = [codec.p_values(greatest + spread * share)[0] for share in (0.001, 0.1, 1.0, 10.0)]
+        assert 1 > beyond[0] > beyond[1] > beyond[2] > beyond[3] >= 0
+        assert codec.p_values(least) == codec.p_values(greatest) == (1.0,)
+        assert codec.p_values(least - spread)[0] <= codec.p_values(least - spread / 100)[0] <= 2 / 601
+
+
+def test_the_level_leaves_out_as_few_held_out_entities_as_it_says():
+    codec = drawn_codec(600)
+    held_out = [
+        replace(one, tree={**one.tree, "year": 2013 + n}) if n < 30 else one for n, one in enumerate(drawn(200, 3))
+    ]
+    level = level_of(codec.schema, codec, held_out)
+    assert level < LEVEL
+    drift = Drift(codec.schema, codec, level)
+    assert sum(bool(unlike(drift, entity)) for entity in held_out) <= MAX_FALSE_ALARMS * len(held_out)
+    assert level_of(codec.schema, codec, []) == LEVEL

@@ -120,6 +120,25 @@ class NumberCodec:
         except OverflowError:
             return (value,)
 
+    def p_values(self, value: Any) -> Sequence[float]:
+        """How likely the next number is as far outside the training values, two-sided; 1 within them.
+
+        The next of n + 1 numbers is the outermost with probability 1 / (n + 1). Beyond, the tail is exponential: it falls at the
+        rate at which it fell from the outer decile to the end, of skewed numbers on the logarithmic scale.
+        """
+        if self.deciles is None:
+            return (1.0,)
+        (least, greatest), (first, last), number = self.met, self.deciles, float(min(max(value, -LARGEST), LARGEST))
+        if least <= number <= greatest:
+            return (1.0,)
+        end, decile = (greatest, last) if number > greatest else (least, first)
+        floor, step = self.floor_of_logs, self.step
+        if floor:
+            step = math.log1p(step / max(end, floor))
+            number, end, decile = (math.log(max(size, floor / FAR_BELOW)) for size in (number, end, decile))
+        scale = max(abs(end - decile) / max(math.log(self.count / 10), 1.0) if self.count > 10 else 0.0, step)
+        return (min(2 / (self.count + 1), 1.0) * math.exp(-abs(number - end) / scale),)
+
     def learnt(self) -> dict[str, Any]:
         """Between which numbers the training values are."""
         return {"range": [round(one) if self.whole else one for one in self.met]}

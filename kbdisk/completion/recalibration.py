@@ -1,0 +1,107 @@
+"""Recalibration: confidence is calibrated once more where some of the entities to complete are unlike the training data.
+
+Calibration on held-out entities holds for entities like them. A source of which a share is unlike has known values of its own:
+those of a random sample are hidden, one property at a time, and filled, as in the trial after training. Correctness is
+calibrated on these outcomes, by logistic regression on the log odds of the confidence that the model has stated so far. So what
+a property loses by the shift is measured, and a property that loses nothing keeps its confidence. Entities that are unlike the
+training data have one calibration, and the others have another: by what the entity is without the hidden value.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kbdisk.completion.choices import Choices
+from kbdisk.completion.decide import calibration_of
+from kbdisk.completion.trial import Question, Trial, without
+from kbdisk.data.graph import Graph
+from kbdisk.data.parse import Reading, read
+from kbdisk.entity import Entity
+from kbdisk.evaluation.calibration import Calibration
+from kbdisk.evaluation.drift import Drift
+from kbdisk.inspection import is_class
+from kbdisk.training.trained import Trained
+
+COMPARED = 1000  # entities, a random sample
+MIN_SHARE_UNLIKE = 0.05  # of these, from which on confidence is calibrated once more
+ASKED = 100  # of these that are unlike, and as many that are like: their values are hidden
+MIN_OUTCOMES = 50  # for a calibration
+
+
+class Calibrations(NamedTuple):
+    """The calibration of confidence for entities like the training data, and that for the others."""
+
+    like: Calibration
+    unlike: Calibration
+
+
+def calibrations_of(trained: Trained, entities: Iterable[Entity], choices: Choices) -> Calibrations:
+    """The model's calibration; where enough of the entities are unlike the training data, calibrated on their known values."""
+    before = calibration_of(trained)
+    unchanged = Calibrations(before, before)
+    if not before.is_known:
+        return unchanged
+    drift = Drift(trained.schema, trained.codec, trained.record.unlike_level)
+    groups: dict[bool, list[Entity]] = {False: [], True: []}
+    for entity in (sample := _sample(trained, entities, choices)):
+        groups[_is_unlike(drift, read(trained.schema, entity))].append(entity)
+    if not groups[True] or len(groups[True]) < MIN_SHARE_UNLIKE * len(sample):
+        return unchanged
+    graph = Graph.read(trained.schema, entities if trained.codec.index.over else ())
+    asked = [*groups[True][:ASKED], *groups[False][:ASKED]]
+    calibrations = []
+    for is_unlike in (False, True):
+        trial = ShiftedTrial(replace(trained, judged={}), asked, graph, choices.seed, drift, is_unlike)
+        outcomes = list(trial.outcomes(None, None))
+        calibrations.append(before.adapted(outcomes) if len(outcomes) >= MIN_OUTCOMES else before)
+    return Calibrations(*calibrations)
+
+
+class ShiftedTrial(Trial):
+    """The questions about entities that are unlike the training data, without what is hidden; or about those that are like it."""
+
+    def __init__(
+        self,
+        trained: Trained,
+        entities: Collection[Entity],
+        graph: Graph,
+        seed: int,
+        drift: Drift,
+        is_unlike: bool,
+    ) -> None:
+        super().__init__(trained, entities, graph, {}, seed)
+        self.drift, self.is_unlike = drift, is_unlike
+
+    def questions(self) -> Iterator[Question]:
+        """Those that are about such entities."""
+        for question in super().questions():
+            reading = self.readings[question.entity]
+            for path in (question.hidden, *question.along):
+                reading = reading if path is None else without(reading, path)
+            if _is_unlike(self.drift, reading) == self.is_unlike:
+                yield question
+
+
+def _is_unlike(drift: Drift, reading: Reading | None) -> bool:
+    return reading is not None and bool(drift.unlike(reading.entity, reading))
+
+
+def _sample(trained: Trained, entities: Iterable[Entity], choices: Choices) -> Sequence[Entity]:
+    """A random sample of those entities that completion is asked for and that the model knows a class for."""
+    generator, sample, count = random.Random(choices.seed), list[Entity](), 0
+    for entity in entities:
+        known = trained.schema.class_of(entity)
+        names = () if known is None else (*entity.classes, known.name)
+        if not names or (
+            choices.classes and not any(is_class(name, other) for name in names for other in choices.classes)
+        ):
+            continue
+        count += 1
+        place = len(sample) if len(sample) < COMPARED else generator.randrange(count)
+        if place < COMPARED:
+            sample[place : place + 1] = [entity]
+    generator.shuffle(sample)
+    return sample

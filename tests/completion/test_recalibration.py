@@ -1,0 +1,73 @@
+"""Confidence is calibrated once more on the known values of a source of which many entities are unlike the training data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from models import SURE, calibrated
+from things import entities, thing
+
+from kbdisk.completion import complete
+from kbdisk.completion.choices import Choices
+from kbdisk.completion.recalibration import recalibrated
+from kbdisk.evaluation.calibration import Calibration
+
+SOME = 40
+
+
+def shifted(numbers, size=5000.0):
+    """Things that are far heavier than any that the model knows, and whose tags are new."""
+    trees = [thing(number) for number in numbers]
+    return entities(*({**tree, "mass": {"value": size, "unit": "kg"}, "tags": ["never", "seen"]} for tree in trees))
+
+
+@pytest.fixture(scope="module")
+def sure(model):
+    """The model, which takes everything that it says for right."""
+    return calibrated(model, correctness=SURE)
+
+
+def test_of_a_source_like_the_training_data_the_calibration_stays(sure):
+    models = recalibrated(sure, entities(*map(thing, range(SOME))), Choices())
+    assert models.like is models.unlike is sure
+
+
+def test_a_few_entities_that_are_unlike_change_nothing_and_are_flagged(sure):
+    source = [*entities(*map(thing, range(SOME))), *shifted([SOME])]
+    assert recalibrated(sure, source, Choices()).unlike is sure
+    *like, unlike = complete(sure, source)
+    assert not any(completion.unlike for completion in like)
+    assert unlike.unlike
+
+
+def test_what_is_wrong_on_known_values_of_the_source_is_stated_with_less_confidence(sure):
+    source = shifted(range(SOME))
+    models = recalibrated(sure, source, Choices())
+    before, after = (Calibration.from_json(model.record.calibration) for model in (sure, models.unlike))
+    key = sure.codec.learnt_as("", ("colour",))
+    statements = after.statements[key]
+    right = sum(statement.right for statement in statements) / len(statements)
+    assert before.correctness(key, 0.5) > 0.99
+    assert after.correctness(key, 0.5) == pytest.approx(right, abs=0.25)
+    assert after.presence == before.presence
+
+
+def test_entities_that_are_unlike_are_counted_and_completed_by_their_own_calibration(sure):
+    like, unlike = entities(*map(thing, range(20))), shifted(range(20, 40))
+    gappy = [replace(entity, tree={**entity.tree, "colour": None}) for entity in (*like, *unlike)]
+    completing = complete(sure, gappy, fill="all")
+    completions = list(completing)
+    assert [bool(completion.unlike) for completion in completions] == [False] * 20 + [True] * 20
+    assert completing.summary.unlike == 20
+    assert max(completing.summary.unlike_in.values()) == 20
+    assert completing.summary.to_json()["unlike"]["entities"] == 20
+    models = recalibrated(sure, gappy, Choices(fill="all"))
+    assert {completions[0].filled[("colour",)].confidence} != {completions[-1].filled[("colour",)].confidence}
+    assert models.like is not models.unlike
+
+
+def test_the_same_source_is_calibrated_to_the_same(sure):
+    source = shifted(range(SOME))
+    first, second = (recalibrated(sure, source, Choices()).unlike.record.calibration for _ in range(2))
+    assert first == second
