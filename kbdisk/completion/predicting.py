@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -20,13 +20,14 @@ from kbdisk.data.dataset import CHUNK, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence
-from kbdisk.entity import show
+from kbdisk.entity import Path, show
 from kbdisk.schemas.schema import Schema
 
 ENTITIES = 500  # in memory at once
 GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of a token that is asked for: beliefs take the most memory
 
 Watch = Callable[[int, int], None]  # how many entities are done, of how many
+RuledProperties = Callable[[Planned], Collection[Path]]  # the properties of an entity that rules give
 
 
 class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
@@ -36,10 +37,16 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
     """
 
     def __init__(
-        self, plan: Plan, shapes: Schema | None = None, why_not: WhyNot | None = None, watch: Watch | None = None
+        self,
+        plan: Plan,
+        shapes: Schema | None = None,
+        *,
+        why_not: WhyNot | None = None,
+        ruled: RuledProperties | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        """`why_not` says of a gap, by its presence, why nothing is predicted for it; None: a value is predicted for each."""
-        self.plan, self.shapes, self.why_not, self.watch = plan, shapes, why_not, watch
+        """Every gap is predicted, but where `why_not` says of one, by its presence, why not, or where its property is `ruled`."""
+        self.plan, self.shapes, self.why_not, self.ruled, self.watch = plan, shapes, why_not, ruled, watch
         self.trained, self.choices = plan.trained, plan.choices
         self.schema, self.codec = plan.schema, plan.codec
 
@@ -51,18 +58,22 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         total = self.plan.total if self.watch is not None else 0
         rest, done, number = iter(self.plan), 0, 0
         while chunk := list(islice(rest, ENTITIES)):
-            predicted, number = self._predicted(
-                [planned for planned in chunk if planned.is_completed], filler, consistency, evidence, number
-            )
+            asked = [(planned, self._gaps(planned)) for planned in chunk if planned.is_completed]
+            predicted, number = self._predicted(asked, filler, consistency, evidence, number)
             for planned in chunk:
                 yield planned, predicted.get(planned.row, [])
             done += len(chunk)
             if self.watch is not None:
                 self.watch(done, total)
 
+    def _gaps(self, planned: Planned) -> list[Gap]:
+        """The gaps of an entity that the network is asked for."""
+        ruled = () if self.ruled is None else self.ruled(planned)
+        return [gap for gap in planned.gaps if gap.of.top not in ruled]
+
     def _predicted(
         self,
-        asked: Sequence[Planned],
+        asked: Sequence[tuple[Planned, list[Gap]]],
         filler: Filler,
         consistency: Consistency,
         evidence: Evidence | None,
@@ -70,11 +81,11 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
     ) -> tuple[dict[int, list[Prediction]], int]:
         """The predictions for a chunk of entities by their rows, and how many batches there were by now."""
         predicted: dict[int, list[Prediction]] = {}
-        encoded: list[Planned] = []
-        encoding = Encoding(self.codec.index, lambda reading, table: _slots(encoded[-1].gaps), evidence)
-        for planned in asked:
+        encoded: list[list[Gap]] = []
+        encoding = Encoding(self.codec.index, lambda reading, table: _slots(encoded[-1]), evidence)
+        for planned, gaps in asked:
             assert planned.reading is not None
-            encoded.append(planned)
+            encoded.append(gaps)
             encoding.add(planned.reading)
         tokens = encoding.tokens().to(self.trained.device)
         size = max(CHUNK // (1 + self.choices.draws), CHUNK // 16)
@@ -82,18 +93,15 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         costs = cost.new_zeros(len(tokens)).index_add_(0, tokens.owner, cost)
         for places, batch in batches(tokens, size, costs=costs):
             some = [asked[place] for place in places]
-            if not any(planned.gaps for planned in some):
+            if not any(gaps for _, gaps in some):
                 continue
-            ids = [planned.reading.id for planned in some if planned.reading is not None]
-            gaps = [planned.gaps for planned in some]
-            restrictions = (
-                [consistency.restrictions(planned.entity, planned.gaps) for planned in some]
-                if consistency.demands
-                else ()
-            )
-            predictions = filler.fill(batch, ids, gaps, number, restrictions)
+            ids = [planned.reading.id for planned, _ in some if planned.reading is not None]
+            all_gaps = [gaps for _, gaps in some]
+            demands = consistency.demands
+            restrictions = [consistency.restrictions(planned.entity, gaps) for planned, gaps in some] if demands else ()
+            predictions = filler.fill(batch, ids, all_gaps, number, restrictions)
             number += 1
-            predicted |= {planned.row: several for planned, several in zip(some, predictions, strict=True)}
+            predicted |= {planned.row: several for (planned, _), several in zip(some, predictions, strict=True)}
         return predicted, number
 
     def _evidence(self) -> Evidence | None:
