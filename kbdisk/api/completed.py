@@ -29,14 +29,14 @@ from kbdisk.api.ownmodel import Wanted, own_model
 from kbdisk.api.reading import Knowledge, Reading, as_path, named_by_schema, refuse_repeated, sources_of
 from kbdisk.completion.answers import Answer, Answers, answers_in_blocks, answers_of, reviewed_of
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.completing import Completing
-from kbdisk.completion.decide import Decider
+from kbdisk.completion.completing import Completing, predicting_what_may_be_written
 from kbdisk.completion.earlier import given
 from kbdisk.completion.excluded import refuse_excluded
 from kbdisk.completion.plan import Plan
 from kbdisk.completion.predicting import Predicting
 from kbdisk.completion.predictions import Predictions
 from kbdisk.completion.provenance import fingerprint, read_rows, rows, unwritten
+from kbdisk.completion.recalibration import Calibrations, calibrations_of
 from kbdisk.completion.review import Reviewing, ReviewRow, write_review_of
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.writing import write_completions
@@ -112,6 +112,27 @@ def read_for_own_model(kbs: Sequence[KB], schema: Schema | None) -> Reading:
     return reading
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What people answered to values that were proposed before."""
+
+    time: str  # when kbdisk read the answers, and completes
+    answers: Answers
+    by_line: Mapping[bytes, Answer] = field(
+        default_factory=dict
+    )  # by what they did to our blocks, by lines of the sidecar
+
+    @classmethod
+    def of(cls, kbs: Sequence[KB]) -> Answered:
+        """The answers to values of a source that is a file."""
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        if len(kbs) != 1 or not kbs[0].files:
+            return cls(time, Answers())
+        answers, by_line = answers_of(kbs[0].name), answers_in_blocks(kbs[0], time)
+        answers.add(by_line.values())
+        return cls(time, answers, by_line)
+
+
 @dataclass(eq=False)
 class Written:
     """What writing came to."""
@@ -139,12 +160,12 @@ class Completed(Iterable[Completion]):
         plan: Plan,
         predictions: Predictions,
         shapes: Schema | None = None,
+        answered: Answered | None = None,
+        calibrations: Calibrations | None = None,
     ) -> None:
         self.source, self.plan, self.predictions, self.shapes = source, plan, predictions, shapes
-        self.time = datetime.now(UTC).isoformat(timespec="seconds")
-        self.answers = Answers()  # of people, to what was proposed before
-        self.answered: dict[bytes, Answer] = {}  # by what they did to our blocks since, by lines of the sidecar
-        self._read_answers()
+        self.answered = answered or Answered.of(source.kbs)
+        self.calibrations = calibrations or calibrations_of(plan.trained, plan.entities, plan.choices)
         self._decided: Completing | None = None
 
     @classmethod
@@ -163,21 +184,20 @@ class Completed(Iterable[Completion]):
             ", not to complete any: what it fills in is a rough guess. Train with --preset default.", stacklevel=3
         )
         plan = Plan(source.model.trained, source.entities, choices)
-        decider = Decider(plan.trained, choices)
-        predicting = Predicting(plan, shapes, None if every_gap else decider.skips, progress)
-        if predictions is not None:
-            predictions.refuse_other(predicting.about())
-        else:
+        answered = Answered.of(source.kbs)
+        calibrations = calibrations_of(plan.trained, plan.entities, choices)
+        predicting = (
+            Predicting(plan, shapes, answers=answered.answers, watch=progress)
+            if every_gap
+            else predicting_what_may_be_written(
+                plan, shapes, calibrations=calibrations, answers=answered.answers, watch=progress
+            )
+        )
+        if predictions is None:
             predictions = Predictions.of(predicting.about(), predicting)
-        return cls(source, plan, predictions, shapes)
-
-    def _read_answers(self) -> None:
-        """What people answered to values that were proposed before: in reviews, and by what they did to our blocks."""
-        kbs = self.source.kbs
-        if len(kbs) == 1 and kbs[0].files:
-            self.answers = answers_of(kbs[0].name)
-            self.answered = answers_in_blocks(kbs[0], self.time)
-            self.answers.add(self.answered.values())
+        else:
+            predictions.refuse_other(predicting.about())
+        return cls(source, plan, predictions, shapes, answered, calibrations)
 
     # ------------------------------------------------------------ deciding
 
@@ -186,7 +206,9 @@ class Completed(Iterable[Completion]):
 
     def _completions(self, *, keeps_held_back: bool) -> Iterator[Completion]:
         predicted = self.predictions.beside(self.plan)
-        completing = Completing(self.plan, predicted, self.shapes, self.answers, keeps_held_back)
+        completing = Completing(
+            self.plan, predicted, self.shapes, self.answered.answers, keeps_held_back, self.calibrations
+        )
         yield from completing
         self._decided = completing
 
@@ -212,7 +234,7 @@ class Completed(Iterable[Completion]):
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each value that is written, as a provenance file has it."""
         for completion in self:
-            yield from rows(completion, self._model_facts, self.time)
+            yield from rows(completion, self._model_facts, self.answered.time)
 
     def with_thresholds(
         self, *, min_confidence: float | None = None, precision: float | None = None, fill: str | None = None
@@ -257,16 +279,16 @@ class Completed(Iterable[Completion]):
             for completion in self._completions(keeps_held_back=reviewing is not None):
                 written.made += len(completion.entity.made or ())
                 identifiers.take(completion.entity)
-                own = list(rows(completion, self._model_facts, self.time))
+                own = list(rows(completion, self._model_facts, self.answered.time))
                 if reviewing is not None:
                     pairs = zip(own, completion.filled, strict=True)
                     reviewed.extend(reviewing.row(completion, path, row) for row, path in pairs)
-                    held_back.extend(reviewing.held_back(completion, self._model_facts, self.time))
+                    held_back.extend(reviewing.held_back(completion, self._model_facts, self.answered.time))
                 yield completion, own
 
         def beside(report: Report, several: ExitStack) -> None:
-            if self.answered:
-                self.answers.write(reviewed_of(kbs[0].name), several)
+            if self.answered.by_line:
+                self.answered.answers.write(reviewed_of(kbs[0].name), several)
 
         written.report = write_completions(
             kbs,
@@ -276,7 +298,7 @@ class Completed(Iterable[Completion]):
             insert=insert,
             force=force,
             in_place=in_place,
-            answered=self.answered,
+            answered=self.answered.by_line,
             beside=beside,
             kept=written._kept,
         )

@@ -17,7 +17,7 @@ from kbdisk.completion.choices import Choices
 from kbdisk.completion.consistency import Consistency
 from kbdisk.completion.decide import Decider, Decision, below
 from kbdisk.completion.fields import AXIOM, LABEL, Field, meets
-from kbdisk.completion.filling import NOT_LEARNT, WhyNot
+from kbdisk.completion.filling import NOT_LEARNT
 from kbdisk.completion.gaps import Gap, known_properties, passed_over
 from kbdisk.completion.groups import HALF_MADE, Groups
 from kbdisk.completion.placing import Placing, Told
@@ -381,10 +381,24 @@ def _has(entity: Entity, path: Path) -> bool:
     return not is_gap(value)
 
 
-def skips(plan: Plan, calibrations: Calibrations) -> WhyNot:
-    """Why no value is predicted for a gap: nothing could be written, whether its entity is like the training data or not."""
+def predicting_what_may_be_written(
+    plan: Plan,
+    shapes: Schema | None = None,
+    *,
+    calibrations: Calibrations,
+    answers: Answers | None = None,
+    watch: Watch | None = None,
+) -> Predicting:
+    """Predicting for the gaps that the plan's thresholds may write, which takes less time than for all.
+
+    Some may be written where the entity is unlike the training data, and others where it is like it.
+    """
     like, unlike = (Decider(plan.trained, plan.choices, calibration) for calibration in calibrations)
-    return lambda gap, presence: unlike.skips(gap, presence) and like.skips(gap, presence)
+
+    def why_not(gap: Gap, presence: float | None) -> str:
+        return unlike.skips(gap, presence) and like.skips(gap, presence)
+
+    return Predicting(plan, shapes, why_not=why_not, answers=answers, watch=watch)
 
 
 def complete(
@@ -410,6 +424,9 @@ def complete(
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
     plan = Plan(trained, entities, Choices(**choices))
     calibrations = calibrations_of(trained, plan.entities, plan.choices)
-    why_not = None if keeps_held_back else skips(plan, calibrations)
-    predicting = Predicting(plan, shapes, why_not, watch, answers)
+    predicting = (
+        Predicting(plan, shapes, answers=answers, watch=watch)
+        if keeps_held_back
+        else predicting_what_may_be_written(plan, shapes, calibrations=calibrations, answers=answers, watch=watch)
+    )
     return Completing(plan, predicting, shapes, answers, keeps_held_back, calibrations)

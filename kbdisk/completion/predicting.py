@@ -43,9 +43,10 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         self,
         plan: Plan,
         shapes: Schema | None = None,
+        *,
         why_not: WhyNot | None = None,
-        watch: Watch | None = None,
         answers: Answers | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """`why_not` says of a gap, by its presence, why nothing is predicted for it; None: a value is predicted for each."""
         self.plan, self.shapes, self.why_not, self.watch = plan, shapes, why_not, watch

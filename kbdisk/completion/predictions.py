@@ -149,17 +149,18 @@ class Predictions:
 
     def beside(self, plan: Plan) -> Iterator[tuple[Planned, list[Prediction]]]:
         """Each entity of the plan with the predictions for its gaps. LoadError where they are of another source."""
-        data, following = self._data(), None
-        following = next(data, None)
+        records = self._data()
+        record = next(records, None)
         for planned in plan:
             by_path: dict[Path, dict[str, Any]] = {}
-            while following is not None and following["row"] == planned.row:
-                by_path[tuple(following["path"])] = following
-                following = next(data, None)
-            if by_path.keys() != {gap.path for gap in planned.gaps}:
+            while record is not None and record["row"] == planned.row:
+                by_path[tuple(record["path"])] = record
+                record = next(records, None)
+            gaps = {gap.path: gap for gap in planned.gaps}
+            if not by_path.keys() <= gaps.keys() or (self.covers_all_gaps and len(by_path) < len(gaps)):
                 raise LoadError(self.name, OTHER.format(*WORDS["source"]))
             try:
-                predictions = [Prediction.from_json(by_path[gap.path], gap) for gap in planned.gaps]
+                predictions = [Prediction.from_json(own, gaps[path]) for path, own in by_path.items()]
             except (ValueError, TypeError, KeyError):
                 raise LoadError(self.name, NO_PREDICTIONS) from None
             yield planned, predictions
