@@ -10,8 +10,8 @@ from things import entities, thing
 
 from kbdisk.completion import complete
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.recalibration import recalibrated
-from kbdisk.evaluation.calibration import Calibration
+from kbdisk.completion.decide import calibration_of
+from kbdisk.completion.recalibration import calibrations_of
 
 SOME = 40
 
@@ -29,13 +29,13 @@ def sure(model):
 
 
 def test_of_a_source_like_the_training_data_the_calibration_stays(sure):
-    models = recalibrated(sure, entities(*map(thing, range(SOME))), Choices())
-    assert models.like is models.unlike is sure
+    calibrations = calibrations_of(sure, entities(*map(thing, range(SOME))), Choices())
+    assert calibrations.like == calibrations.unlike == calibration_of(sure)
 
 
 def test_a_few_entities_that_are_unlike_change_nothing_and_are_flagged(sure):
     source = [*entities(*map(thing, range(SOME))), *shifted([SOME])]
-    assert recalibrated(sure, source, Choices()).unlike is sure
+    assert calibrations_of(sure, source, Choices()).unlike == calibration_of(sure)
     *like, unlike = complete(sure, source)
     assert not any(completion.unlike for completion in like)
     assert unlike.unlike
@@ -43,8 +43,7 @@ def test_a_few_entities_that_are_unlike_change_nothing_and_are_flagged(sure):
 
 def test_what_is_wrong_on_known_values_of_the_source_is_stated_with_less_confidence(sure):
     source = shifted(range(SOME))
-    models = recalibrated(sure, source, Choices())
-    before, after = (Calibration.from_json(model.record.calibration) for model in (sure, models.unlike))
+    before, after = calibration_of(sure), calibrations_of(sure, source, Choices()).unlike
     key = sure.codec.learnt_as("", ("colour",))
     statements = after.statements[key]
     right = sum(statement.right for statement in statements) / len(statements)
@@ -62,12 +61,12 @@ def test_entities_that_are_unlike_are_counted_and_completed_by_their_own_calibra
     assert completing.summary.unlike == 20
     assert max(completing.summary.unlike_in.values()) == 20
     assert completing.summary.to_json()["unlike"]["entities"] == 20
-    models = recalibrated(sure, gappy, Choices(fill="all"))
+    calibrations = calibrations_of(sure, gappy, Choices(fill="all"))
     assert {completions[0].filled[("colour",)].confidence} != {completions[-1].filled[("colour",)].confidence}
-    assert models.like is not models.unlike
+    assert calibrations.like != calibrations.unlike
 
 
 def test_the_same_source_is_calibrated_to_the_same(sure):
     source = shifted(range(SOME))
-    first, second = (recalibrated(sure, source, Choices()).unlike.record.calibration for _ in range(2))
+    first, second = (calibrations_of(sure, source, Choices()).unlike for _ in range(2))
     assert first == second
