@@ -65,7 +65,7 @@ class Model:
         `shapes` is a schema, such as `kbdisk.schemas.imports.read("shapes.ttl").schema`, whose constraints hold in what is written.
 
         `summary` of what comes back tells of those that came out by now, `drift` what in them is unlike what the model
-        learnt from.
+        learnt from. Each completion of an entity that is unlike says why, in `unlike`.
         """
         from kbdisk.completion import complete
 

@@ -319,3 +319,12 @@ def test_the_level_leaves_out_as_few_held_out_entities_as_it_says():
     drift = Drift(codec.schema, codec, level)
     assert sum(bool(unlike(drift, entity)) for entity in held_out) <= MAX_FALSE_ALARMS * len(held_out)
     assert level_of(codec.schema, codec, []) == LEVEL
+
+
+def test_a_class_that_no_training_entity_had_beside_its_own_makes_an_entity_unlike():
+    schema = kbdisk.Schema.read("kbdisk: 1\nclasses: {Phone: {properties: {x: number}}}\n")
+    entities = [Entity(f"{n}", {"x": n}, ("Phone", ("Old", "New")[n % 2])) for n in range(300)]
+    codec = Codec.fit(schema, entities, CodecConfig(pooling=True))
+    drift = Drift(schema, codec)
+    assert not unlike(drift, Entity("a", {"x": 5}, ("Phone", "Old")))
+    assert unlike(drift, Entity("b", {"x": 5}, ("Phone", "Folding"))) == ("unseen class Folding",)
