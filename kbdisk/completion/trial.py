@@ -2,9 +2,10 @@
 
 Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. A question hides one
 property of an entity, with everything that came over its links. It also hides properties that lack together with this one
-more often than by chance, as a random entity of the class lacks them which lacks this one: so questions are like gaps. All
-other values are given. What the source declares absent is asked for, too: any statement about it is wrong. Of entities that
-the model was trained on only reserved values are asked for.
+more often than by chance, as a random entity of the class lacks them which lacks this one: so values are as hard to predict as
+in gaps. Presence is asked for without hiding these: where all of a group lacks, such as the day, city and country of a death,
+that is taken for a fact. All other values are given. What the source declares absent is asked for, too: any statement about it
+is wrong. Of entities that the model was trained on only reserved values are asked for.
 
 T tokens
 """
@@ -44,6 +45,7 @@ from kbdisk.metrics import label, members
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 
+PRESENCE_ALONE = "presence alone is asked for"
 BLOCK = 1024  # questions that are asked by property; a trial that ends early has asked whole blocks, drawn at random
 MAX_QUESTIONS = 300  # about a property where its value is hidden, and as many where it lacks
 
@@ -104,7 +106,9 @@ class Trial:
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
         """The outcome of every statement; of a random part of them where the seconds do not suffice."""
-        filler = Filler(self.trained.as_judged, self.choices, 1, Keys(self.codec, ()), has_truth=True)
+        keys = Keys(self.codec, ())
+        filler = Filler(self.trained.as_judged, self.choices, 1, keys, has_truth=True)
+        presence_filler = Filler(self.trained.as_judged, self.choices, 1, keys, lambda gap, presence: PRESENCE_ALONE)
         begun, questions = time.monotonic(), list(self.questions())
         self.random.shuffle(questions)
         questions = [
@@ -121,17 +125,31 @@ class Trial:
                 end += 1
             some, number = questions[done:end], number + 1
             batch, ids = self._batch(some), [self.readings[one.entity].id for one in some]
+            predicted = filler.fill(batch, ids, [one.gaps for one in some], number)
+            self._ask_presence(presence_filler, some, predicted)
             counts = given_counts(batch, batch.known)
-            for question, count, fillings in zip(
-                some, counts, filler.fill(batch, ids, [one.gaps for one in some], number), strict=True
-            ):
-                for filling in fillings:
-                    *less_precise, statement = by_precision(filling)
+            for question, count, predictions in zip(some, counts, predicted, strict=True):
+                for prediction in predictions:
+                    *less_precise, statement = by_precision(prediction)
                     yield from (self._outcome(question, part) for part in less_precise)
                     yield self._outcome(question, statement)._replace(ranks=self._ranks(question, statement, count))
             done = end
             if watch is not None:
                 watch(done, len(questions))
+
+    def _ask_presence(
+        self, filler: Filler, questions: Sequence[Question], predicted: Sequence[Sequence[Prediction]]
+    ) -> None:
+        """Replace the presence in predictions by that where nothing is hidden beside the property itself."""
+        some = [place for place, question in enumerate(questions) if question.along]
+        if not some:
+            return
+        alone = [questions[place]._replace(along=frozenset()) for place in some]
+        ids = [self.readings[question.entity].id for question in alone]
+        asked = filler.fill(self._batch(alone), ids, [question.gaps for question in alone], 0)
+        for place, others in zip(some, asked, strict=True):
+            for prediction, other in zip(predicted[place], others, strict=True):
+                prediction.presence, prediction.presence_parts = other.presence, other.presence_parts
 
     # ------------------------------------------------------------ questions
 

@@ -90,6 +90,18 @@ def test_what_lacks_together_is_hidden_together():
         assert known == given - {question.hidden} - question.along
 
 
+def test_presence_is_asked_for_with_what_lacks_together_given(model):
+    trial = Trial(model, entities(*map(thing, range(SOME))), None, {}, seed=0)
+    [question] = [one for one in trial.questions() if (one.entity, one.hidden) == (5, ("size",))]
+    outcomes = []
+    for along in (frozenset(), frozenset([("mass",)])):  # the mass follows the size
+        trial.questions = lambda along=along: [question._replace(along=along)]
+        outcomes += trial.outcomes(None, None)
+    alone, with_mass_hidden = outcomes
+    assert with_mass_hidden.presence == pytest.approx(alone.presence, abs=1e-6)
+    assert with_mass_hidden.correctness != alone.correctness
+
+
 def test_of_an_entity_that_was_trained_on_only_reserved_values_are_asked_for(model):
     some = entities(thing(0), thing(1))
     slot = model.codec.slot("", ("size",))
