@@ -61,8 +61,8 @@ class Prediction:
     draws: list[dict[Path, Any]] = field(default_factory=list)
     tokens: dict[Path, int] = field(default_factory=dict)  # of all parts, those that are asked of the batch
 
-    def to_json(self, row: int, id: str) -> dict[str, Any]:
-        """Itself as plain data."""
+    def line(self, row: int, id: str) -> bytes:
+        """Itself as a line of a table."""
         start = len(self.gap.path)
         data: dict[str, Any] = {"row": row, "id": id, "path": self.gap.path, "presence": _plain(self.presence)}
         data["reason"] = self.why_not
@@ -74,11 +74,11 @@ class Prediction:
         data["leaves"] = _leaves(self.leaves, start)
         if self.draws:
             data["draws"] = [_leaves(drawn, start) for drawn in self.draws]
-        return data
+        return dump_json(data, LINE)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], gap: Gap) -> Prediction:
-        """Itself again, for the gap that it is about. It is of no batch any more."""
+    def of(cls, data: Mapping[str, Any], gap: Gap) -> Prediction:
+        """That of a line that was read, for the gap that it is about. It is of no batch any more."""
         leaves = _read_leaves(data["leaves"], gap.path)
         answers: dict[Path, Answer] = {}
         for within, slot, confidence, interval, tolerance in data["answers"]:
@@ -115,7 +115,7 @@ class Predictions:
         table = cls(about, max_bytes_in_memory)
         for planned, several in predicted:
             for prediction in several:
-                table._lines.write(dump_json(prediction.to_json(planned.row, planned.entity.id), LINE))
+                table._lines.write(prediction.line(planned.row, planned.entity.id))
                 table.count += 1
         return table
 
@@ -157,7 +157,7 @@ class Predictions:
             if not by_path.keys() <= gaps.keys() or (self.covers_all_gaps and len(by_path) < len(gaps)):
                 raise LoadError(self.name, OTHER.format(*WORDS["source"]))
             try:
-                predictions = [Prediction.from_json(own, gaps[path]) for path, own in by_path.items()]
+                predictions = [Prediction.of(own, gaps[path]) for path, own in by_path.items()]
             except (ValueError, TypeError, KeyError):
                 raise LoadError(self.name, NO_PREDICTIONS) from None
             yield planned, predictions
@@ -219,7 +219,7 @@ class Predictions:
         rest = b""
         for block in self._blocks():
             *lines, rest = (rest + block).split(b"\n")
-            yield from map(_load, lines)
+            yield from map(read_line, lines)
 
 
 def _shown(name: str, value: Any) -> str:
@@ -240,7 +240,7 @@ def _by_name(leaves: Mapping[Path, Any]) -> Any:
 # ---------------------------------------------------------------- lines
 
 
-def _load(line: bytes) -> Any:
+def read_line(line: bytes) -> Any:
     """A line of a table. All numbers in it are those of orjson, to the last digit."""
     try:
         return orjson.loads(line)
@@ -250,7 +250,7 @@ def _load(line: bytes) -> Any:
 
 def _head(name: str, line: bytes) -> dict[str, Any]:
     try:
-        head: dict[str, Any] = _load(line)
+        head: dict[str, Any] = read_line(line)
         if head["kbdisk"] != "predictions" or type(head["count"]) is not int or type(head["about"]) is not dict:
             raise ValueError
     except (ValueError, TypeError, KeyError):
@@ -263,7 +263,7 @@ def _head(name: str, line: bytes) -> dict[str, Any]:
 def _checked(name: str, number: int, line: bytes, earlier_row: int) -> int:
     """The row that a line is of; LoadError where it is no prediction, or out of order."""
     try:
-        data = _load(line)
+        data = read_line(line)
         row, keys = data["row"], [type(key) for key in data["path"]]
         if type(row) is not int or row < earlier_row or not keys or not {str, int}.issuperset(keys):
             raise ValueError
