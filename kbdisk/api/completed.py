@@ -188,7 +188,7 @@ class Completed(Iterable[Completion]):
             else predicting_what_may_be_written(plan, shapes, answered.answers, progress)
         )
         if predictions is None:
-            predictions = Predictions.of(predicting.about(), predicting)
+            predictions = Predictions.of(predicting)
         else:
             predictions.refuse_other(predicting.about())
         return cls(source, plan, predictions, shapes, answered)

@@ -18,11 +18,12 @@ without a name.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -35,6 +36,9 @@ from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.tagged import decode, encode, read_int
 from kbdisk.loaders.target import spooled, writing
 from kbdisk.schemas.numerals import show_digits
+
+if TYPE_CHECKING:
+    from kbdisk.completion.predicting import Predicting
 
 FORMAT = 1
 MAX_BYTES_IN_MEMORY = 1 << 26
@@ -94,9 +98,15 @@ class Prediction:
 class Predictions:
     """The table of predictions."""
 
-    def __init__(self, about: Mapping[str, Any], max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> None:
-        """A table without rows; `about` is what the predictions depend on, see `Predicting.about`."""
-        self.about = dict(about)
+    def __init__(
+        self,
+        about: Callable[[], Mapping[str, Any]],
+        covers_all_gaps: bool,
+        max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
+    ) -> None:
+        """A table without rows. `about` tells what the predictions depend on, see `Predicting.about`: that takes a while."""
+        self._about = about
+        self.covers_all_gaps = covers_all_gaps  # so that other thresholds need no new prediction
         self.name = "predictions"  # of the file that they are read from
         self.count = 0
         self._lines = spooled(self, max_bytes_in_memory)
@@ -104,25 +114,20 @@ class Predictions:
     def __len__(self) -> int:
         return self.count
 
+    @cached_property
+    def about(self) -> Mapping[str, Any]:
+        """What the predictions depend on."""
+        return self._about()
+
     @classmethod
-    def of(
-        cls,
-        about: Mapping[str, Any],
-        predicted: Iterable[tuple[Planned, Sequence[Prediction]]],
-        max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
-    ) -> Predictions:
+    def of(cls, predicting: Predicting, max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> Predictions:
         """All that is predicted for the entities of a plan."""
-        table = cls(about, max_bytes_in_memory)
-        for planned, several in predicted:
+        table = cls(predicting.about, predicting.covers_all_gaps, max_bytes_in_memory)
+        for planned, several in predicting:
             for prediction in several:
                 table._lines.write(prediction.line(planned.row, planned.entity.id))
                 table.count += 1
         return table
-
-    @property
-    def covers_all_gaps(self) -> bool:
-        """Whether values are predicted for all gaps, so that other thresholds need no new prediction."""
-        return self.about.get("thresholds") is None
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -189,7 +194,8 @@ class Predictions:
         try:
             with FilePath(file).open("rb") as stream:
                 head = _head(name, stream.readline())
-                table = cls(head["about"], max_bytes_in_memory)
+                about = head["about"]
+                table = cls(lambda: about, about.get("thresholds") is None, max_bytes_in_memory)
                 table.name = name
                 row = 0
                 for number, line in enumerate(stream, 2):

@@ -61,8 +61,7 @@ def gaps(things):
 
 
 def predicted(plan: Plan, **how) -> Predictions:
-    predicting = Predicting(plan)
-    return Predictions.of(predicting.about(), predicting, **how)
+    return Predictions.of(Predicting(plan), **how)
 
 
 def decided(plan: Plan, predictions: Predictions, **how) -> tuple[list, dict]:
@@ -182,7 +181,7 @@ def test_predictions_of_another_source_model_or_choice_are_refused(model, gaps, 
 def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
     plan = Plan(model, gaps, Choices(min_confidence=0.4))
     predicting = predicting_what_may_be_written(plan)
-    predictions = Predictions.of(predicting.about(), predicting)
+    predictions = Predictions.of(predicting)
     assert not predictions.covers_all_gaps
     assert decided(plan, predictions) == anew(model, gaps, min_confidence=0.4)
     predictions.refuse_other(predicting.about())
