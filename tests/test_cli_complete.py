@@ -28,6 +28,7 @@ from kbdisk.cli import complete as command
 from kbdisk.cli.completed import as_tables
 from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
 from kbdisk.completion.earlier import given
+from kbdisk.completion.filling import Filler
 from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.evaluation.calibration import Calibration, Statement
@@ -576,6 +577,57 @@ def test_a_review_is_written_beside_a_target_or_instead_of_it(few):
     assert len(alone) == len(beside) == len(rows("done.jsonl")) + 1
     assert few("--review", "none.csv", "--dry-run")[0] == 0
     assert not Path("none.csv").exists()
+
+
+@about("--predictions")
+def test_predictions_are_kept_in_a_file_and_decided_on_again_by_other_thresholds(few, monkeypatch):
+    few("--out", "a.jsonl")
+    middle = sorted(row["confidence"] for row in rows("a.jsonl"))[len(rows("a.jsonl")) // 2]
+    few("--out", "b.jsonl", "--min-confidence", middle)
+    status, out, err = few("--predictions", "p.jsonl")
+    assert status == 0, err
+    assert out.splitlines()
+    assert "nothing was written but p.jsonl: " in err
+    kept = Path("p.jsonl").read_bytes()
+    monkeypatch.setattr(Filler, "fill", None)  # the network is asked by this alone
+    assert few("--out", "again.jsonl", "--predictions", "p.jsonl")[0] == 0
+    assert Path("again.jsonl").read_bytes() == Path("a.jsonl").read_bytes()
+    assert few("--out", "sure.jsonl", "--min-confidence", middle, "--predictions", "p.jsonl")[0] == 0
+    assert Path("sure.jsonl").read_bytes() == Path("b.jsonl").read_bytes() != Path("a.jsonl").read_bytes()
+    assert few("--review", "review.csv", "--predictions", "p.jsonl")[0] == 0
+    assert len(Path("review.csv").read_text().splitlines()) > len(rows("a.jsonl"))
+    status, _, err = few("--dry-run", "--predictions", "p.jsonl", "--only", "weight")
+    assert status == 2
+    assert err == (
+        "error: p.jsonl: expected predictions with only weight, got those with only none. Name another file, or move this one away.\n"
+    )
+    assert Path("p.jsonl").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--predictions", "no/p.jsonl"], "no/p.jsonl: cannot be written: no such directory, or one of this name."),
+        (["--predictions", "phones.yaml"], "phones.yaml: expected predictions that kbdisk saved, got something else."),
+        (["--predictions", "phones.jsonl"], "--predictions: phones.jsonl is a source, too. Choose another name."),
+        (["--predictions", "x.jsonl", "--out", "x.jsonl"], "--predictions: x.jsonl is the target, too. Choose another"),
+        (
+            ["--predictions", "r.csv", "--review", "r.csv"],
+            "--predictions: r.csv is the review, too. Choose another name.",
+        ),
+    ],
+)
+def test_a_file_that_cannot_keep_predictions_is_refused(few, place, options, complaint):
+    before = sorted(place.rglob("*"))
+    status, out, err = few(*options)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"error: {complaint}")
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_dry_run_decides_from_predictions_and_keeps_none(few):
+    assert few("--dry-run", "--predictions", "p.jsonl")[0] == 0
+    assert not Path("p.jsonl").exists()
 
 
 @about("--strict")

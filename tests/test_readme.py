@@ -124,7 +124,7 @@ def test_the_best_step_may_be_the_last_one():
 
 def test_no_file_is_written_twice():
     code = "\n".join(text for language, _, text in BLOCKS if language in ("console", "python"))
-    written = re.findall(r'--out (\S+)|kbdisk\.write\(.*, "(.+?)"\)|(?<=> )(\S+\.\w+)$', code, re.MULTILINE)
+    written = re.findall(r'--out (\S+)|\.write\((?:.*, )?"(.+?)"\)|(?<=> )(\S+\.\w+)$', code, re.MULTILINE)
     names = ["".join(one) for one in written]
     assert len(names) > 6
     assert len(names) == len(set(names)), names

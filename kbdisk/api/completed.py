@@ -194,7 +194,7 @@ class Completed(Iterable[Completion]):
             )
         )
         if predictions is None:
-            predictions = Predictions.of(predicting.about(), predicting)
+            predictions = Predictions.of(predicting)
         else:
             predictions.refuse_other(predicting.about())
         return cls(source, plan, predictions, shapes, answered, calibrations)

@@ -253,6 +253,7 @@ class Job:
             "unwritable": placeless.as_data(written.lost),
         }
         drift = None if completed.source.is_own else completed.drift
+        told |= {"predictions": self.predictions_file} if self.predictions_file else {}
         told |= {} if drift is None else {"drift": drift.to_json()}
         status = 1 if written.lost or skipped or (options["strict"] and drift) else 0
         if options["as_json"]:

@@ -42,7 +42,7 @@ class Choices:
         if self.draws < 0:
             raise ConfigError("--draws", f"expected at least 0, got {self.draws}.")
         for name, share in ("min-confidence", self.min_confidence), ("precision", self.precision):
-            if share is not None and not 0 <= share <= 1:
+            if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
                 raise ConfigError(f"--{name}", f"expected 0 to 1, got {share}.")
         if self.min_confidence is not None and self.precision is not None:
             raise ConfigError("--precision", "chooses the confidence. Leave --min-confidence out.")

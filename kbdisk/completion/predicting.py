@@ -133,6 +133,11 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
                 labels = {path: leaf for path, leaf in self.schema.leaves(entity).items() if path in wanted[of.name]}
                 yield Known(self.schema.id_of(entity), of.name, labels, entity.made or {})
 
+    @property
+    def covers_all_gaps(self) -> bool:
+        """Whether all gaps are predicted, so that other thresholds need no new prediction."""
+        return self.why_not is None
+
     def about(self) -> dict[str, Any]:
         """What the predictions depend on: the source, the model, the choices; thresholds where not all gaps are asked."""
         choices = self.choices
@@ -145,7 +150,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             "only": sorted(map(show, choices.only)),
             "classes": sorted(choices.classes),
             **{name: getattr(choices, name) for name in same},
-            "thresholds": None if self.why_not is None else thresholds,
+            "thresholds": None if self.covers_all_gaps else thresholds,
         }
 
 

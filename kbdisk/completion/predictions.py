@@ -18,11 +18,12 @@ without a name.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -35,6 +36,9 @@ from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.tagged import decode, encode, read_int
 from kbdisk.loaders.target import spooled, writing
 from kbdisk.schemas.numerals import show_digits
+
+if TYPE_CHECKING:
+    from kbdisk.completion.predicting import Predicting
 
 FORMAT = 1
 MAX_BYTES_IN_MEMORY = 1 << 26
@@ -62,8 +66,8 @@ class Prediction:
     draws: list[dict[Path, Any]] = field(default_factory=list)
     tokens: dict[Path, int] = field(default_factory=dict)  # of all parts, those that are asked of the batch
 
-    def to_json(self, row: int, id: str) -> dict[str, Any]:
-        """Itself as plain data."""
+    def line(self, row: int, id: str) -> bytes:
+        """Itself as a line of a table."""
         start = len(self.gap.path)
         data: dict[str, Any] = {"row": row, "id": id, "path": self.gap.path, "presence": _plain(self.presence)}
         data["reason"] = self.why_not
@@ -75,11 +79,11 @@ class Prediction:
         data["leaves"] = _leaves(self.leaves, start)
         if self.draws:
             data["draws"] = [_leaves(drawn, start) for drawn in self.draws]
-        return data
+        return dump_json(data, LINE)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], gap: Gap) -> Prediction:
-        """Itself again, for the gap that it is about. It is of no batch any more."""
+    def of(cls, data: Mapping[str, Any], gap: Gap) -> Prediction:
+        """That of a line that was read, for the gap that it is about. It is of no batch any more."""
         leaves = _read_leaves(data["leaves"], gap.path)
         answers: dict[Path, Answer] = {}
         for within, slot, confidence, interval, tolerance in data["answers"]:
@@ -97,9 +101,15 @@ class Prediction:
 class Predictions:
     """The table of predictions."""
 
-    def __init__(self, about: Mapping[str, Any], max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> None:
-        """A table without rows; `about` is what the predictions depend on, see `Predicting.about`."""
-        self.about = dict(about)
+    def __init__(
+        self,
+        about: Callable[[], Mapping[str, Any]],
+        covers_all_gaps: bool,
+        max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
+    ) -> None:
+        """A table without rows. `about` tells what the predictions depend on, see `Predicting.about`: that takes a while."""
+        self._about = about
+        self.covers_all_gaps = covers_all_gaps  # so that other thresholds need no new prediction
         self.name = "predictions"  # of the file that they are read from
         self.count = 0
         self._lines = spooled(self, max_bytes_in_memory)
@@ -107,25 +117,20 @@ class Predictions:
     def __len__(self) -> int:
         return self.count
 
+    @cached_property
+    def about(self) -> Mapping[str, Any]:
+        """What the predictions depend on."""
+        return self._about()
+
     @classmethod
-    def of(
-        cls,
-        about: Mapping[str, Any],
-        predicted: Iterable[tuple[Planned, Sequence[Prediction]]],
-        max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
-    ) -> Predictions:
+    def of(cls, predicting: Predicting, max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> Predictions:
         """All that is predicted for the entities of a plan."""
-        table = cls(about, max_bytes_in_memory)
-        for planned, several in predicted:
+        table = cls(predicting.about, predicting.covers_all_gaps, max_bytes_in_memory)
+        for planned, several in predicting:
             for prediction in several:
-                table._lines.write(dump_json(prediction.to_json(planned.row, planned.entity.id), LINE))
+                table._lines.write(prediction.line(planned.row, planned.entity.id))
                 table.count += 1
         return table
-
-    @property
-    def covers_all_gaps(self) -> bool:
-        """Whether values are predicted for all gaps, so that other thresholds need no new prediction."""
-        return self.about.get("thresholds") is None
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -160,7 +165,7 @@ class Predictions:
             if not by_path.keys() <= gaps.keys() or (self.covers_all_gaps and len(by_path) < len(gaps)):
                 raise LoadError(self.name, OTHER.format(*WORDS["source"]))
             try:
-                predictions = [Prediction.from_json(own, gaps[path]) for path, own in by_path.items()]
+                predictions = [Prediction.of(own, gaps[path]) for path, own in by_path.items()]
             except (ValueError, TypeError, KeyError):
                 raise LoadError(self.name, NO_PREDICTIONS) from None
             yield planned, predictions
@@ -192,7 +197,8 @@ class Predictions:
         try:
             with FilePath(file).open("rb") as stream:
                 head = _head(name, stream.readline())
-                table = cls(head["about"], max_bytes_in_memory)
+                about = head["about"]
+                table = cls(lambda: about, about.get("thresholds") is None, max_bytes_in_memory)
                 table.name = name
                 row = 0
                 for number, line in enumerate(stream, 2):
@@ -222,7 +228,7 @@ class Predictions:
         rest = b""
         for block in self._blocks():
             *lines, rest = (rest + block).split(b"\n")
-            yield from map(_load, lines)
+            yield from map(read_line, lines)
 
 
 def _shown(name: str, value: Any) -> str:
@@ -243,7 +249,7 @@ def _by_name(leaves: Mapping[Path, Any]) -> Any:
 # ---------------------------------------------------------------- lines
 
 
-def _load(line: bytes) -> Any:
+def read_line(line: bytes) -> Any:
     """A line of a table. All numbers in it are those of orjson, to the last digit."""
     try:
         return orjson.loads(line)
@@ -253,7 +259,7 @@ def _load(line: bytes) -> Any:
 
 def _head(name: str, line: bytes) -> dict[str, Any]:
     try:
-        head: dict[str, Any] = _load(line)
+        head: dict[str, Any] = read_line(line)
         if head["kbdisk"] != "predictions" or type(head["count"]) is not int or type(head["about"]) is not dict:
             raise ValueError
     except (ValueError, TypeError, KeyError):
@@ -266,7 +272,7 @@ def _head(name: str, line: bytes) -> dict[str, Any]:
 def _checked(name: str, number: int, line: bytes, earlier_row: int) -> int:
     """The row that a line is of; LoadError where it is no prediction, or out of order."""
     try:
-        data = _load(line)
+        data = read_line(line)
         row, keys = data["row"], [type(key) for key in data["path"]]
         if type(row) is not int or row < earlier_row or not keys or not {str, int}.issuperset(keys):
             raise ValueError

@@ -1,0 +1,259 @@
+"""The stages of completing: a plan, predictions that can be kept, and decisions that need no network."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from models import calibrated
+from tables import for_each
+from things import entities
+
+from kbdisk.completion import complete
+from kbdisk.completion.choices import FILLS, Choices
+from kbdisk.completion.completing import Completing, predicting_what_may_be_written
+from kbdisk.completion.filling import Filler
+from kbdisk.completion.gaps import Gap
+from kbdisk.completion.plan import Plan
+from kbdisk.completion.predicting import Predicting
+from kbdisk.completion.predictions import Prediction, Predictions, read_line
+from kbdisk.entity import Date, Link, Quantity, Text
+from kbdisk.errors import LoadError
+from kbdisk.estimates import Answer
+from kbdisk.evaluation.calibration import Line
+
+THRESHOLDS = [
+    {},
+    {"fill": "all"},
+    {"fill": "asked"},
+    {"min_confidence": 0.99},
+    {"min_confidence": 0.1},
+    {"precision": 0.9},
+    {"fill": "all", "min_confidence": 0.3},
+]
+
+
+@pytest.fixture(scope="module")
+def model(model):
+    """A model that is sure of some values, and of others not."""
+    return calibrated(model, presence=Line(0.4, 1.0), correctness=Line(0.6, 1.0))
+
+
+@pytest.fixture
+def gaps(things):
+    """Things that lack something of each kind, some with a place for it and some without."""
+    for i, one in enumerate(things):
+        for key in list(one)[1 + i % 5 :: 5]:
+            if i % 2:
+                one[key] = None
+            else:
+                del one[key]
+    things[3]["born"] = {"year": 1950, "month": None}
+    things[4]["mass"] = {"value": None, "unit": "kg"}
+    things[5]["parts"] = [{"kind": "leg"}, {"length": 3.5}]
+    return entities(*things)
+
+
+def predicted(plan: Plan, **how) -> Predictions:
+    return Predictions.of(Predicting(plan), **how)
+
+
+def decided(plan: Plan, predictions: Predictions, **how) -> tuple[list, dict]:
+    """What is filled in and held back of each entity, and the summary."""
+    completing = Completing(plan, predictions.beside(plan), **how)
+    return [(one.filled, one.held_back) for one in completing], completing.summary.to_json()
+
+
+def anew(model, gaps, **choices) -> tuple[list, dict]:
+    completing = complete(model, gaps, **choices)
+    return [(one.filled, one.held_back) for one in completing], completing.summary.to_json()
+
+
+# ---------------------------------------------------------------- deciding again
+
+
+@pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
+def test_other_thresholds_decide_on_the_same_predictions_as_if_all_was_predicted_anew(
+    model, gaps, thresholds, monkeypatch
+):
+    wanted = anew(model, gaps, **thresholds)
+    plan = Plan(model, gaps, Choices())
+    predictions = predicted(plan)
+    usual = decided(plan, predictions)
+    monkeypatch.setattr(Filler, "fill", None)  # the network is asked by this alone
+    assert decided(plan.with_choices(Choices(**thresholds)), predictions) == wanted
+    assert (wanted == usual) == (not thresholds)
+
+
+def test_the_same_predictions_tell_a_review_what_is_held_back(model, gaps):
+    wanted = anew(model, gaps, keeps_held_back=True)
+    assert any(held for _, held in wanted[0])
+    plan = Plan(model, gaps, Choices())
+    assert decided(plan, predicted(plan), keeps_held_back=True) == wanted
+
+
+@for_each("draws", [0, 2])
+def test_predictions_that_are_saved_and_read_again_or_on_disk_give_the_same(model, gaps, draws, tmp_path):
+    plan = Plan(model, gaps, Choices(fill="all", draws=draws))
+    kept = predicted(plan)
+    wanted = decided(plan, kept)
+    assert any(filled for filled, _ in wanted[0])
+    on_disk = predicted(plan, max_bytes_in_memory=1)
+    assert (kept._lines._rolled, on_disk._lines._rolled) == (False, True)
+    assert decided(plan, on_disk) == wanted
+    kept.save(tmp_path / "kept.jsonl")
+    again = Predictions.read(tmp_path / "kept.jsonl")
+    assert decided(plan, again) == wanted
+    again.save(tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "kept.jsonl").read_bytes()
+    assert list(again.rows) == list(kept.rows) == list(on_disk.rows)
+
+
+def test_several_can_read_the_same_predictions_side_by_side(model, gaps):
+    plan = Plan(model, gaps, Choices())
+    predictions = predicted(plan)
+    for one, other in zip(predictions.rows, predictions.rows, strict=True):
+        assert one == other
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.text(), st.integers(), st.floats(allow_nan=False), st.decimals(allow_nan=False, allow_infinity=False),
+    st.builds(Link, st.text()), st.builds(Text, st.text(), st.text()), st.just(Date(1912, 11)), st.just(Quantity(3, "g")),
+    st.just(10**400), st.lists(st.text()), st.tuples(st.text(), st.integers()), st.sampled_from(["\ud800", "a\udfff b"]),
+)  # fmt: skip
+
+
+@given(
+    leaf=VALUES,
+    chance=st.floats(0, 1),
+    between=st.none() | st.tuples(st.floats(allow_nan=False), st.floats(allow_nan=False)),
+)
+def test_a_prediction_is_the_same_when_it_is_read_again(leaf, chance, between):
+    path = ("a", 0, "b c")
+    gap = Gap(None, path)
+    within = (*path, "value")
+    prediction = Prediction(gap, "", chance, {within: leaf}, {within: Answer(0, 7, 0, leaf, chance, between, math.inf)})
+    prediction.tokens[within] = 0
+    prediction.draws = [{within: leaf}]
+    again = Prediction.of(read_line(prediction.line(0, "t0")), gap)
+    assert vars(again) == vars(prediction)
+    assert type(again.leaves[within]) is type(leaf)
+
+
+def test_numbers_are_read_to_the_last_digit():
+    gap = Gap(None, ("a",))
+    for number in (Decimal("0.10"), Decimal("1e30"), 0.1 + 0.2, 5e-324, -0.0, 2**63, -(2**63), 2**64):
+        line = Prediction(gap, leaves={("a",): number}).line(0, "")
+        again = Prediction.of(read_line(line), gap).leaves["a",]
+        assert (repr(again), type(again)) == (repr(number), type(number))
+
+
+# ---------------------------------------------------------------- what does not fit
+
+
+def test_predictions_of_another_source_model_or_choice_are_refused(model, gaps, things, tmp_path):
+    plan = Plan(model, gaps, Choices())
+    predicted(plan).save(tmp_path / "p.jsonl")
+    predictions = Predictions.read(tmp_path / "p.jsonl")
+    predictions.refuse_other(Predicting(plan.with_choices(Choices(min_confidence=0.3, fill="all"))).about())
+    others = {
+        "of this source": Plan(model, gaps[:-1], Choices()),
+        "with seed 1": Plan(model, gaps, Choices(seed=1)),
+        "with estimate mean": Plan(model, gaps, Choices(estimate="mean")),
+        "with only size": Plan(model, gaps, Choices(only=(("size",),))),
+    }
+    for what, other in others.items():
+        with pytest.raises(LoadError, match=f"p.jsonl: expected predictions {what}, got those ") as error:
+            predictions.refuse_other(Predicting(other).about())
+        assert "\n" not in str(error.value)
+    with pytest.raises(LoadError, match="expected predictions by this model, got those by another"):
+        predictions.refuse_other(Predicting(plan).about() | {"model": "0123456789ab"})
+    with pytest.raises(LoadError, match="with these shapes"):
+        predictions.refuse_other(Predicting(plan, model.schema).about())
+
+
+def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
+    plan = Plan(model, gaps, Choices(min_confidence=0.4))
+    predicting = predicting_what_may_be_written(plan)
+    predictions = Predictions.of(predicting)
+    assert not predictions.covers_all_gaps
+    assert decided(plan, predictions) == anew(model, gaps, min_confidence=0.4)
+    predictions.refuse_other(predicting.about())
+    lower = predicting_what_may_be_written(plan.with_choices(Choices(min_confidence=0.3)))
+    with pytest.raises(LoadError, match=r"with fill likely min_confidence 0.3 .*, got those with .* 0.4 "):
+        predictions.refuse_other(lower.about())
+
+
+@for_each("broken", ["empty", "json", "model", "format", "short", "long", "row", "path", "leaf", "order"])
+def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, broken, tmp_path):
+    file = tmp_path / "p.jsonl"
+    plan = Plan(model, gaps, Choices())
+    predicted(plan).save(file)
+    head, *lines = file.read_bytes().splitlines(keepends=True)
+    first, last = json.loads(lines[0]), lines[-1]
+    changed = {
+        "empty": [],
+        "json": [b"[]\n"],
+        "model": [b'{"kbdisk": "model"}\n', *lines],
+        "format": [head.replace(b'"format":1', b'"format":2'), *lines],
+        "short": [head, *lines[:-1]],
+        "long": [head, *lines, last],
+        "row": [head, json.dumps(first | {"row": "0"}).encode() + b"\n", *lines[1:]],
+        "path": [head, json.dumps(first | {"path": ["nowhere"]}).encode() + b"\n", *lines[1:]],
+        "leaf": [head, json.dumps(first | {"leaves": [5]}).encode() + b"\n", *lines[1:]],
+        "order": [head, last, *lines[:-1]],
+    }[broken]
+    file.write_bytes(b"".join(changed))
+    with pytest.raises(LoadError) as error:
+        decided(plan, Predictions.read(file))
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(str(file))
+
+
+# ---------------------------------------------------------------- inspection
+
+
+def test_a_plan_tells_what_is_there_what_lacks_and_what_may_be_filled(model, gaps, tmp_path):
+    plan = Plan(model, gaps, Choices())
+    rows = list(plan.rows)
+    assert {row["gap"] for row in rows} == {"blank", "part", "absent"}
+    assert {(row["id"], row["path"]) for row in rows} >= {("t3", "born"), ("t4", "mass"), ("t5", "parts[1].kind")}
+    properties = {row["path"]: row for row in plan.properties}
+    assert all(row["known"] + row["missing"] == len(gaps) for row in properties.values())
+    assert properties["name"]["reason"]
+    assert not properties["size"]["reason"]
+    whole = Counter(row["path"] for row in rows if row["path"] == row["property"])
+    assert all(whole[path] == row["missing"] for path, row in properties.items() if path in ("size", "colour", "near"))
+    assert not {row["property"] for row in rows} & {show for show, row in properties.items() if row["reason"]}
+    plan.save(tmp_path / "plan.jsonl")
+    assert [json.loads(line) for line in Path(tmp_path / "plan.jsonl").read_bytes().splitlines()] == rows
+
+
+def test_predictions_tell_value_presence_correctness_interval_and_reason_of_each_gap(model, gaps):
+    plan = Plan(model, gaps, Choices())
+    predictions = predicted(plan)
+    rows = list(predictions.rows)
+    assert [(row["row"], row["id"], row["path"]) for row in rows] == [
+        (row["row"], row["id"], row["path"]) for row in plan.rows
+    ]
+    assert len(rows) == len(predictions)
+    for row in rows:
+        assert (row["value"] is None) == bool(row["reason"])
+        assert row["presence"] is None or 0 <= row["presence"] <= 1
+        assert row["reason"] or 0 <= row["correctness"] <= 1
+    size = next(row for row in rows if row["path"] == "size")
+    assert size["interval"][0] < size["value"] < size["interval"][1]
+
+
+@for_each("fill", FILLS)
+def test_every_gap_is_written_or_held_back_once(model, gaps, fill):
+    plan = Plan(model, gaps, Choices(fill=fill))
+    _, summary = decided(plan, predicted(plan))
+    for row in summary["properties"]:
+        assert row["missing"] == row["filled"] + sum(row["held_back"].values())

@@ -1,0 +1,233 @@
+"""kbdisk.complete: plan, predict, decide and write from Python, with a model and without."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pandas
+import pytest
+from models import EXAMPLES, QUICK, calibrated, phones, tiny
+from tables import for_each
+
+import kbdisk
+from kbdisk.api import Model
+from kbdisk.completion.filling import Filler
+from kbdisk.entity import Entity, at, read_path, walk
+from kbdisk.errors import ConfigError, KBDiskError, LoadError, SchemaError, WriteError
+from kbdisk.evaluation.calibration import Line
+from kbdisk.training.folder import save
+from kbdisk.training.run import PRESETS
+
+FEW = [*range(15), 37]  # lines of the phones: every property is missing in some
+
+
+@pytest.fixture(scope="session")
+def unsure_folder(tmp_path_factory) -> Path:
+    """A model of the phones that is sure of some values, and of others not."""
+    folder = tmp_path_factory.mktemp("unsure") / "phones.kbdisk"
+    save(calibrated(tiny(*phones()), presence=Line(0.4, 1.0), correctness=Line(0.6, 1.0)), folder)
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, unsure_folder) -> Path:
+    """A folder with a few phones and a model of them."""
+    lines = (EXAMPLES / "phones.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "phones.jsonl").write_text("".join(lines[n] for n in FEW))
+    shutil.copytree(unsure_folder, tmp_path / "phones.kbdisk")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def completed(**options) -> kbdisk.Completed:
+    return kbdisk.complete("phones.jsonl", model="phones.kbdisk", **options)
+
+
+def filled(several) -> list[dict]:
+    return [completion.filled for completion in several]
+
+
+def without_time(file: str) -> list[dict]:
+    return [json.loads(line) | {"time": ""} for line in Path(file).read_text().splitlines()]
+
+
+# ---------------------------------------------------------------- the stages
+
+
+def test_a_source_is_completed_as_by_a_model_that_is_asked(place):
+    one = completed()
+    wanted = kbdisk.open("phones.kbdisk").complete("phones.jsonl")
+    assert filled(one) == filled(wanted)
+    assert filled(one) == filled(one)
+    assert one.summary.to_json() == wanted.summary.to_json()
+    assert one.drift.to_json() == wanted.drift.to_json()
+    assert [(row["id"], row["path"]) for row in one.rows] == [
+        (completion.entity.id, kbdisk.entity.show(path)) for completion in one for path in completion.filled
+    ]
+
+
+def test_thresholds_change_what_is_written_and_nothing_is_predicted_again(place, monkeypatch):
+    one = completed()
+    anew = {c: completed(min_confidence=c) for c in (0.2, 0.6)}
+    everything = completed(fill="all")
+    monkeypatch.setattr(Filler, "fill", None)  # the network is asked by this alone
+    for confidence, other in anew.items():
+        again = one.with_thresholds(min_confidence=confidence)
+        assert filled(again) == filled(other)
+        assert again.summary.to_json() == other.summary.to_json()
+    assert filled(one.with_thresholds(fill="all")) == filled(everything)
+    assert filled(everything.with_thresholds(fill="likely")) == filled(one)
+    assert len({str(filled(each)) for each in (one, everything, *anew.values())}) == 4
+    with pytest.raises(ConfigError, match="--precision: chooses the confidence"):
+        one.with_thresholds(min_confidence=0.5, precision=0.9)
+
+
+def test_predictions_that_are_kept_are_decided_on_later_and_elsewhere(place, monkeypatch):
+    first = completed(predictions="p.jsonl")
+    assert Path("p.jsonl").read_bytes().count(b"\n") == len(first.predictions) + 1
+    stored = Path("p.jsonl").read_bytes()
+    monkeypatch.setattr(Filler, "fill", None)
+    assert filled(completed(predictions="p.jsonl")) == filled(first)
+    assert filled(completed(predictions=first.predictions, min_confidence=0.2)) == filled(
+        first.with_thresholds(min_confidence=0.2)
+    )
+    assert Path("p.jsonl").read_bytes() == stored
+
+
+def test_predictions_of_another_source_or_model_are_refused(place):
+    completed(predictions="p.jsonl")
+    with pytest.raises(LoadError, match=r"p.jsonl: expected predictions with seed 1, got those with seed 0"):
+        completed(predictions="p.jsonl", seed=1)
+    text = Path("phones.jsonl").read_text()
+    Path("phones.jsonl").write_text(text.replace("Nokia", "Nokya", 1))
+    with pytest.raises(LoadError, match=r"p.jsonl: expected predictions of this source, got those of another"):
+        completed(predictions="p.jsonl")
+    Path("phones.jsonl").write_text(text)
+    save(calibrated(tiny(*phones(), steps=6)), "other.kbdisk")
+    with pytest.raises(LoadError, match=r"p.jsonl: expected predictions by this model, got those by another"):
+        kbdisk.complete("phones.jsonl", model="other.kbdisk", predictions="p.jsonl")
+
+
+@for_each("options", [{"every_gap": False}, {"estimate": "sample"}, {"draws": 2}, {"order": "random"}])
+def test_where_only_some_gaps_were_predicted_other_thresholds_are_refused(place, options):
+    one = completed(**options)
+    assert any(filled(one))
+    with pytest.raises(ConfigError, match="needs values for all gaps"):
+        one.with_thresholds(min_confidence=0.2)
+
+
+def test_what_is_not_worth_a_prediction_changes_nothing_that_is_written(place):
+    assert filled(completed(every_gap=False)) == filled(completed())
+
+
+# ---------------------------------------------------------------- writing
+
+
+@for_each(
+    "options", [{}, {"fill": "all"}, {"precision": 0.9}, {"estimate": "sample"}, {"order": "certain"}, {"draws": 2}]
+)
+def test_the_target_has_the_same_bytes_as_that_of_the_command(place, options, run):
+    kbdisk.complete("phones.jsonl", "a.jsonl", model="phones.kbdisk", force=True, **options)
+    told = [text for name, value in options.items() for text in (f"--{name}", value)]
+    status, _, err = run(
+        "complete", "phones.jsonl", "--model", "phones.kbdisk", "--out", "b.jsonl", "--force", "-q", *told
+    )
+    assert status == 0, err
+    assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
+    assert without_time("a.jsonl.provenance.jsonl") == without_time("b.jsonl.provenance.jsonl")
+
+
+def test_what_was_decided_is_written_in_another_format_with_a_review(place):
+    one = completed(min_confidence=0.2)
+    written = one.write("done.csv", review="review.csv")
+    rows = list(written.rows)
+    assert rows == list(map(json.loads, Path("done.csv.provenance.jsonl").read_text().splitlines()))
+    assert written.report.written == len(rows) > 0
+    assert len(Path("review.csv").read_text().splitlines()) > len(rows) + 1
+    before = sorted(place.iterdir())
+    dry = one.write(None)
+    assert [row["path"] for row in dry.rows] == [row["path"] for row in rows]
+    assert sorted(place.iterdir()) == before
+
+
+def test_a_target_that_is_there_is_refused_before_anything_is_predicted(place, monkeypatch):
+    Path("done.jsonl").write_text("mine")
+    monkeypatch.setattr(Filler, "fill", None)
+    with pytest.raises(WriteError, match=r"done.jsonl: exists already. Say force=True to replace it."):
+        kbdisk.complete("phones.jsonl", "done.jsonl", model="phones.kbdisk")
+    assert Path("done.jsonl").read_text() == "mine"
+
+
+# ---------------------------------------------------------------- without a model
+
+
+def test_without_a_model_one_is_trained_kept_beside_the_source_and_used_again(place, monkeypatch):
+    monkeypatch.setitem(PRESETS, "fast", QUICK)
+    shutil.copy(EXAMPLES / "phones.jsonl", "kb.jsonl")
+    lines: list[str] = []
+    done: list[tuple[int, int]] = []
+    first = kbdisk.complete(
+        "kb.jsonl", "done.jsonl", preset="fast", fill="all", report=lines.append, progress=lambda *n: done.append(n)
+    )
+    assert re.match("training on 63 entities of kb.jsonl, ", lines[0])
+    assert done == [(63, 63)]
+    assert Path("kb.jsonl.kbdisk/config.json").exists()
+    again = kbdisk.complete("kb.jsonl", preset="fast", fill="all", report=lines.append)
+    assert lines[1:] == ["using the model in kb.jsonl.kbdisk"]
+    assert filled(again) == filled(first)
+    given = {entity.id: entity.tree for entity in kbdisk.load("kb.jsonl")}
+    new = {entity.id: entity.tree for entity in kbdisk.load("done.jsonl")}
+    for id, tree in given.items():
+        assert all(value is None or at(new[id], path) == value for path, value in walk(tree))
+    assert all(at(new[row["id"]], read_path(row["path"])) == row["value"] for row in first.rows)
+
+
+def test_what_is_in_memory_is_completed_and_leaves_no_file(place, monkeypatch):
+    monkeypatch.setitem(PRESETS, "fast", QUICK)
+    before = sorted(place.iterdir())
+    rows = [{"id": f"e{n}", "x": n % 7 if n % 4 else None, "y": "ab"[n % 2]} for n in range(80)]
+    for source in (rows, pandas.DataFrame(rows).set_index("id")):
+        one = kbdisk.complete(source, preset="fast", fill="all", only="x")
+        assert [set(each) for each in filled(one)] == [set() if n % 4 else {("x",)} for n in range(80)]
+    assert sorted(place.iterdir()) == before
+
+
+def test_a_model_that_is_open_completes_entities_of_python(place):
+    model = kbdisk.open("phones.kbdisk")
+    assert isinstance(model, Model)
+    entities = [Entity("new", {"id": "new", "brand": "Nokia", "weight": None})]
+    [one] = kbdisk.complete(entities, model=model, fill="all", only=["weight"])
+    assert one.filled.keys() == {("weight",)}
+
+
+# ---------------------------------------------------------------- what makes no sense
+
+
+@for_each(
+    ("options", "error", "complaint"),
+    [
+        ({"fill": "some"}, ConfigError, "--fill: expected one of asked, likely, all, got 'some'."),
+        ({"min_confidence": 2}, ConfigError, "--min-confidence: expected 0 to 1, got 2."),
+        ({"min_confidence": "high"}, ConfigError, "--min-confidence: expected 0 to 1, got high."),
+        ({"treshold": 0.5}, ConfigError, "treshold: expected one of fill, only, classes, "),
+        ({"budget": "1m"}, ConfigError, "budget: says how to train, and model what was trained. Leave one out."),
+        ({"only": "a..b"}, ConfigError, "a..b: expected a path"),
+        ({"only": ["wieght"]}, SchemaError, "wieght: expected a path of the schema"),
+        ({"classes": ["Pear"]}, KBDiskError, "Pear"),
+        ({"model": "none.kbdisk"}, KBDiskError, "none.kbdisk"),
+        ({"shapes": "none.ttl"}, SchemaError, "none.ttl: no such file."),
+        ({"predictions": "no/p.jsonl"}, WriteError, "no/p.jsonl: cannot be written: no such directory."),
+        ({"predictions": "phones.jsonl"}, LoadError, "phones.jsonl: expected predictions that kbdisk saved"),
+        ({"out": "done.what"}, ConfigError, "done.what: the name does not tell the format."),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_line(place, options, error, complaint):
+    before = sorted(place.iterdir())
+    with pytest.raises(error) as caught:
+        kbdisk.complete("phones.jsonl", **{"model": "phones.kbdisk", **options})
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert sorted(place.iterdir()) == before
