@@ -110,8 +110,9 @@ class RuleFiller:
                     continue
                 needed = [ruled[path] for of in rule.of if (path := _top(of, values)) in ruled]
                 presence = min((other.presence for other in needed), default=1.0)
-                if rule.kind in PRESUMING and rule.target not in gaps and not property.required:
-                    presence *= self._presence(rule, class_name, presence_at(rule.target))
+                if rule.kind in PRESUMING:
+                    has_place = rule.target in gaps or property.required
+                    presence *= self._presence(rule, class_name, presence_at(rule.target), has_place=has_place)
                 correctness = confidence_of(rule) * min((other.correctness for other in needed), default=1.0)
                 values[rule.target], is_filled = fitting, True
                 ruled[rule.target] = Ruled(rule.target, property, rule, fitting, presence, correctness)
@@ -119,10 +120,13 @@ class RuleFiller:
             if not is_filled:
                 return
 
-    def _presence(self, rule: Rule, class_name: str, presence: float | None) -> float:
-        """The model's presence, or else the share of the entities of a class where a rule applies that have its property."""
-        if presence is not None:
-            return presence
+    def _presence(self, rule: Rule, class_name: str, presence: float | None, *, has_place: bool) -> float:
+        """The model's presence, or else the share of the entities of a class where a rule applies that have its property.
+
+        Without a model, what has a place, such as a blank cell, is taken to have a value.
+        """
+        if presence is not None or has_place:
+            return 1.0 if presence is None else presence
         return (self._present[rule, class_name] + 1) / (self._applies[rule, class_name] + 1)  # none known: 1
 
     def _fitting(self, property: Property, rule: Rule, value: Any) -> Any:
