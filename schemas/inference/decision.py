@@ -10,6 +10,7 @@ from kbdisk.schemas.schema import Many, Property, Role
 
 FITS = 0.99  # the share of values that a kind must fit to be told without a word
 MOSTLY = 0.95
+NOTHING_TO_LEARN = ": nothing to learn"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Decision:
     missing: tuple[str, ...] = ()
     novalue: tuple[str, ...] = ()
     gaps: int = 0  # values that are spellings of none
+    is_constant: bool = False  # all values are the same
 
     def because(self, *reasons: str) -> Decision:
         """The same for more reasons, which are told first."""

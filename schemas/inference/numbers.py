@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.schemas.composites.coordinate import NAMES
-from kbdisk.schemas.inference.decision import Decision, counted
+from kbdisk.schemas.inference.decision import NOTHING_TO_LEARN, Decision, counted
 from kbdisk.schemas.inference.sketch import Labels
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.numerals import LIMIT
@@ -31,7 +31,9 @@ def number_decision(name: str, low: Any, high: Any, whole: bool, labels: Labels)
     distinct, seen = labels.distinct(), labels.seen
     leaf = _in_degrees(name, number_leaf(low, whole, labels), low, high)
     if labels.exact and distinct == 1 and seen >= ENOUGH:
-        return Decision(leaf, f"{_plain(low)} in all {counted(seen, 'value')}: nothing to learn", "ignore")
+        return Decision(
+            leaf, f"{_plain(low)} in all {counted(seen, 'value')}{NOTHING_TO_LEARN}", "ignore", is_constant=True
+        )
     if whole and labels.exact and distinct == 2 and seen >= ENOUGH and high - low <= 2:
         values = tuple(sorted(int(one) for one in labels.counts))
         return Decision(Category(values, closed=True), f"only {values[0]} and {values[1]} in {counted(seen, 'value')}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import COARSE, Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference.decision import FITS, Decision, counted, percent, shown, times
+from kbdisk.schemas.inference.decision import FITS, NOTHING_TO_LEARN, Decision, counted, percent, shown, times
 from kbdisk.schemas.inference.facts import Facts
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.numbers import ENOUGH, number_decision, number_leaf, sentinel
@@ -95,7 +95,9 @@ def _truths(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
     seen = facts.count["truth"]
     if facts.true in (0, seen) and seen >= ENOUGH:
         only = "true" if facts.true else "false"
-        return Decision(Boolean(), f"{only} in all {counted(seen, 'value')}: nothing to learn", "ignore")
+        return Decision(
+            Boolean(), f"{only} in all {counted(seen, 'value')}{NOTHING_TO_LEARN}", "ignore", is_constant=True
+        )
     return Decision(Boolean(), f"true in {percent(facts.true / seen)} of {counted(seen, 'value')}")
 
 
@@ -142,7 +144,9 @@ def _links(name: str, facts: Facts, targets: Targets, gaps: bool) -> Decision:
     reason = f"{counted(labels.distinct(), 'target')} in {counted(labels.seen, 'link')}, {told}"
     if labels.exact and labels.distinct() == 1 and labels.seen >= ENOUGH:
         only = shown(next(iter(labels.counts)))
-        return Decision(Link(to), f"{only} in all {counted(labels.seen, 'value')}: nothing to learn", "ignore")
+        return Decision(
+            Link(to), f"{only} in all {counted(labels.seen, 'value')}{NOTHING_TO_LEARN}", "ignore", is_constant=True
+        )
     return Decision(Link(to), reason)
 
 

@@ -14,7 +14,7 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference.decision import Decision, counted, percent
+from kbdisk.schemas.inference.decision import NOTHING_TO_LEARN, Decision, counted, percent
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.nodes import DEEPEST, Node, merged
 from kbdisk.schemas.inference.parts import (
@@ -35,6 +35,7 @@ PLACE_LISTS = re.compile(r"(?i:lat_?lo?ng?|coord|geo|gps|position|location|centr
 LONGITUDE_FIRST = re.compile(r"(?i:coordinates|lo?ng_?lat)")
 MOST = 32
 FEW_NUMBERS = 20
+MIN_WITHOUT_CONSTANT = 20  # entities without a value that is always the same, from which on presence is learnt
 FEW = 8
 
 Decided = Iterator[tuple[Path, Decision]]
@@ -70,7 +71,11 @@ class Shapes:
                 yield from self.properties(node, path, entities)
         else:
             found = self.value(str(path[-1]), node)
-            yield path, _filled(found, node.filled - found.gaps, entities)
+            filled = node.filled - found.gaps
+            if found.is_constant and len(path) == 1 and entities - filled >= MIN_WITHOUT_CONSTANT:
+                reason = found.reason.removesuffix(NOTHING_TO_LEARN) + "; which entities have it is learnt"
+                found = replace(found, role="value", reason=reason)
+            yield path, _filled(found, filled, entities)
 
     def field(self, name: str, node: Node) -> Decision:
         """The kind of a field of a part in a list or a map: there are no paths of their own here."""

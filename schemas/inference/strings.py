@@ -15,7 +15,7 @@ from typing import Any
 from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
 from kbdisk.schemas.composites.date import SPLIT, Date
 from kbdisk.schemas.composites.quantity import SWAP, Quantity
-from kbdisk.schemas.inference.decision import FITS, MOSTLY, Decision, counted, percent, shown, times
+from kbdisk.schemas.inference.decision import FITS, MOSTLY, NOTHING_TO_LEARN, Decision, counted, percent, shown, times
 from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, days_decision, number_leaf
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.units import quantity_in, remark
@@ -91,7 +91,12 @@ def _constant(strings: Strings) -> Decision | None:
     if strings.distinct > 1 or strings.seen < ENOUGH:
         return None
     only = strings.texts[0][0]
-    return Decision(Category(), f"{shown(only)} in all {counted(strings.seen, 'value')}: nothing to learn", "ignore")
+    return Decision(
+        Category(),
+        f"{shown(only)} in all {counted(strings.seen, 'value')}{NOTHING_TO_LEARN}",
+        "ignore",
+        is_constant=True,
+    )
 
 
 def _iso_dates(strings: Strings) -> Decision | None:

@@ -109,6 +109,16 @@ def test_a_value_that_is_always_the_same_is_ignored():
     assert decided([5] * 5)[0].role == "value"
 
 
+def test_a_value_that_is_always_the_same_is_learnt_where_many_entities_have_none():
+    for value in (5, "same", True, Link("one")):
+        trees = [{"x": value, "n": n} for n in range(30)] + [{"n": n} for n in range(30)]
+        found = infer([Entity(f"e{n}", tree) for n, tree in enumerate(trees)])
+        [of] = found.schema.classes.values()
+        assert of.properties["x",].role == "value"
+        assert "50 % filled" in found.reasons["", ("x",)]
+        assert found.reasons["", ("x",)].endswith("in all 30 values; which entities have it is learnt")
+
+
 # ---------------------------------------------------------------- strings
 
 
