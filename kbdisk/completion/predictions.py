@@ -104,9 +104,12 @@ class Predictions:
         covers_all_gaps: bool,
         max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
     ) -> None:
-        """A table without rows. `about` tells what the predictions depend on, see `Predicting.about`: that takes a while."""
+        """A table without rows. `about` tells what the predictions depend on, see `Predicting.about`: that takes a while.
+
+        With `covers_all_gaps` other thresholds than those that are told there need no new prediction.
+        """
         self._about = about
-        self.covers_all_gaps = covers_all_gaps  # so that other thresholds need no new prediction
+        self.covers_all_gaps = covers_all_gaps
         self.name = "predictions"  # of the file that they are read from
         self.count = 0
         self._lines = spooled(self, max_bytes_in_memory)
@@ -144,7 +147,9 @@ class Predictions:
                 "path": show(gap_path),
                 "value": _by_name(leaves) if is_predicted else None,
                 "presence": _read(data["presence"]),
-                "correctness": math.prod(_read(one[2]) for one in answers) if is_predicted else None,
+                "correctness": math.prod(_read(confidence) for _, _, confidence, _, _ in answers)
+                if is_predicted
+                else None,
                 "interval": next(iter(intervals.values())) if len(intervals) == 1 else intervals or None,
                 "reason": data["reason"],
             }
@@ -181,7 +186,8 @@ class Predictions:
 
     def save(self, file: str | FilePath) -> None:
         """Write the table, all of it or nothing."""
-        head = {"kbdisk": "predictions", "format": FORMAT, "count": self.count, "about": self.about}
+        head = {"kbdisk": "predictions", "format": FORMAT, "count": self.count}
+        head |= {"covers_all_gaps": self.covers_all_gaps, "about": self.about}
         with writing(file) as stream:
             stream.write(dump_json(head, LINE))
             for block in self._blocks():
@@ -195,7 +201,7 @@ class Predictions:
             with FilePath(file).open("rb") as stream:
                 head = _head(name, stream.readline())
                 about = head["about"]
-                table = cls(lambda: about, about.get("thresholds") is None, max_bytes_in_memory)
+                table = cls(lambda: about, head["covers_all_gaps"], max_bytes_in_memory)
                 table.name = name
                 row = 0
                 for number, line in enumerate(stream, 2):
@@ -257,7 +263,8 @@ def read_line(line: bytes) -> Any:
 def _head(name: str, line: bytes) -> dict[str, Any]:
     try:
         head: dict[str, Any] = read_line(line)
-        if head["kbdisk"] != "predictions" or type(head["count"]) is not int or type(head["about"]) is not dict:
+        types = {"count": int, "covers_all_gaps": bool, "about": dict}
+        if head["kbdisk"] != "predictions" or any(type(head[key]) is not kind for key, kind in types.items()):
             raise ValueError
     except (ValueError, TypeError, KeyError):
         raise LoadError(name, NO_PREDICTIONS) from None
@@ -289,9 +296,9 @@ def _read_leaves(leaves: Iterable[Any], above: Path) -> dict[Path, Any]:
 def _plain(value: Any) -> Any:
     """A value as JSON has it: tuples, numbers that are not finite, and those that orjson would round, are tagged."""
     if isinstance(value, tuple):
-        return {"@tuple": [_plain(one) for one in value]}
+        return {"@tuple": [_plain(item) for item in value]}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"@float": repr(value)}
     if type(value) is int and abs(value) > LARGEST_INTEGER:
@@ -301,12 +308,12 @@ def _plain(value: Any) -> Any:
 
 def _read(value: Any) -> Any:
     if isinstance(value, list):
-        return [_read(one) for one in value]
+        return [_read(item) for item in value]
     if not isinstance(value, dict):
         return value
     match value:
         case {"@tuple": several}:
-            return tuple(_read(one) for one in several)
+            return tuple(_read(item) for item in several)
         case {"@float": text}:
             return float(text)
         case {"@integer": digits}:
