@@ -72,7 +72,7 @@ class Prediction:
         data["reason"] = self.why_not
         data["parts"] = [path[start:] for path in self.tokens]
         data["answers"] = [
-            [path[start:], answer.slot, *map(_plain, (answer.confidence, answer.interval, answer.within))]
+            [path[start:], answer.slot, _plain(answer.confidence), _plain_interval(answer), _plain(answer.within)]
             for path, answer in self.answers.items()
         ]
         data["leaves"] = _leaves(self.leaves, start)
@@ -87,12 +87,15 @@ class Prediction:
         answers: dict[Path, Answer] = {}
         for within, slot, confidence, interval, tolerance in data["answers"]:
             path = (*gap.path, *within)
+            chance = _number(confidence)
+            if chance is None or type(slot) is not int:
+                raise ValueError
             answers[path] = Answer(
-                data["row"], slot, 0, leaves.get(path), _read(confidence), _read(interval), _read(tolerance)
+                data["row"], slot, 0, leaves.get(path), chance, _interval(interval), _number(tolerance)
             )
         draws = [_read_leaves(drawn, gap.path) for drawn in data.get("draws", ())]
         tokens = dict.fromkeys(((*gap.path, *within) for within in data["parts"]), 0)
-        return cls(gap, data["reason"], _read(data["presence"]), leaves, answers, draws, tokens)
+        return cls(gap, str(data["reason"]), _number(data["presence"]), leaves, answers, draws, tokens)
 
 
 class Predictions:
@@ -140,7 +143,7 @@ class Predictions:
             leaves = _read_leaves(data["leaves"], ())
             answers = data["answers"]
             is_predicted = bool(leaves) and not data["reason"]
-            intervals = {show(tuple(path)): _read(interval) for path, _, _, interval, _ in answers if interval}
+            intervals = {show(tuple(path)): _interval(interval) for path, _, _, interval, _ in answers if interval}
             yield {
                 "row": data["row"],
                 "id": data["id"],
@@ -283,6 +286,27 @@ def _checked(name: str, number: int, line: bytes, earlier_row: int) -> int:
     except (ValueError, TypeError, KeyError):
         raise LoadError(name, NO_PREDICTIONS, number) from None
     return int(row)
+
+
+def _number(value: Any) -> float | None:
+    """A number, or none; ValueError where it is something else."""
+    number = _read(value)
+    if number is not None and type(number) not in (int, float):
+        raise ValueError
+    return number  # type: ignore[no-any-return]
+
+
+def _plain_interval(answer: Answer) -> list[Any] | None:
+    return None if answer.interval is None else [_plain(bound) for bound in answer.interval]
+
+
+def _interval(bounds: Any) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    low, high = map(_number, bounds)
+    if low is None or high is None:
+        raise ValueError
+    return low, high
 
 
 def _leaves(leaves: Mapping[Path, Any], start: int) -> list[Any]:
