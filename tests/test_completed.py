@@ -117,6 +117,11 @@ def test_where_only_some_gaps_were_predicted_other_thresholds_are_refused(place,
     assert any(filled(one))
     with pytest.raises(ConfigError, match="needs values for all gaps"):
         one.with_thresholds(min_confidence=0.2)
+    one.predictions.save("p.jsonl")
+    assert filled(completed(predictions="p.jsonl", **options)) == filled(one)
+    with pytest.raises(LoadError, match=r"with fill likely min_confidence 0.2 precision none, got those with "):
+        completed(predictions="p.jsonl", min_confidence=0.2, **options)
+    Path("p.jsonl").unlink()
 
 
 def test_what_is_not_worth_a_prediction_changes_nothing_that_is_written(place):
@@ -151,6 +156,23 @@ def test_what_was_decided_is_written_in_another_format_with_a_review(place):
     dry = one.write(None)
     assert [row["path"] for row in dry.rows] == [row["path"] for row in rows]
     assert sorted(place.iterdir()) == before
+
+
+def test_a_review_is_of_one_file_and_never_replaced_unasked(place):
+    one = completed()
+    Path("review.csv").write_text("mine")
+    with pytest.raises(WriteError, match=r"review.csv: exists already, with what was decided in it."):
+        one.write(None, review="review.csv")
+    with pytest.raises(
+        ConfigError, match=r"review: expected a name that ends in .csv, .tsv, .jsonl, got 'review.txt'."
+    ):
+        one.write(None, review="review.txt")
+    in_memory = kbdisk.complete([{"id": "a", "weight": None}], model="phones.kbdisk")
+    with pytest.raises(ConfigError, match="review: needs one source that is a file, got "):
+        in_memory.write(None, review="new.csv")
+    assert Path("review.csv").read_text() == "mine"
+    one.write(None, review="review.csv", force=True)
+    assert len(Path("review.csv").read_text().splitlines()) > len(list(one.rows))
 
 
 def test_a_target_that_is_there_is_refused_before_anything_is_predicted(place, monkeypatch):

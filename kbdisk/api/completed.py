@@ -37,7 +37,7 @@ from kbdisk.completion.predicting import Predicting
 from kbdisk.completion.predictions import Predictions
 from kbdisk.completion.provenance import fingerprint, read_rows, rows, unwritten
 from kbdisk.completion.recalibration import Calibrations, calibrations_of
-from kbdisk.completion.review import Reviewing, ReviewRow, write_review_of
+from kbdisk.completion.review import FORMATS, Reviewing, ReviewRow, write_review_of
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.writing import write_completions
 from kbdisk.diffusion import GIVEN
@@ -118,9 +118,8 @@ class Answered:
 
     time: str  # when kbdisk read the answers, and completes
     answers: Answers
-    by_line: Mapping[bytes, Answer] = field(
-        default_factory=dict
-    )  # by what they did to our blocks, by lines of the sidecar
+    # by what they did to values in our blocks, by the lines of the sidecar that tell of these
+    by_line: Mapping[bytes, Answer] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kbs: Sequence[KB]) -> Answered:
@@ -270,6 +269,8 @@ class Completed(Iterable[Completion]):
         `review` is a table of all proposed values, for people to decide on; `review_options` say how the source was read.
         """
         kbs, name = self.source.kbs, None if target is None else os.fspath(target)
+        if review:
+            _refuse_review(review, kbs, force)
         identifiers, written = Identifiers(), Written(Report())
         reviewing = Reviewing(kbs[0], self.plan.entities, self.plan.schema) if review else None
         reviewed: list[ReviewRow] = []
@@ -415,6 +416,16 @@ def predictions_of(predictions: Predictions | Folder | None) -> Predictions | No
     if not file.absolute().parent.is_dir():
         raise WriteError(str(file), "cannot be written: no such directory.")
     return None
+
+
+def _refuse_review(name: str, kbs: Sequence[KB], force: bool) -> None:
+    """A review that nobody could apply, or that somebody has decided on."""
+    if not name.lower().endswith(FORMATS):
+        raise ConfigError("review", f"expected a name that ends in {', '.join(FORMATS)}, got {name!r}.")
+    if len(kbs) > 1 or not kbs[0].files:
+        raise ConfigError("review", f"needs one source that is a file, got {', '.join(kb.name for kb in kbs)}.")
+    if FilePath(name).exists() and not force:
+        raise WriteError(name, "exists already, with what was decided in it. Say force=True to replace it.")
 
 
 def _refuse_target(kbs: Sequence[KB], target: str, force: bool) -> None:

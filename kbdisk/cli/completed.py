@@ -204,8 +204,8 @@ def _outcome(told: Mapping[str, Any], summary: Summary) -> str:
     values = f"{counted(summary.filled, 'gap', 'gaps')} of {summary.missing:,} filled"
     if told["target"] is None and told.get("review"):
         return f"nothing was written but {told['review']}: {values} there, to decide on"
-    if told["target"] is None and told.get("predictions"):
-        return f"nothing was written but {told['predictions']}: {values} by these thresholds"
+    if told["target"] is None and told.get("predictions", {}).get("saved"):
+        return f"nothing was written but {told['predictions']['file']}: {values} by these thresholds"
     if told["target"] is None:
         return f"nothing was written: {values} in a dry run"
     where = "standard output" if told["target"] == "-" else told["target"]

@@ -52,6 +52,7 @@ class Job:
         self.kbs: list[KB] = []
         self.shapes: Schema | None = None
         self.predictions: Predictions | None = None  # that are there already
+        self.has_saved = False  # whether they were saved just now
 
     # ------------------------------------------------------------ before any work
 
@@ -70,9 +71,9 @@ class Job:
             raise ConfigError("-", "expected files where there are several sources. Name the one that is piped.")
         if options["draws"] and (self.dry or self.target == "-") and not options["as_json"]:
             raise ConfigError("--draws", "stand in TARGET.provenance.jsonl, and there is none here. Leave it out.")
-        told = [name for name in TRAINING if options[name] is not None]
-        if options["model"] and told:
-            raise ConfigError(f"--{told[0]}", "says how to train, and --model what was trained. Leave one out.")
+        named = [name for name in TRAINING if options[name] is not None]
+        if options["model"] and named:
+            raise ConfigError(f"--{named[0]}", "says how to train, and --model what was trained. Leave one out.")
         if options["strict"] and not options["model"]:
             raise ConfigError(
                 "--strict", "compares SOURCE with what a model learnt from. Say --model, or leave it out."
@@ -136,16 +137,16 @@ class Job:
         from kbdisk.loaders.writing import Plan as Writing
 
         target, options = self.target, self.options
-        one = self.kbs[0]
-        Writing.of(one, target or os.devnull, format=self.format, only_new=False, insert=options["insert"])
+        kb = self.kbs[0]
+        Writing.of(kb, target or os.devnull, format=self.format, only_new=False, insert=options["insert"])
         if target == "-" or self.dry:
             return
         sidecar = sidecar_of(self.sources[0] if options["in_place"] else target)
         refuse_long_names(target)
         refuse_odd(sidecar)
         place = FilePath(target)
-        if any(place.exists() and path.samefile(place) for kb in self.kbs for path in kb.files):
-            if len(self.kbs) > 1 or len(one.parts) > 1:
+        if any(place.exists() and path.samefile(place) for source in self.kbs for path in source.files):
+            if len(self.kbs) > 1 or len(kb.parts) > 1:
                 raise WriteError(target, "is one of several sources. Choose another target.")
             if not options["in_place"]:
                 raise WriteError(target, "is the source itself. Say --in-place to change it.")
@@ -212,6 +213,7 @@ class Job:
         )
         if self.predictions_file and self.predictions is None and not options["dry_run"]:
             completed.predictions.save(self.predictions_file)
+            self.has_saved = True
         return completed
 
     def write(self, completed: Completed) -> Written:
@@ -241,7 +243,7 @@ class Job:
 
         options, summary = self.options, completed.summary
         skipped = sum(len(kb.skipped) for kb in completed.source.kbs)
-        told = {
+        facts: dict[str, Any] = {
             "source": ", ".join(self.sources),
             "target": None if self.dry else self.target,
             "model": completed.source.folder or None,
@@ -253,13 +255,14 @@ class Job:
             "unwritable": placeless.as_data(written.lost),
         }
         drift = None if completed.source.is_own else completed.drift
-        told |= {"predictions": self.predictions_file} if self.predictions_file else {}
-        told |= {} if drift is None else {"drift": drift.to_json()}
+        if self.predictions_file:
+            facts["predictions"] = {"file": self.predictions_file, "saved": self.has_saved}
+        facts |= {} if drift is None else {"drift": drift.to_json()}
         status = 1 if written.lost or skipped or (options["strict"] and drift) else 0
         if options["as_json"]:
             values = list(written.rows) if self.dry or options["verbose"] else None
             with standard_output() as stream:
-                stream.write(as_json(told, summary, values))
+                stream.write(as_json(facts, summary, values))
             return status
         if self.dry and not self.review:
             with standard_output() as stream:
@@ -274,7 +277,7 @@ class Job:
             tell_made(written.made)
             if written.hint is not None:
                 say(written.hint)
-            say_rendered(as_tables(told, summary, drift))
+            say_rendered(as_tables(facts, summary, drift))
             if self.target == "-" and self.format not in BLOCKS and summary.filled:
                 say(UNMARKED)
         for text in placeless.lines(written.lost, " given"):

@@ -62,7 +62,7 @@ class Plan(Iterable[Planned]):
 
     def _is_chosen(self, entity: Entity, reading: Reading | None) -> bool:
         wanted, names = self.choices.classes, (*entity.classes, *([reading.of] if reading is not None else []))
-        return not wanted or any(is_class(name, one) for name in names for one in wanted)
+        return not wanted or any(is_class(name, chosen) for name in names for chosen in wanted)
 
     def with_choices(self, choices: Choices) -> Plan:
         """The same plan with other thresholds, which change no gap."""
@@ -81,8 +81,8 @@ class Plan(Iterable[Planned]):
         digest = hashlib.sha256()
         for entity in self.entities:
             leaves = [(path, value) for path, value in walk(entity.tree)]
-            told = entity.id, entity.classes, leaves, sorted(entity.made or (), key=repr)
-            digest.update(repr(told).encode(errors="surrogatepass"))
+            record = entity.id, entity.classes, leaves, sorted(entity.made or (), key=repr)
+            digest.update(repr(record).encode(errors="surrogatepass"))
         return digest.hexdigest()
 
     # ------------------------------------------------------------ inspection

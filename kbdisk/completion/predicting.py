@@ -139,7 +139,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         return self.why_not is None
 
     def about(self) -> dict[str, Any]:
-        """What the predictions depend on: the source, the model, the choices; thresholds where not all gaps are asked."""
+        """What the predictions depend on: the source, the model, the choices; and where not all gaps are asked, the thresholds."""
         choices = self.choices
         same = ("estimate", "order", "leap", "draws", "least", "seed")
         thresholds = {name: getattr(choices, name) for name in ("fill", "min_confidence", "precision")}
@@ -150,7 +150,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             "only": sorted(map(show, choices.only)),
             "classes": sorted(choices.classes),
             **{name: getattr(choices, name) for name in same},
-            "thresholds": None if self.covers_all_gaps else thresholds,
+            "thresholds": thresholds,
         }
 
 

@@ -73,7 +73,7 @@ class Prediction:
         data["reason"] = self.why_not
         data["parts"] = [path[start:] for path in self.tokens]
         data["answers"] = [
-            [path[start:], answer.slot, *map(_plain, (answer.confidence, answer.interval, answer.within))]
+            [path[start:], answer.slot, _plain(answer.confidence), _plain_interval(answer), _plain(answer.within)]
             for path, answer in self.answers.items()
         ]
         data["leaves"] = _leaves(self.leaves, start)
@@ -88,14 +88,16 @@ class Prediction:
         answers: dict[Path, Answer] = {}
         for within, slot, confidence, interval, tolerance in data["answers"]:
             path = (*gap.path, *within)
+            chance = _number(confidence)
+            if chance is None or type(slot) is not int:
+                raise ValueError
             answers[path] = Answer(
-                data["row"], slot, 0, leaves.get(path), _read(confidence), _read(interval), _read(tolerance)
+                data["row"], slot, 0, leaves.get(path), chance, _interval(interval), _number(tolerance)
             )
         draws = [_read_leaves(drawn, gap.path) for drawn in data.get("draws", ())]
         tokens = dict.fromkeys(((*gap.path, *within) for within in data["parts"]), 0)
-        return cls(
-            gap, data["reason"], _read(data["presence"]), leaves=leaves, answers=answers, draws=draws, tokens=tokens
-        )
+        presence = _number(data["presence"])
+        return cls(gap, str(data["reason"]), presence, leaves=leaves, answers=answers, draws=draws, tokens=tokens)
 
 
 class Predictions:
@@ -107,9 +109,12 @@ class Predictions:
         covers_all_gaps: bool,
         max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
     ) -> None:
-        """A table without rows. `about` tells what the predictions depend on, see `Predicting.about`: that takes a while."""
+        """A table without rows. `about` tells what the predictions depend on, see `Predicting.about`: that takes a while.
+
+        With `covers_all_gaps` other thresholds than those that are told there need no new prediction.
+        """
         self._about = about
-        self.covers_all_gaps = covers_all_gaps  # so that other thresholds need no new prediction
+        self.covers_all_gaps = covers_all_gaps
         self.name = "predictions"  # of the file that they are read from
         self.count = 0
         self._lines = spooled(self, max_bytes_in_memory)
@@ -140,14 +145,16 @@ class Predictions:
             leaves = _read_leaves(data["leaves"], ())
             answers = data["answers"]
             is_predicted = bool(leaves) and not data["reason"]
-            intervals = {show(tuple(path)): _read(interval) for path, _, _, interval, _ in answers if interval}
+            intervals = {show(tuple(path)): _interval(interval) for path, _, _, interval, _ in answers if interval}
             yield {
                 "row": data["row"],
                 "id": data["id"],
                 "path": show(gap_path),
                 "value": _by_name(leaves) if is_predicted else None,
                 "presence": _read(data["presence"]),
-                "correctness": math.prod(_read(one[2]) for one in answers) if is_predicted else None,
+                "correctness": math.prod(_read(confidence) for _, _, confidence, _, _ in answers)
+                if is_predicted
+                else None,
                 "interval": next(iter(intervals.values())) if len(intervals) == 1 else intervals or None,
                 "reason": data["reason"],
             }
@@ -184,7 +191,8 @@ class Predictions:
 
     def save(self, file: str | FilePath) -> None:
         """Write the table, all of it or nothing."""
-        head = {"kbdisk": "predictions", "format": FORMAT, "count": self.count, "about": self.about}
+        head = {"kbdisk": "predictions", "format": FORMAT, "count": self.count}
+        head |= {"covers_all_gaps": self.covers_all_gaps, "about": self.about}
         with writing(file) as stream:
             stream.write(dump_json(head, LINE))
             for block in self._blocks():
@@ -198,7 +206,7 @@ class Predictions:
             with FilePath(file).open("rb") as stream:
                 head = _head(name, stream.readline())
                 about = head["about"]
-                table = cls(lambda: about, about.get("thresholds") is None, max_bytes_in_memory)
+                table = cls(lambda: about, head["covers_all_gaps"], max_bytes_in_memory)
                 table.name = name
                 row = 0
                 for number, line in enumerate(stream, 2):
@@ -260,7 +268,8 @@ def read_line(line: bytes) -> Any:
 def _head(name: str, line: bytes) -> dict[str, Any]:
     try:
         head: dict[str, Any] = read_line(line)
-        if head["kbdisk"] != "predictions" or type(head["count"]) is not int or type(head["about"]) is not dict:
+        types = {"count": int, "covers_all_gaps": bool, "about": dict}
+        if head["kbdisk"] != "predictions" or any(type(head[key]) is not kind for key, kind in types.items()):
             raise ValueError
     except (ValueError, TypeError, KeyError):
         raise LoadError(name, NO_PREDICTIONS) from None
@@ -281,6 +290,27 @@ def _checked(name: str, number: int, line: bytes, earlier_row: int) -> int:
     return int(row)
 
 
+def _number(value: Any) -> float | None:
+    """A number, or none; ValueError where it is something else."""
+    number = _read(value)
+    if number is not None and type(number) not in (int, float):
+        raise ValueError
+    return number  # type: ignore[no-any-return]
+
+
+def _plain_interval(answer: Answer) -> list[Any] | None:
+    return None if answer.interval is None else [_plain(bound) for bound in answer.interval]
+
+
+def _interval(bounds: Any) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    low, high = map(_number, bounds)
+    if low is None or high is None:
+        raise ValueError
+    return low, high
+
+
 def _leaves(leaves: Mapping[Path, Any], start: int) -> list[Any]:
     return [[path[start:], _plain(leaf)] for path, leaf in leaves.items()]
 
@@ -292,9 +322,9 @@ def _read_leaves(leaves: Iterable[Any], above: Path) -> dict[Path, Any]:
 def _plain(value: Any) -> Any:
     """A value as JSON has it: tuples, numbers that are not finite, and those that orjson would round, are tagged."""
     if isinstance(value, tuple):
-        return {"@tuple": [_plain(one) for one in value]}
+        return {"@tuple": [_plain(item) for item in value]}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"@float": repr(value)}
     if type(value) is int and abs(value) > LARGEST_INTEGER:
@@ -304,12 +334,12 @@ def _plain(value: Any) -> Any:
 
 def _read(value: Any) -> Any:
     if isinstance(value, list):
-        return [_read(one) for one in value]
+        return [_read(item) for item in value]
     if not isinstance(value, dict):
         return value
     match value:
         case {"@tuple": several}:
-            return tuple(_read(one) for one in several)
+            return tuple(_read(item) for item in several)
         case {"@float": text}:
             return float(text)
         case {"@integer": digits}:

@@ -190,7 +190,10 @@ def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
         predictions.refuse_other(lower.about())
 
 
-@for_each("broken", ["empty", "json", "model", "format", "short", "long", "row", "path", "leaf", "order"])
+@for_each(
+    "broken",
+    ["empty", "json", "model", "format", "short", "long", "cover", "row", "path", "leaf", "confidence", "order"],
+)
 def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, broken, tmp_path):
     file = tmp_path / "p.jsonl"
     plan = Plan(model, gaps, Choices())
@@ -204,9 +207,11 @@ def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, br
         "format": [head.replace(b'"format":1', b'"format":2'), *lines],
         "short": [head, *lines[:-1]],
         "long": [head, *lines, last],
+        "cover": [head.replace(b'"covers_all_gaps":true', b'"covers_all_gaps":1'), *lines],
         "row": [head, json.dumps(first | {"row": "0"}).encode() + b"\n", *lines[1:]],
         "path": [head, json.dumps(first | {"path": ["nowhere"]}).encode() + b"\n", *lines[1:]],
         "leaf": [head, json.dumps(first | {"leaves": [5]}).encode() + b"\n", *lines[1:]],
+        "confidence": [head, *(line.replace(b'"answers":[[[', b'"answers":[["x",') for line in lines)],
         "order": [head, last, *lines[:-1]],
     }[broken]
     file.write_bytes(b"".join(changed))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kbdisk
-from kbdisk.cli.sources import named_by_schema
+from kbdisk.api.reading import named_by_schema
 from kbdisk.completion.carried import Carried
 from kbdisk.completion.earlier import given as given_entities
 from kbdisk.entity import Entity
