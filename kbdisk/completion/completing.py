@@ -385,7 +385,7 @@ def predicting_what_may_be_written(
     plan: Plan,
     shapes: Schema | None = None,
     *,
-    calibrations: Calibrations,
+    calibrations: Calibrations | None = None,
     answers: Answers | None = None,
     watch: Watch | None = None,
 ) -> Predicting:
@@ -393,7 +393,7 @@ def predicting_what_may_be_written(
 
     Some may be written where the entity is unlike the training data, and others where it is like it.
     """
-    like, unlike = (Decider(plan.trained, plan.choices, calibration) for calibration in calibrations)
+    like, unlike = (Decider(plan.trained, plan.choices, calibration) for calibration in calibrations or (None, None))
 
     def why_not(gap: Gap, presence: float | None) -> str:
         return unlike.skips(gap, presence) and like.skips(gap, presence)

@@ -60,11 +60,11 @@ class Prediction:
     gap: Gap
     why_not: str = ""
     presence: float | None = None
-    presence_parts: tuple[float, float] | None = None  # by the networks and by trees, where there are trees; not kept
     leaves: dict[Path, Any] = field(default_factory=dict)
     answers: dict[Path, Answer] = field(default_factory=dict)
     draws: list[dict[Path, Any]] = field(default_factory=list)
     tokens: dict[Path, int] = field(default_factory=dict)  # of all parts, those that are asked of the batch
+    presence_parts: tuple[float, float] | None = None  # by the networks and by trees, where there are trees; not saved
 
     def line(self, row: int, id: str) -> bytes:
         """Itself as a line of a table."""
@@ -97,7 +97,7 @@ class Prediction:
         draws = [_read_leaves(drawn, gap.path) for drawn in data.get("draws", ())]
         tokens = dict.fromkeys(((*gap.path, *within) for within in data["parts"]), 0)
         presence = _number(data["presence"])
-        return cls(gap, str(data["reason"]), presence, leaves=leaves, answers=answers, draws=draws, tokens=tokens)
+        return cls(gap, str(data["reason"]), presence, leaves, answers, draws, tokens)
 
 
 class Predictions:
