@@ -9,9 +9,14 @@ offset of its own to that of the property, with a prior as well: of a property t
 not that of both together.
 
 Presence learnt from what is recorded is at most the share that is recorded: where a fifth of the values is missing, no
-entity has more than .8. So it is divided by a usual one, that of the lower quarter of the entities that have the property:
-an entity that looks like these has presence 1. The divisor is at least .8: of a property that fewer entities have recorded
-absence may be a fact. A blank cell is a place for a value, and its divisor may be any.
+entity has more than .8. The recorded share r of a property is estimated by the lower quarter of the presence of entities that
+have it, and is taken to be at least .8: of a property that fewer entities have recorded, absence may be a fact. An entity with
+the recorded presence p has the property with the probability q = p / r; and as its value is not recorded, with
+
+    P(has | not recorded) = q (1 - r) / (1 - q r)
+
+which is 1 for an entity that looks like those that have the property, and falls fast below. A blank cell is a place for a
+value, and its r may be any.
 
 Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
 threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses as much as
@@ -43,8 +48,8 @@ WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
 WIDTHS_BY_CLASS = (0.0, 0.3, 1.0, 3.0)  # of the prior of the offsets of classes around their property's
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MIN_CHANCE, MAX_LOG_ODDS = 1e-9, 12.0
-USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is divided by
-MIN_USUAL = 0.8
+USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is usual
+MIN_USUAL, MAX_USUAL = 0.8, 0.98
 MIN_OUTCOMES = 10  # from which on anything is calibrated
 NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
 SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain
@@ -168,8 +173,13 @@ class Presence:
         """`has_place`: the entity has a place for a value, such as a blank cell."""
         if presence is None:
             return 1.0
-        usual = self.usual_by_class.get((class_name, key), self.usual.get(key, 1.0))
-        return min(self.line(key, presence, class_name) / max(usual, 1e-6 if has_place else MIN_USUAL), 1.0)
+        recorded = self.line(key, presence, class_name)
+        usual = self.usual_by_class.get((class_name, key), self.usual.get(key))
+        if usual is None:
+            return recorded
+        rate = min(max(usual, 1e-6 if has_place else MIN_USUAL), MAX_USUAL)
+        has_property = min(recorded / rate, 1.0)
+        return has_property * (1 - rate) / (1 - has_property * rate)
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:

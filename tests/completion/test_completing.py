@@ -95,10 +95,13 @@ def test_presence_is_relative_to_entities_that_have_the_property_and_of_a_blank_
         found: float = filled(usually, *several, fill="all")[3]["colour",].belief.presence
         return found
 
-    chance = 1 / (1 + math.exp(1.0))
-    assert presence(0.4, things) == pytest.approx(chance / 0.4)
-    assert presence(0.4, absent) == pytest.approx(chance / 0.8)  # few have it, so that absence may be a fact
-    assert presence(0.9, things) == presence(0.9, absent) == pytest.approx(chance / 0.9)
+    def unrecorded(rate: float) -> float:
+        has_property = 1 / (1 + math.exp(1.0)) / rate
+        return has_property * (1 - rate) / (1 - has_property * rate)
+
+    assert presence(0.4, things) == pytest.approx(unrecorded(0.4))
+    assert presence(0.4, absent) == pytest.approx(unrecorded(0.8))  # few have it, so that absence may be a fact
+    assert presence(0.9, things) == presence(0.9, absent) == pytest.approx(unrecorded(0.9))
     assert presence(0.1, things) == 1
 
 

@@ -126,6 +126,18 @@ def test_the_precision_of_few_statements_is_shrunk_to_that_of_all():
     assert reliable.threshold_for(0.95, A) == reliable.threshold_for(0.95, C) == 0.9
 
 
+def test_of_entities_whose_value_is_not_recorded_presence_is_as_bayes_says():
+    """Half of the entities have the property, and of these .85 have it recorded; of another kind all have it."""
+    draw = np.random.default_rng(0)
+    outcomes: list[Outcome] = []
+    for presence, share in ((0.425, 0.5), (0.85, 1.0)):
+        recorded = draw.uniform(size=2000) < 0.85 * share
+        outcomes += [Outcome(A, presence, 0.9, *((1.0, 0.0) if known else (None, None))) for known in recorded]
+    presence = Calibration.fit(outcomes).presence
+    assert presence(A, 0.85) == pytest.approx(1.0, abs=0.05)
+    assert presence(A, 0.425) == pytest.approx(0.075 / 0.575, abs=0.1)  # of .575 that are not recorded, .075 have it
+
+
 def of_class(name, key, right, count, presence=0.8) -> list[Outcome]:
     """Outcomes of a class, of which a share has the property."""
     return [
