@@ -5,9 +5,8 @@ booster that learnt from the other, so that its own lack of the property tells n
 the mean of their log odds counts. A booster stops as soon as more trees do not lower its log loss on the other half.
 
 The features are the values of all other properties, which of them are there, and the class. Left out is all that follows from
-the property: its parts, and what comes over its links. Entities that have the property are learnt from twice, with half of the
-weight each: as they are, and without what a random entity of the class lacks that lacks this property. Else trees would learn
-that a city without a census has no population, where both lack together.
+the property: its parts, and what comes over its links. Where properties lack together, such as the day, the city and the
+country of a death, trees take that for a fact.
 
 The log odds are a weighted mean of those of the network and those of the trees. The weight is fitted to a trial of completion.
 
@@ -40,7 +39,6 @@ from kbdisk.experts.queries import chunks
 HALVES = 2
 MIN_ENTITIES = 20  # that have a property, and that lack it, below which it has no trees
 MIN_OF_HALF = 5  # of these in each half
-MASKED_SHARE = 0.25  # of the weight of an entity that has a property: without what lacks along with it
 MAX_CLASS_COLUMNS = 64  # the most frequent classes
 TREES = {  # by CatBoost's names
     "iterations": 60,
@@ -239,7 +237,6 @@ class _Examples:
     slots_there: Tensor  # (N, S) bool
     slots_lacking: Tensor  # (N, S) bool; a slot may be neither
     property: Tensor  # (S,) which property each slot is of, or follows from; -1: none
-    properties_there: Tensor  # (N, p) bool
 
     @classmethod
     def of(cls, codec: Codec, tokens: Tokens, config: PresenceTreesConfig, seed: int) -> _Examples:
@@ -255,10 +252,6 @@ class _Examples:
             tables.append(features.table(batch, batch.known))
             there[first + batch.entity[batch.known], batch.slot[batch.known]] = True
             first += len(chunk)
-        property, count = _properties(codec)
-        properties_there = torch.zeros(len(order), count + 1, dtype=torch.bool)
-        row, slot = there.nonzero().unbind(1)
-        properties_there[row, property[slot]] = True  # the last column is of no property
         return cls(
             codec,
             config,
@@ -269,8 +262,7 @@ class _Examples:
             tokens.who[order],
             there,
             tokens.lacking(order),
-            property,
-            properties_there,
+            _properties(codec),
         )
 
     def has(self, slot: int) -> Tensor:
@@ -291,12 +283,9 @@ class _Examples:
         of_columns = torch.cat([self.property, torch.tensor([-1])])[self.features.slot]  # (F,) -1 is the last
         columns = (of_columns != self.property[slot]).nonzero()[:, 0]
         having, lacking = (side.nonzero()[:, 0] for side in (self.has(slot), self.slots_lacking[:, slot]))
-        hidden = self._without_what_lacks_along(having, lacking, columns, of_columns[columns])
-        rows = torch.cat([having, having, lacking])
-        features = torch.cat([self.table[having][:, columns], hidden, self.table[lacking][:, columns]])
-        target = torch.arange(len(rows)) < 2 * len(having)
-        weights = torch.ones(len(rows))
-        weights[: len(having)], weights[len(having) : 2 * len(having)] = 1 - MASKED_SHARE, MASKED_SHARE
+        rows = torch.cat([having, lacking])
+        features = self.table[rows][:, columns]
+        target = torch.arange(len(rows)) < len(having)
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()):
             return None
@@ -304,29 +293,12 @@ class _Examples:
         best = best_columns(features, target[:, None].double(), self.config.screened)
         columns, features = columns[best], features[:, best]
         half = half_of(self.entities)[rows]
-        boosters = [_booster(features, target, weights, half == number, self.seed) for number in range(HALVES)]
+        boosters = [_booster(features, target, half == number, self.seed) for number in range(HALVES)]
         return [replace(trees, column=columns[trees.column]) for trees in boosters]
 
-    def _without_what_lacks_along(self, having: Tensor, lacking: Tensor, columns: Tensor, of_columns: Tensor) -> Tensor:
-        """(n, f) the features of entities that have a property, without what a random entity of the class lacks which lacks it.
 
-        Where no entity of the class lacks the property, and in another half, nothing is hidden.
-        """
-        features = self.table[having][:, columns]
-        generator = Generator().manual_seed(self.seed)
-        group = self.classes * HALVES + half_of(self.entities)
-        for number in group[having].unique().tolist():
-            rows = (group[having] == number).nonzero()[:, 0]
-            donors = lacking[group[lacking] == number]
-            if len(donors):
-                drawn = donors[torch.randint(len(donors), (len(rows),), generator=generator)]
-                is_lacked = ~self.properties_there[drawn][:, of_columns] & (of_columns >= 0)
-                features[rows] = features[rows].masked_fill(is_lacked, torch.nan)
-        return features
-
-
-def _properties(codec: Codec) -> tuple[Tensor, int]:
-    """(S,) the number of the property that each slot is of, or that it came over; -1: none. And how many there are."""
+def _properties(codec: Codec) -> Tensor:
+    """(S,) the number of the property that each slot is of, or that it came over; -1: none."""
     paths = {path for of in codec.schema.classes.values() for path in of.properties}
     numbers: dict[Path, int] = {}
     found = []
@@ -334,17 +306,14 @@ def _properties(codec: Codec) -> tuple[Tensor, int]:
         path: Path = slot.path if slot.over is None else () if slot.over.incoming else slot.over.link
         top = next((path[:length] for length in range(1, len(path) + 1) if path[:length] in paths), None)
         found.append(-1 if top is None else numbers.setdefault(top, len(numbers)))
-    return torch.tensor(found, dtype=torch.long), len(numbers)
+    return torch.tensor(found, dtype=torch.long)
 
 
-def _booster(features: Tensor, target: Tensor, weights: Tensor, is_training: Tensor, seed: int) -> Trees:
+def _booster(features: Tensor, target: Tensor, is_training: Tensor, seed: int) -> Trees:
     """A booster of some of the rows (n,), with early stopping on the rest."""
     from catboost import CatBoost, Pool
 
-    training, rest = (
-        Pool(features[rows].numpy(), target[rows].long().numpy(), weight=weights[rows].numpy())
-        for rows in (is_training, ~is_training)
-    )
+    training, rest = (Pool(features[rows].numpy(), target[rows].long().numpy()) for rows in (is_training, ~is_training))
     settings: dict[str, Any] = {**TREES, **unattended(seed % (1 << 31)), "loss_function": "Logloss"}
     return Trees.of(CatBoost(settings).fit(training, eval_set=rest, use_best_model=True))
 
