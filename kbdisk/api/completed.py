@@ -173,9 +173,13 @@ class Completed(Iterable[Completion]):
         shapes: Schema | None = None,
         predictions: Predictions | None = None,
         every_gap: bool = True,
+        is_reviewed: bool = False,
         progress: Counted | None = None,
     ) -> Completed:
-        """Plan and predict; `predictions` of the same source and model are taken as they are."""
+        """Plan and predict; `predictions` of the same source and model are taken as they are.
+
+        Without `every_gap` values are predicted where one may be written, or where a review is to show it.
+        """
         source.model.trained.warn_of_order(
             ", not to complete any: what it fills in is a rough guess. Train with --preset default.", stacklevel=3
         )
@@ -184,7 +188,7 @@ class Completed(Iterable[Completion]):
         predicting = (
             Predicting(plan, shapes, watch=progress)
             if every_gap
-            else predicting_what_may_be_written(plan, shapes, answered.answers, progress)
+            else predicting_what_may_be_written(plan, shapes, answered.answers, progress, is_reviewed)
         )
         if predictions is None:
             predictions = Predictions.of(predicting)

@@ -208,7 +208,8 @@ class Job:
             choices_of(self.only, options["classes"] or (), options["seed"], chosen),
             shapes=self.shapes,
             predictions=self.predictions,
-            every_gap=bool(self.review or self.predictions_file),
+            every_gap=bool(self.predictions_file),
+            is_reviewed=bool(self.review),
             progress=progress,
         )
         if self.predictions_file and self.predictions is None and not options["dry_run"]:

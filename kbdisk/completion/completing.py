@@ -374,11 +374,23 @@ def _has(entity: Entity, path: Path) -> bool:
 
 
 def predicting_what_may_be_written(
-    plan: Plan, shapes: Schema | None = None, answers: Answers | None = None, watch: Watch | None = None
+    plan: Plan,
+    shapes: Schema | None = None,
+    answers: Answers | None = None,
+    watch: Watch | None = None,
+    keeps_held_back: bool = False,
 ) -> Predicting:
-    """Predicting for the gaps that the plan's thresholds may write and that no rule fills, which takes less time than for all."""
+    """Predicting for the gaps that the plan's thresholds may write and that no rule fills, which takes less time than for all.
+
+    With `keeps_held_back` gaps are predicted whatever the thresholds, as a review shows them.
+    """
+    decider = Decider(plan.trained, plan.choices)
+
+    def not_asked(gap: Gap, presence: float | None) -> str:
+        return decider.not_asked(gap)
+
     ruled = Completing(plan, (), shapes, answers).ruled_properties() if plan.schema.rules else None
-    return Predicting(plan, shapes, why_not=Decider(plan.trained, plan.choices).skips, ruled=ruled, watch=watch)
+    return Predicting(plan, shapes, why_not=not_asked if keeps_held_back else decider.skips, ruled=ruled, watch=watch)
 
 
 def complete(
@@ -403,9 +415,5 @@ def complete(
     trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
     choices |= {name: tuple(choices[name]) for name in ("only", "classes") if name in choices}
     plan = Plan(trained, entities, Choices(**choices))
-    predicting = (
-        Predicting(plan, shapes, watch=watch)
-        if keeps_held_back
-        else predicting_what_may_be_written(plan, shapes, answers, watch)
-    )
+    predicting = predicting_what_may_be_written(plan, shapes, answers, watch, keeps_held_back)
     return Completing(plan, predicting, shapes, answers, keeps_held_back)

@@ -122,7 +122,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
     @property
     def covers_all_gaps(self) -> bool:
         """Whether all gaps are predicted, so that other thresholds need no new prediction."""
-        return self.why_not is None
+        return self.why_not is None and self.ruled is None
 
     def about(self) -> dict[str, Any]:
         """What the predictions depend on: the source, the model, the choices; and where not all gaps are asked, the thresholds."""
