@@ -338,7 +338,9 @@ class Trial:
         if question.hidden is None:
             return ()
         return tuple(
-            Rank(self.codec.learnt_as(reading.of, path), answer.rank, given, question.weight)
+            Rank(
+                self.codec.learnt_as(reading.of, path), answer.rank, given, question.weight, reading.id in self.reserved
+            )
             for path, answer in prediction.answers.items()
             if answer.rank is not None and path in reading.leaves
         )

@@ -51,6 +51,12 @@ def test_entities_of_which_little_is_given_have_their_own_level():
     assert levels(("T", "other"), 1) > levels(("T", "other"), 9) + 0.2
 
 
+def test_where_enough_values_are_reserved_held_out_entities_do_not_count():
+    held_out, reserved = ranks(A, 1.0, 200), [rank._replace(is_reserved=True) for rank in ranks(A, 0.5, 200, seed=1)]
+    assert Levels.fit([*held_out, *reserved]) == Levels.fit(reserved)
+    assert Levels.fit([*held_out, *reserved[:20]])(A, 5) > 0.8
+
+
 def test_without_held_out_values_the_level_is_the_stated_one():
     assert Levels()(A, 3) == Levels.fit(ranks(A, 0.5, 3))(A, 3) == LEVEL
 
