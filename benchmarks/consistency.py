@@ -1,4 +1,4 @@
-"""Whether what a shapes file says of the input holds in the output: violations that pyshacl finds before and after completion.
+"""Whether the constraints of a shapes file hold in the output as in the input: violations that pyshacl finds in both.
 
 python benchmarks/consistency.py SOURCE [SHAPES] [--budget 2m]
 python benchmarks/consistency.py                       the table of all that is stored
@@ -7,11 +7,11 @@ SOURCE is a file of RDF, with SHAPES, or one of
 
     mondial      Mondial (Europe), with shapes/mondial.ttl, written by hand
     phones       the phones of GSMArena as Turtle, with shapes/phones.ttl
-    generated    persons and firms made here, with every kind of constraint that kbdisk enforces: shapes/generated.ttl
-    laureates, cameras       nested JSON without shapes: laureates of the Nobel prize, and phones made here with cameras[0].aperture
+    generated    persons and firms, generated here, with every kind of constraint that kbdisk enforces: shapes/generated.ttl
+    laureates, cameras       nested JSON without shapes: laureates of the Nobel prize; generated phones, with cameras[0].aperture
 
 `kbdisk complete --shapes SHAPES` runs twice with one model: with `--fill all`, and with the default options. The input has to
-conform. What kbdisk says that it does not enforce is checked all the same. Of nested JSON the structure is checked:
+conform. Constraints that kbdisk says it does not enforce are checked, too. Of nested JSON the structure is checked. Faults are:
 
     half-made object    it has one of two keys that all objects of its kind in the input have together
     list                longer than the longest of its kind in the input, or not as long as it was given

@@ -1,10 +1,10 @@
-"""How right completion is with its default options: hidden values that it writes, and what it writes where nothing can be.
+"""The precision of completion with its default options, over hidden values and over properties that entities lack in truth.
 
 python benchmarks/precision.py SOURCE [--budget 5m] [--mask 0 --mask 1] [--precision 0.95] [--validation] [--not-catboost]
 python benchmarks/precision.py                         the table of all that is stored
 
 A share of the single values of SOURCE is hidden, as by `kbdisk bench kb`, and the rest completed. Scored are hidden values,
-right or wrong, and as many declared absences, of which any value is wrong:
+right or wrong, and as many declared absences, for which any value is wrong:
 
     novalue                   of the source itself, hidden by the same share
     SOURCE.truth.json         beside a source of `kbdisk bench generate`: what an entity lacks in truth
@@ -13,14 +13,15 @@ right or wrong, and as many declared absences, of which any value is wrong:
 Right is the same label or link, the same year of a date, a number within a tenth of itself on a skewed scale, else within a
 tenth of the range of the middle half of the known values.
 
-Each mask is one training. The same model completes with the default options, with each `--precision`, and with `--fill all`,
-whose statements the expected calibration error (ten bins of confidence) and the coverage of 90 % intervals are of. Coverage is
-randomised at atoms: a truth that is an end of the interval, and a number that training had repeatedly, counts with the share of
-its mass that makes the mass of the interval 90 %. Thirds are of the scored numbers, by the share of its class's properties that
-the entity has given.
+Each mask is one training. The same model completes with the default options, with each `--precision`, and with `--fill all`.
+The statements of the latter give the expected calibration error (ten bins of confidence) and the coverage of 90 % intervals.
+Coverage is randomised at atoms: where the truth is an end of the interval, and a number that training had repeatedly, it
+counts with that share of its mass that makes the mass of the interval 90 %. The scored numbers are also split into thirds, by
+the share of its class's properties that the entity has given.
 
-Beside it a CatBoost for each property, with another for its presence: it writes its surest statements, as many as have the
-same precision, and the yields are compared. Masks, and in the last row sources, are pooled statement by statement.
+The baseline is a CatBoost for each property, with another for its presence. It writes its surest statements, as many as have
+the same precision as those of kbdisk, and the numbers of right statements are compared. Masks, and in the last row sources,
+are pooled statement by statement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rounds of completion, review and apply: whether what was rejected comes back, and whether the rest gets worse.
+"""Rounds of completion, review and apply: whether rejected values come back, and whether values that nobody judges get worse.
 
 python benchmarks/review_rounds.py SOURCE [--rounds 10] [--budget 60s] [--mask 0] [--share 0.3]
 python benchmarks/review_rounds.py                     the tables of all that is stored
@@ -9,10 +9,10 @@ A share of the single values of SOURCE is hidden, as by `kbdisk bench kb`. In ea
     a simulated curator                            judges a share of the proposals by the truth
     kbdisk apply review.csv --in-place             writes what was accepted and corrected
 
-The curator accepts what is right, and of the wrong ones corrects every second and rejects the others; values of declared
-absences are rejected. Half of the hidden values are never judged: the rest. Its error is that of `--fill all`, over the
-constant's, with its standard error; the difference to the first round is paired, value by value. A value that was rejected
-and is proposed again for its place, or written by `--fill all`, ends the run with an error.
+The curator accepts right values, and of the wrong ones corrects every second and rejects the others; values for declared
+absences are rejected. Half of the hidden values are never judged: they are called the rest. Its error is that of `--fill all`
+divided by the constant's, with its standard error; the difference to the first round is paired, value by value. A value that
+was rejected and is proposed again for its place, or written by `--fill all`, ends the run with an error.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--budget", default="60s", help="of the training of each round")
     parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
-    parser.add_argument("--share", type=float, default=0.3, help="of the proposals that are judged in a round")
+    parser.add_argument("--share", type=float, default=0.3, help="of the proposals: how many are judged in a round")
     parser.add_argument("--quiet", action="store_true")
     out_option(parser)
     arguments = parser.parse_args()

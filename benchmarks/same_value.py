@@ -1,4 +1,4 @@
-"""A property that always has the same value: it is written where other properties tell that an entity has it, else nearly nowhere.
+"""A property that always has one value: it is written where other properties show that an entity has it, else hardly anywhere.
 
 python benchmarks/same_value.py [--entities 3000] [--budget 60s] [--seed 0]
 
@@ -6,10 +6,10 @@ Two sources are generated, of entities of one class with two numbers and two lab
 it stands:
 
     rare         4 % of the entities have it, at random: at most 10 statements should be written
-    told apart   60 % have it, those with some values of a label: at least half of the hidden ones should be found, of what is
-                 written 90 % should be right
+    told apart   60 % have it, those with some values of a label: at least half of the hidden ones should be written, and 90 % of
+                 the written ones should be right
 
-15 % of all values are hidden, and the rest is completed with the default options, by a model of the rest. A statement about the
+15 % of all values are hidden. A model is trained on the rest, and completes it with the default options. A statement about the
 property is right where its value was hidden.
 """
 

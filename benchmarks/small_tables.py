@@ -3,8 +3,8 @@
 python benchmarks/small_tables.py [--budget 60s] [--only abalone,gsm]
 python benchmarks/small_tables.py --shown               the table of all that is stored
 
-The rows of each table are drawn from the tables in the folder of data, the same each time. Coverage is that of
-`precision.py`: of numbers, randomised at atoms, pooled over the tables in the last row.
+The rows of each table are drawn from the larger tables in the data folder, the same rows each time. Coverage is measured on
+numbers, as in `precision.py`: randomised at atoms. The last row pools all tables.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--budget", default="60s", help="of each training")
     parser.add_argument("--only", default=",".join(TABLES), help="which tables, with commas between them")
-    parser.add_argument("--shown", action="store_true", help="measure nothing, show what is stored")
+    parser.add_argument("--shown", action="store_true", help="only show the table of stored results")
     parser.add_argument("--quiet", action="store_true")
     out_option(parser)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""`kbdisk complete`: a knowledge base with its gaps filled, by a model of it."""
+"""`kbdisk complete`: fills the gaps of a knowledge base by a model of it."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ FILLS, ESTIMATES, ORDERS = (
     "--only",
     metavar="PATHS",
     multiple=True,
-    help="Fill nothing but these properties: launch.year,weight. Text is filled only where named here.",
+    help="Fill only these properties: launch.year,weight. Text, labels, identifiers and axioms are filled only where named here.",
 )
 @click.option(
     "--fill",
     type=click.Choice(FILLS),
     default="likely",
     show_default=True,
-    help="asked: blank cells, nulls, missing parts of a value, what the schema requires. likely: also absent properties. Both write what reaches the minimum confidence, of properties whose values the model predicts better than a constant does. all: every property that the entity's class has, whatever its confidence.",
+    help="asked: blank cells, nulls, missing parts of a value, what the schema requires. likely: also absent properties. Both write values that reach the minimum confidence, of properties that the model predicts better than a constant does. all: every property that the entity's class has, whatever its confidence.",
 )
 @click.option(
     "--estimate",
     type=click.Choice(ESTIMATES),
     default="median",
     show_default=True,
-    help="Which number is filled in for a belief.",
+    help="Which value of its predicted distribution a number gets.",
 )
 @click.option(
     "--min-confidence",
@@ -56,7 +56,7 @@ FILLS, ESTIMATES, ORDERS = (
     metavar="P",
     type=click.FloatRange(0, 1),
     default=None,
-    help="In the place of a minimum confidence: for each property the one at which a share P of held-out values was right.",
+    help="Instead of --min-confidence: use for each property the lowest threshold at which a share P of its held-out values was right.",
 )
 @click.option(
     "--draws",
@@ -81,12 +81,12 @@ FILLS, ESTIMATES, ORDERS = (
 @click.option(
     "--review",
     metavar="FILE",
-    help="Write a table of what would be filled, .csv or .jsonl, to decide on: see kbdisk apply. With --out beside the target.",
+    help="Write a table of what would be filled, .csv, .tsv or .jsonl, for people to decide on: see kbdisk apply. With --out the target is written, too.",
 )
 @click.option(
     "--predictions",
     metavar="FILE",
-    help="Keep what is predicted for all gaps in FILE, .jsonl. Where FILE is there already, decide from it, by these thresholds, and predict nothing.",
+    help="Keep the predictions for all gaps in FILE, .jsonl. If FILE exists, decide on the predictions in it by these thresholds, and predict nothing.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be filled.")
 @click.option(
@@ -106,21 +106,21 @@ FILLS, ESTIMATES, ORDERS = (
     help="How long to train at most, such as 90s or 10m.  [default: fits the size of SOURCE]",
 )
 @click.option(
-    "--seed", metavar="N", type=int, default=0, show_default=True, help="Of training and of all that is drawn."
+    "--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of training and of all random draws."
 )
 @click.option(
-    "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
+    "--device", metavar="NAME", default="auto", show_default=True, help="Where the model computes: auto, cpu or cuda."
 )
 @click.option("--from", "origin", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @click.option("--format", metavar="FORMAT", help="Format of TARGET where its name does not tell.")
 @click.option("--insert", is_flag=True, help="Also fill gaps inside anonymous [ ... ] of Turtle, in their place.")
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
 @strict_option
-@click.option("--in-place", is_flag=True, help="Let TARGET be SOURCE itself, which is kept as it was as SOURCE.before.")
+@click.option("--in-place", is_flag=True, help="Write into SOURCE itself; the original is kept as SOURCE.before.")
 @source_options
-@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bars and no summary.")
-@click.option("-v", "--verbose", is_flag=True, help="Also tell every value that is filled in.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print every value that is filled in.")
 @click.pass_context
 def complete(context: click.RichContext, /, sources: tuple[str, ...], **options: Any) -> None:
     """Fill what is missing in SOURCE, and write it to TARGET.
@@ -129,8 +129,9 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     fewer. Given values stay as they are, to the byte where TARGET has the format of SOURCE. Properties with fewer
     than 30 known values are held back, as are free text, labels, identifiers and axioms of an ontology. The confidence
     of each value is the probability that it is right (docs/confidence.md). TARGET.provenance.jsonl has it, with the
-    interval of numbers; while that file stands beside TARGET, what was filled in is no evidence later. Several sources become one. Exits with status 1 where a given value has no place in
-    TARGET, --skip-errors skipped something, or --strict finds what is unlike what MODEL learnt from.
+    interval of numbers; while that file stands beside TARGET, later trainings and completions do not take the values that were
+    filled in for given ones. Several sources become one TARGET. Exits with status 1 where a given value has no place in
+    TARGET, where --skip-errors skipped something, or where --strict finds data unlike those that MODEL learnt from.
 
     \b
     kbdisk complete kb.ttl --out completed.ttl

@@ -25,7 +25,7 @@ ONE, SEVERAL = ("value", "does not fit", "it is"), ("values", "do not fit", "the
 strict_option = click.option(
     "--strict",
     is_flag=True,
-    help=f"Exit with status 1 where something is {TITLE}. All else is done as without it: what is to be written is written.",
+    help=f"Exit with status 1 where something is {TITLE}. Everything else, such as writing, is done as without this option.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Completing a knowledge base: which gaps are filled, with what, how sure that is, and what it came to."""
+"""Completing a knowledge base: which gaps are filled, with what, how sure that is, and a summary of it."""
 
 from __future__ import annotations
 

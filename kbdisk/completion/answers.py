@@ -1,14 +1,14 @@
 """What people answered to proposed values: SOURCE.reviewed.jsonl, a row for each answer, kept beside a source.
 
-id, path    of which entity and where, as in a sidecar
+id, path    the entity, and where in it, as in a sidecar
 value       what was proposed
 answer      accepted, rejected or corrected
 within      of a number, how far off it may be and still count as the same
-correction  what a corrected value was replaced by
+correction  the value that replaced a corrected one
 time        when
 
 A rejected value is never proposed again for its place. A file of RDF gives answers, too: a value that somebody moved out
-of our block was accepted, one that somebody deleted from it was rejected.
+of the block that kbdisk wrote was accepted, and one that somebody deleted from it was rejected.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ influences   the given properties, each left out in turn, by how far the belief 
 
 Hellinger's distance of two distributions p and q is sqrt(1 - sum(sqrt(p q))): 0 where they are the same, 1 where they
 have nothing in common. Numbers are compared on the cells between the quantiles of both beliefs. The parts of a composite
-count as independent, given all that is visible. Of a text only the value that is written is told from all others.
+count as independent, given all that is visible. Of a text only two outcomes count: the value that is written, and any other.
 
-T tokens   R beliefs, the first with all that is given, each other without a property   V labels   D width
+T tokens   R beliefs, the first with all that is given, each of the others without one property   V labels   D width
 """
 
 from __future__ import annotations

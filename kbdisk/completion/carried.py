@@ -1,7 +1,7 @@
-"""Rows of earlier completions for the sidecar of a new target: what was filled in is told wherever it goes.
+"""Rows of earlier completions for the sidecar of a new target: the record of filled-in values follows them to every target.
 
-Each row of a value that still stands goes along. A value that a block told of, and no row, has one of its id, path and
-value alone. Where the target has blocks, and these values are written outside of them, a row says so.
+The row of each value that still stands is copied. A value that only a block told of, without a row, gets a row of its id, path
+and value alone. Where the target has blocks, and these values are written outside of them, the row says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be chosen about completing: what is filled, with which value, and how."""
+"""The options of completing: what is filled, with which value, and how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completing: what is predicted is decided on, entity by entity in the order of the source, and put where it belongs.
+"""Completing: decides on predicted values, entity by entity in the order of the source, and puts accepted ones in their place.
 
 Rules, thresholds, groups of properties, constraints, unique values, answers of people and formulas decide. Nothing here asks
 the network: the same predictions can be decided on again with other thresholds.

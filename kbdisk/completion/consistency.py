@@ -1,8 +1,8 @@
 """Holds constraints in what is written: those of the model's schema, and those of a shapes file.
 
 The values that an entity would get are proposals, and those of one gap belong together. Where they break a constraint
-with the given values or with each other, the surest are kept; see `constraints`. Values that another entity has been given
-in the same run count, too, so that what is unique stays so.
+with the given values or with each other, the surest are kept; see `constraints`. Values that were filled in for other
+entities in the same run count, too, so that unique values stay unique.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     excluded(of, tree, proposals)     the proposals to leave out, each with the constraint that it would violate
     restriction(of, tree, path)       what a single belief may be: an interval of numbers or dates, labels
 
-Constraints that the given values violate already are nobody's fault: a proposal must not make them worse. The surest
+Given values may violate constraints already: a proposal must not make such violations worse. The surest
 proposal has the first choice. Proposals of one group, such as the parts of an address, are kept or left out together.
 Nothing here needs a model: proposals are plain values with probabilities.
 """

@@ -1,4 +1,4 @@
-"""Which statements are written: those whose confidence reaches the threshold, of properties with evidence that this pays.
+"""Which statements are written: those whose confidence reaches the threshold, of properties where evidence says that it pays.
 
     asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and evidence
     likely   these, and absent properties: threshold and evidence

@@ -1,7 +1,8 @@
-"""What an earlier completion filled in: the sidecar beside a file tells it, or the blocks of RDF that has them.
+"""What an earlier completion filled in, by the sidecar beside a file, or by the blocks in a file of RDF.
 
-A value is taken for filled in while it stands as it was written. What somebody changed since, or corrected in a review, is theirs, and given: in a
-block, too, where the sidecar tells another value of its place. Of a place that it does not tell the block is believed.
+A value counts as filled in while it stands as it was written. A value that somebody changed since, or corrected in a review,
+counts as given: also inside a block, where the sidecar has another value for its place. For a place that the sidecar does not
+mention, the block decides.
 """
 
 from __future__ import annotations

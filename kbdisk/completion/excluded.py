@@ -1,4 +1,4 @@
-"""A property that --only names, that the source has, and that the schema leaves out: there is a way to include it."""
+"""Refuses --only for a property that the source has and the schema leaves out, and says how to include it."""
 
 from __future__ import annotations
 

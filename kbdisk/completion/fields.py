@@ -1,7 +1,7 @@
-"""Fields: what is filled as one - a property, or a field of the parts of a list - and why some never are.
+"""Fields: the units of filling, each a property or a field of the parts of a list; and why some fields are never filled.
 
-A list has a field of its own, for where nothing is known of it; where its length is known, each of its parts' fields is
-asked for by itself.
+A list of which nothing is known is asked for as one field. Where its length is known, each field of each of its parts is asked
+for by itself.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Filling the gaps of a batch: one look tells which are likely and how sure each value is, given what is given alone;
-then values are predicted pass by pass. By default the first pass has all but the later parts of composites.
+"""Filling the gaps of a batch, in passes of the network.
+
+A first pass has the presence of each gap and the confidence of each value, from the given values alone. Then values are
+predicted pass by pass. By default the first of these has all but the later parts of composites.
 
 T tokens   S slots
 """

@@ -1,6 +1,6 @@
 """Properties that belong together: the parts of an object that are there together or not at all, and a min with its max.
 
-What entities show decides: nearly all that have any property of a group have all of it. Such a group is filled whole or
+Groups are learnt from the entities: nearly all that have any property of a group have all of it. Such a group is filled whole or
 not at all, so that no object is left half-made.
 """
 

@@ -1,6 +1,7 @@
-"""What no two entities have together: an organisation has a member once, a country a language. Such a pair is said once.
+"""Composite keys: pairs of values that no two entities share, such as an organisation and its member. Each pair is written once.
 
-A key is two labels or links of a class that many entities have, no two of them the same pair, though some would by chance.
+A key is two properties of a class, labels or links. Many entities have both, and no two have the same pair of values, though by
+chance some would.
 
 n entities   V labels of a slot
 """

@@ -1,4 +1,4 @@
-"""Properties that entities lack together: where a city's population lacks, its census lacks more often than by chance.
+"""Properties that entities lack together: a city without a population lacks a census, too, more often than by chance.
 
 Two properties of a class lack together where, among the entities that lack the first, the second lacks more often than among
 those that have it, by `MIN_DEVIATION` standard errors. N entities   P properties of a class

@@ -1,6 +1,6 @@
-"""What was said for a gap, put together and put where the knowledge base has such values; or why it has no place.
+"""Builds a predicted value from its leaves and puts it where the knowledge base has such values, or says why it has no place.
 
-Nothing is filled in that breaks the schema, and nothing given is changed.
+A value that breaks the schema is not filled in, and no given value is changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plan: which entities are completed, what they lack, and which properties are never filled and why. No network is asked."""
+"""Plan: which entities are completed, what they lack, and which properties are never filled and why. No network runs."""
 
 from __future__ import annotations
 

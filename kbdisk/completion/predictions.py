@@ -1,6 +1,6 @@
 """Predictions: what the model predicts for the gaps of a source, before anything is decided; kept, saved and read again.
 
-A table of JSON Lines. Its first line says what the predictions are of, and each other line is a prediction:
+A table of JSON Lines. Its first line says what the predictions depend on, and each other line is a prediction:
 
 row, id     the entity: its place in the source, counted from 0, and its id
 path        the gap
@@ -11,8 +11,8 @@ answers     a leaf, its slot in the model, how likely it is right, the interval 
 leaves      a leaf and its value
 draws       values that were drawn besides, leaf by leaf
 
-Leaves are paths from the gap. Lines are in the order of the source. Up to a size they are in memory, beyond it in a file
-without a name.
+Leaves are paths from the gap. Lines are in the order of the source. Up to a size they are in memory, beyond it in a temporary
+file without a name.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 id, class   of the entity; its id is its own, or
 numbered    is its number, counted from 1 in the order of the source, headers and blank lines left out; or
 id_path     is what stands at this path, by --id or by the schema
-path, value what was put where, as it stands in the target; a key that another file may have for another predicate is an IRI
-property    what of the schema that is, or is a part of; `gap` is what was filled as one, where that is more
+path, value the place, and the value as it stands in the target; a key that another file may have for another predicate is an IRI
+property    the schema's property that the value is, or is a part of; `gap` is what was filled as one, where that is more
 confidence  the probability that it is right: presence times correctness; of a number, that the truth is no further off
             than `within`
 interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
@@ -16,7 +16,7 @@ correctness the probability that the value is right, given that the entity has o
 calibrated  whether presence and correctness were calibrated on held-out entities
 unlike      where the entity is unlike those that the model learnt from: in which ways, such as "launch.year above 2012"
 model, time by which model, and when
-reviewed    accepted or corrected, by `kbdisk apply`; a corrected value is given from then on, and is no guess any more
+reviewed    accepted or corrected, by `kbdisk apply`; a corrected value is given from then on, and no longer counts as filled in
 block       false where the target's format has blocks, and the value stands in none
 was         what stood in the places that the value took, for whoever takes it out again: a path -> the text there, such as
             `null` or `""` of JSON, or the bytes of a cell of a table; null where nothing stood, or a Parquet cell was null;

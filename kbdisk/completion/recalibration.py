@@ -1,10 +1,11 @@
 """Recalibration: confidence is calibrated once more where some of the entities to complete are unlike the training data.
 
-Calibration on held-out entities holds for entities like them. A source of which a share is unlike has known values of its own:
+Calibration on held-out entities holds for entities like them. A source with many unlike entities has known values of its own:
 those of a random sample are hidden, one property at a time, and filled, as in the trial after training. Correctness is
-calibrated on these outcomes, by logistic regression on the log odds of the confidence that the model has stated so far. So what
-a property loses by the shift is measured, and a property that loses nothing keeps its confidence. Entities that are unlike the
-training data have one calibration, and the others have another: by what the entity is without the hidden value.
+calibrated on these outcomes, by logistic regression on the log odds of the confidence that the model has stated so far. So
+what a property loses by the shift is measured, and a property that loses nothing keeps its confidence. Entities that are
+unlike the training data have one calibration, and the others have another. Which one a hidden value counts for depends on
+what the entity is without that value.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gaps that a rule of the schema fills: exact values, before the model is asked.
 
-A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its group,
-and every country a king. So its value is as sure as the model is that there is one, times the rule's own confidence; where no
-model tells, times the share of the entities where the rule applies that have the property.
+A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its
+group, and every country a king. So its value is as sure as the model is that there is one, times the rule's own confidence;
+where the model predicts none, times the share of the entities where the rule applies that have the property.
 
 Most rules need one entity's own values. Those of the kinds `determined`, `linked` and `inverse` read what is given of the
 other entities that are completed with it, once, before the first is filled.

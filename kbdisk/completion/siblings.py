@@ -1,6 +1,7 @@
-"""What says how the values of a part are meant, where all parts beside it say the same: its type, unit, currency.
+"""Types, units and currencies that all parts in one place share: a new part there gets the same one.
 
-Such a word is nothing to learn, so no model fills it; but an amount of a new part is of no use without its currency.
+Such a word is always the same, so the model learns nothing about it; but the amount in a new part is of no use without its
+currency.
 """
 
 from __future__ import annotations

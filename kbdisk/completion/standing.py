@@ -1,4 +1,4 @@
-"""Where a value that was filled in stands in an entity: as it was written, or as the cells of a table say it."""
+"""Where a value that was filled in stands in an entity: as it was written, or as the cells of a table spell it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a completion came to, property by property: how many were missing, filled, held back and why."""
+"""The summary of a completion, property by property: how many values were missing, filled or held back, and why."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. A question hides one
 property of an entity, with everything that came over its links. It also hides properties that lack together with this one
-more often than by chance, as a random entity of the class lacks them which lacks this one: so values are as hard to predict as
-in gaps. Presence is asked for without hiding these: where all of a group lacks, such as the day, city and country of a death,
-that is taken for a fact. All other values are given. What the source declares absent is asked for, too: any statement about it
-is wrong. Of entities that the model was trained on only reserved values are asked for.
+more often than by chance: those that a randomly drawn entity of the class without this property lacks, too. So values are as
+hard to predict as in gaps. Presence is asked for without hiding these: where a whole group lacks, such as the day, city and
+country of a death, that is taken for a fact. All other values are given. What the source declares absent is asked for, too:
+any statement about it is wrong. Of entities that the model was trained on only reserved values are asked for.
 
 T tokens
 """

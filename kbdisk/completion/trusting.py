@@ -1,4 +1,4 @@
-"""What is said in the end, where a model was found wrong too often to be taken at its word: `kbdisk.trust` has how far."""
+"""Shrinks predictions towards the constant where held-out values show that a property is predicted badly; see `kbdisk.trust`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Why a value was, or would be, filled in: what its confidence is made of, and what it rests on.
 
 One property of one entity is asked about, a composite as a whole. A value that stands there is hidden, with all that
-would give it away, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no model
-is asked. Otherwise the value comes from the filler of completing, and what it rests on from `attribution`.
+would give it away, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no
+model predicts the value. Otherwise the value comes from the filler of completing, and what it rests on from `attribution`.
 
 T tokens
 """

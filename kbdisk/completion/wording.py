@@ -1,7 +1,7 @@
-"""What the rows of a sidecar call properties whose word several predicates have.
+"""The keys of a sidecar's rows for properties whose short name several predicates share.
 
-A reader gives the word to the predicate that it meets first, so in a target that is written anew another may have it.
-There the whole IRI stands for such a key, which any reader knows; a source that keeps its bytes keeps its keys.
+A loader gives the short name to the predicate that it meets first, so in a target that is written anew another predicate may
+have it. There the whole IRI is the key, which every loader knows. A source that keeps its bytes keeps its keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Completions written into a file, with the sidecar that tells of them and of what an earlier completion filled in."""
+"""Completions written into a file, with the sidecar that records them and what earlier completions filled in."""
 
 from __future__ import annotations
 

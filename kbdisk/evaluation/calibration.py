@@ -5,22 +5,23 @@
 
 Both are calibrated per property by logistic regression on the model's own log odds, with shrinkage: all properties share
 a slope and an intercept, and each has an offset with a Gaussian prior whose width cross-validation chooses. A class adds an
-offset of its own to that of the property, with a prior as well: of a property that cities have and islands lack, presence is
-not that of both together.
+offset of its own to that of the property, with a prior as well: where cities have a property and islands lack it, one presence
+for both would be wrong.
 
-Presence learnt from what is recorded is at most the share that is recorded: where a fifth of the values is missing, no
-entity has more than .8. The recorded share r of a property is estimated by the lower quarter of the presence of entities that
-have it, and is taken to be at least .8: of a property that fewer entities have recorded, absence may be a fact. An entity with
-the recorded presence p has the property with the probability q = p / r; and as its value is not recorded, with
+Presence learnt from what is recorded is at most the share of values that are recorded: where a fifth of the values is
+missing, no entity has more than .8. The recorded share r of a property is estimated by the lower quartile of the presence of
+entities that have it, and is taken to be at least .8: where fewer entities have the property recorded, absence may be a fact.
+Let p be the probability that an entity has the property recorded. Then it has the property with the probability q = p / r, at
+most 1; and given that its value is not recorded, by Bayes' rule with
 
     P(has | not recorded) = q (1 - r) / (1 - q r)
 
-which is 1 for an entity that looks like those that have the property, and falls fast below. A blank cell is a place for a
-value, and its r may be any.
+which is 1 for an entity that looks like those that have the property, and falls fast as q falls. A blank cell is a place for a
+value, so its r may be lower than .8.
 
 Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
 threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses as much as
-a right one gains. The confidences that this is measured with are cross-fitted.
+a right one gains. This is measured with cross-fitted confidences.
 
 n outcomes   K properties
 """

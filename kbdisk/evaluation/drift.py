@@ -1,19 +1,19 @@
-"""What in new data is unlike what a model learnt from, counted while entities go by.
+"""Drift: in which ways new data are unlike those that a model learnt from, counted in one pass over the entities.
 
     unseen class      an entity of a class that the model does not know
     unknown property  a path that no training entity had, or of which the model has learnt nothing
     misfit            a value that the schema refuses: it is left out
     unseen label      a label, a unit, a member of a set, an entity linked to that no training entity had
-    outside range     a number far outside the training values, a list longer than any
+    outside range     a number far outside the training values, a list longer than any in training
 
-Labels of which hardly any comes again, as of an identifier, are not compared: a new one is what is to be expected.
+Labels that hardly ever repeat, such as identifiers, are not compared: there a new label is to be expected.
 
 An entity is unlike the training data where one of its values is too surprising. Each value beyond all training values has a
 p-value: how likely the next value of the training distribution is to be as far beyond. The smallest, times the number of values
 (Bonferroni), is compared with a level, which is chosen on held-out entities.
 
-One pass. Memory is bounded: a row for each property and way, with a count and a few examples. Nothing is computed by
-the network. What training had is in the codec, which the model folder keeps.
+Memory is bounded: a row for each property and way, with a count and a few examples. The network is not needed: the codec,
+which the model folder keeps, knows the training values.
 """
 
 from __future__ import annotations

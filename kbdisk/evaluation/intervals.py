@@ -1,12 +1,13 @@
-"""Conformal intervals: the levels at which the intervals of numbers have the truth as often as they state.
+"""Conformal intervals: the levels at which the intervals of numbers contain the truth as often as they state.
 
 The rank of a hidden number is the share of its belief that lies below it, randomised within an atom. An interval around the
-median at the level L has the truth where |2 rank - 1| <= L. So the level to take is the quantile of |2 rank - 1| on held-out
-values (split conformal). It is taken by how much is given of an entity, in thirds, and by property: the held-out values of a
-property count beside those of all properties in its third, which stand for `PRIOR_VALUES`.
+median at the level L contains the truth where |2 rank - 1| <= L. So the level to take is the quantile of |2 rank - 1| on
+held-out values (split conformal). There is a level for each property and each third of the entities, by how many of their
+values are given. The hidden values of the property in that third count together with those of all properties, which weigh as
+much as `PRIOR_VALUES` values.
 
-Of values that are completed most entities were trained on. So where enough values were reserved within trained entities, levels
-are learnt from these alone: beliefs about held-out entities are less sure of themselves, and more often wrong.
+Most entities that are completed were trained on. So where enough values were reserved within training entities, levels are
+learnt from these alone: beliefs about held-out entities are wider, and more often wrong.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Gradient-boosted trees (CatBoost) for presence: the probability that an entity has a property at all.
 
-Each property has two boosters, and each learns from one half of the training entities. An entity of one half is asked of the
-booster that learnt from the other, so that its own lack of the property tells nothing; any other entity is asked of both, and
-the mean of their log odds counts. A booster stops as soon as more trees do not lower its log loss on the other half.
+Each property has two boosters, and each learns from one half of the training entities. For a training entity the booster
+predicts that learnt from the other half, so that its own lack of the property has no influence. For any other entity both
+predict, and the mean of their log odds counts. A booster stops as soon as more trees do not lower its log loss on the other
+half.
 
-The features are the values of all other properties, which of them are there, and the class. Left out is all that follows from
-the property: its parts, and what comes over its links. Where properties lack together, such as the day, the city and the
-country of a death, trees take that for a fact.
+The features are the values of all other properties, which of them are there, and the class. The parts of the property and the
+values that come over its links are left out. Where properties lack together, such as the day, the city and the country of a
+death, trees take that for a fact.
 
 The log odds are a weighted mean of those of the network and those of the trees. The weight is fitted to a trial of completion.
 
