@@ -14,6 +14,7 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.api import Model
+from kbdisk.completion.answers import REJECTED, Answer, reviewed_of
 from kbdisk.completion.filling import Filler
 from kbdisk.entity import Entity, at, read_path, walk
 from kbdisk.errors import ConfigError, KBDiskError, LoadError, SchemaError, WriteError
@@ -122,6 +123,29 @@ def test_where_only_some_gaps_were_predicted_other_thresholds_are_refused(place,
     with pytest.raises(LoadError, match=r"with fill likely min_confidence 0.2 precision none, got those with "):
         completed(predictions="p.jsonl", min_confidence=0.2, **options)
     Path("p.jsonl").unlink()
+
+
+def test_predictions_for_some_gaps_are_refused_where_all_are_wanted(place):
+    some = completed(every_gap=False)
+    with pytest.raises(LoadError, match="expected predictions for all gaps, got those for some"):
+        completed(predictions=some.predictions)
+    assert filled(completed(predictions=some.predictions, every_gap=False)) == filled(some)
+
+
+def test_answers_to_each_of_several_sources_hold(place):
+    lines = Path("phones.jsonl").read_text().splitlines(keepends=True)
+    sources = []
+    for name, some in (("a.jsonl", lines[:8]), ("b.jsonl", lines[8:])):
+        Path(name).write_text("".join(some))
+        sources.append(name)
+    before = list(kbdisk.complete(sources, model="phones.kbdisk", min_confidence=0.1))
+    proposed = [(one.entity.id, path, value) for one in before[8:] for path, value in one.filled.items()]
+    id, path, value = next(row for row in proposed if isinstance(row[2].value, str))
+    answer = Answer(id, path, value.value, REJECTED)
+    Path("b.reviewed.jsonl").write_text(json.dumps(answer.to_json()) + "\n")
+    assert reviewed_of("b.jsonl").exists()
+    after = {one.entity.id: one.filled for one in kbdisk.complete(sources, model="phones.kbdisk", min_confidence=0.1)}
+    assert path not in after[id] or after[id][path].value != value.value
 
 
 def test_what_is_not_worth_a_prediction_changes_nothing_that_is_written(place):

@@ -40,9 +40,8 @@ from kbdisk.completion.recalibration import Calibrations, calibrations_of
 from kbdisk.completion.review import FORMATS, Reviewing, ReviewRow, write_review_of
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.writing import write_completions
-from kbdisk.diffusion import GIVEN
 from kbdisk.entity import Completion, Entity, Path, show
-from kbdisk.errors import ConfigError, WriteError
+from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.evaluation.drift import Drift
 from kbdisk.loaders import KB
 from kbdisk.loaders.identifiers import Identifiers
@@ -59,6 +58,7 @@ Counted = Callable[[int, int], None]  # how many entities are done, of how many
 
 EXCLUDED = "the schema of the model leaves it out. Train one by a schema that has it."
 OTHER_THRESHOLDS = "needs values for all gaps, and only some were predicted. Complete anew, with every_gap=True."
+SOME_GAPS = "expected predictions for all gaps, got those for some. Name another file, or move this one away."
 MAX_BYTES_IN_MEMORY = 1 << 24  # of the rows of a sidecar
 
 
@@ -123,11 +123,12 @@ class Answered:
 
     @classmethod
     def of(cls, kbs: Sequence[KB]) -> Answered:
-        """The answers to values of a source that is a file."""
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        if len(kbs) != 1 or not kbs[0].files:
-            return cls(time, Answers())
-        answers, by_line = answers_of(kbs[0].name), answers_in_blocks(kbs[0], time)
+        """The answers to values of sources that are files."""
+        time, answers = datetime.now(UTC).isoformat(timespec="seconds"), Answers()
+        files = [part.name for kb in kbs if kb.files for part in kb.parts]
+        for file in files:
+            answers.add(answers_of(file).rows.values())
+        by_line = answers_in_blocks(kbs[0], time) if len(files) == 1 else {}
         answers.add(by_line.values())
         return cls(time, answers, by_line)
 
@@ -164,7 +165,7 @@ class Completed(Iterable[Completion]):
     ) -> None:
         self.source, self.plan, self.predictions, self.shapes = source, plan, predictions, shapes
         self.answered = answered or Answered.of(source.kbs)
-        self.calibrations = calibrations or calibrations_of(plan.trained, plan.entities, plan.choices)
+        self.calibrations = calibrations
         self._decided: Completing | None = None
 
     @classmethod
@@ -184,7 +185,7 @@ class Completed(Iterable[Completion]):
         )
         plan = Plan(source.model.trained, source.entities, choices)
         answered = Answered.of(source.kbs)
-        calibrations = calibrations_of(plan.trained, plan.entities, choices)
+        calibrations = None if source.is_own else calibrations_of(plan.trained, plan.entities, choices)
         predicting = (
             Predicting(plan, shapes, answers=answered.answers, watch=progress)
             if every_gap
@@ -194,6 +195,8 @@ class Completed(Iterable[Completion]):
         )
         if predictions is None:
             predictions = Predictions.of(predicting)
+        elif every_gap and not predictions.covers_all_gaps:
+            raise LoadError(predictions.name, SOME_GAPS)
         else:
             predictions.refuse_other(predicting.about())
         return cls(source, plan, predictions, shapes, answered, calibrations)
@@ -383,8 +386,7 @@ def complete(
             explicit=bool(named),
         )
         modelled = ModelledSource.by_own_model(read_for_own_model(kbs, known), wanted, report or _unreported, watch)
-    is_independent = chosen.order == GIVEN and chosen.estimate != "sample" and not chosen.draws
-    every_gap = is_independent if every_gap is None else every_gap
+    every_gap = chosen.is_independent if every_gap is None else every_gap
     completed = Completed.of(modelled, chosen, shapes=shapes, predictions=kept, every_gap=every_gap, progress=progress)
     if kept is None and predictions is not None and not isinstance(predictions, Predictions):
         completed.predictions.save(os.fspath(predictions))
@@ -422,7 +424,7 @@ def _refuse_review(name: str, kbs: Sequence[KB], force: bool) -> None:
     """A review that nobody could apply, or that somebody has decided on."""
     if not name.lower().endswith(FORMATS):
         raise ConfigError("review", f"expected a name that ends in {', '.join(FORMATS)}, got {name!r}.")
-    if len(kbs) > 1 or not kbs[0].files:
+    if len(kbs) > 1 or not kbs[0].files or len(kbs[0].parts) > 1:
         raise ConfigError("review", f"needs one source that is a file, got {', '.join(kb.name for kb in kbs)}.")
     if FilePath(name).exists() and not force:
         raise WriteError(name, "exists already, with what was decided in it. Say force=True to replace it.")

@@ -105,10 +105,13 @@ class Job:
         place = FilePath(name)
         if place.is_dir() or not place.absolute().parent.is_dir():
             raise WriteError(name, "cannot be written: no such directory, or one of this name.")
-        others = [self.target, *self.sources, *([self.review] if option == "--predictions" else [])]
-        for other in filter(None, others):
-            if place.absolute() == FilePath(other).absolute():
-                what = "the target" if other == self.target else "a source" if other in self.sources else "the review"
+        others = dict.fromkeys(self.sources, "a source")
+        if option == "--predictions":
+            others[self.review] = "the review"
+        if self.target not in ("", "-"):
+            others |= {self.target: "the target", str(sidecar_of(self.target)): "the provenance of the target"}
+        for other, what in others.items():
+            if other and place.absolute() == FilePath(other).absolute():
                 raise ConfigError(option, f"{name} is {what}, too. Choose another name.")
 
     def locked(self) -> AbstractContextManager[None]:
@@ -203,12 +206,13 @@ class Job:
 
         options = self.options
         chosen = {name: options[name] for name in CHOICES}
+        choices = choices_of(self.only, options["classes"] or (), options["seed"], chosen)
         completed = Completed.of(
             modelled,
-            choices_of(self.only, options["classes"] or (), options["seed"], chosen),
+            choices,
             shapes=self.shapes,
             predictions=self.predictions,
-            every_gap=bool(self.review or self.predictions_file),
+            every_gap=bool(self.review) or (bool(self.predictions_file) and choices.is_independent),
             progress=progress,
         )
         if self.predictions_file and self.predictions is None and not options["dry_run"]:

@@ -85,7 +85,7 @@ class Answers:
         rejected = self._rejected_of(entity.id)
         restrictions = {}
         for path in (gap.path for gap in gaps if gap.path in rejected):
-            labels = [answer.value for answer in rejected[path] if isinstance(answer.value, str | Link)]
+            labels = [answer.value for answer in rejected[path] if isinstance(answer.value, str | Link | bool | int)]
             if labels:
                 restrictions[path] = [Restriction(forbidden=frozenset(labels))]
         return restrictions

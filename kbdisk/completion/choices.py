@@ -31,6 +31,11 @@ class Choices:
     least: int = 30  # values in training that a property must have
     seed: int = 0
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether a value does not depend on which other gaps are asked."""
+        return self.order == GIVEN and self.estimate != "sample" and not self.draws
+
     def __post_init__(self) -> None:
         for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
             if getattr(self, name) not in known:

@@ -70,12 +70,13 @@ class Completing(Iterator[Completion]):
         keeps_held_back: bool = False,
         calibrations: Calibrations | None = None,
     ) -> None:
-        """`calibrations` of confidence; None: the model's own, whether an entity is like its training data or not."""
+        """`calibrations` of confidence for entities like the training data and for others; None: these are the training data."""
         self.plan, self.predicted, self.choices = plan, predicted, plan.choices
         self.answers = answers or Answers()
         self.keeps_held_back = keeps_held_back
         self.entities, self.fields = plan.entities, plan.fields
         self.schema, self.codec = plan.schema, plan.codec
+        self.is_own = calibrations is None
         like, unlike = calibrations or (None, None)
         self.decider = Decider(plan.trained, plan.choices, like)
         self.decider_of_unlike = Decider(plan.trained, plan.choices, unlike)
@@ -107,7 +108,7 @@ class Completing(Iterator[Completion]):
         for planned, predictions in self.predicted:
             yield self._completed(planned, predictions, placing)
         self._count_held()
-        are_mostly_unlike = 2 * self.summary.unlike > self.summary.entities
+        are_mostly_unlike = 2 * self.summary.unlike > self.summary.entities + self.summary.strangers
         self.summary.measured = (self.decider_of_unlike if are_mostly_unlike else self.decider).measured()
 
     def _completed(self, planned: Planned, predictions: Sequence[Prediction], placing: Placing) -> Completion:
@@ -117,7 +118,7 @@ class Completing(Iterator[Completion]):
         unlike: tuple[str, ...] = ()
         if planned.is_chosen:
             self.drift.take(entity, reading)
-            unlike = self.drift.unlike(entity, reading)
+            unlike = () if self.is_own else self.drift.unlike(entity, reading)
             if unlike:
                 self.summary.add_unlike(unlike)
         if reading is None or not planned.is_chosen:

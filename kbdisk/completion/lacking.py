@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from kbdisk.entity import Path
 
+Flags: TypeAlias = npt.NDArray[np.bool_]
 MIN_DEVIATION = 3.0  # standard errors by which two properties lack together more often than by chance
 
 
@@ -27,25 +30,40 @@ class LackingTogether:
         having: dict[str, list[Collection[Path]]] = defaultdict(list)
         for class_name, known in entities:
             having[class_name].append(known)
-        self._lacking: dict[tuple[str, Path], list[frozenset[Path]]] = {}
-        for class_name, several in having.items():
-            paths = list(properties[class_name])
-            lacks = np.array([[path not in known for path in paths] for known in several], dtype=float)  # (N, P)
-            for place, together in enumerate(_together(lacks)):
-                rows = lacks[lacks[:, place] > 0][:, together] > 0
-                names = [paths[other] for other in np.flatnonzero(together)]
-                self._lacking[class_name, paths[place]] = [
-                    frozenset(name for name, is_lacking in zip(names, row, strict=True) if is_lacking)
-                    for row in rows.tolist()
-                ]
+        self._classes = {
+            class_name: _Lacking.of(several, list(properties[class_name])) for class_name, several in having.items()
+        }
 
     def drawn(self, class_name: str, path: Path, generator: random.Random) -> frozenset[Path]:
         """What a random entity that lacks a property lacks with it; nothing where every entity has the property."""
-        several = self._lacking.get((class_name, path))
-        return generator.choice(several) if several else frozenset()
+        lacking = self._classes.get(class_name)
+        return frozenset() if lacking is None else lacking.drawn(path, generator)
 
 
-def _together(lacks: np.ndarray) -> np.ndarray:
+class _Lacking:
+    """What the entities of a class lack, and which properties lack together."""
+
+    def __init__(self, column: Mapping[Path, int], lacks: Flags, together: Flags) -> None:
+        self.column, self.lacks, self.together = column, lacks, together  # (N, P), (P, P)
+        self.paths = list(column)
+
+    @classmethod
+    def of(cls, entities: Sequence[Collection[Path]], paths: Sequence[Path]) -> Self:
+        """Of entities by the properties that they have."""
+        lacks = np.array([[path not in known for path in paths] for known in entities], dtype=bool)
+        lacks = lacks.reshape(len(entities), len(paths))
+        return cls({path: place for place, path in enumerate(paths)}, lacks, _together(lacks.astype(float)))
+
+    def drawn(self, path: Path, generator: random.Random) -> frozenset[Path]:
+        """What a random entity that lacks a property lacks with it."""
+        place = self.column.get(path)
+        if place is None or not self.together[place].any():
+            return frozenset()
+        row = generator.choice(np.flatnonzero(self.lacks[:, place]).tolist())
+        return frozenset(self.paths[other] for other in np.flatnonzero(self.lacks[row] & self.together[place]).tolist())
+
+
+def _together(lacks: npt.NDArray[np.float64]) -> Flags:
     """(P, P) whether two properties lack together, none of them with itself."""
     count = len(lacks)
     lacking = lacks.sum(0)  # (P,)

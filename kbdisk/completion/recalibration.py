@@ -52,7 +52,9 @@ def calibrations_of(trained: Trained, entities: Iterable[Entity], choices: Choic
     if not groups[True] or len(groups[True]) < MIN_SHARE_UNLIKE * len(sample):
         return unchanged
     graph = Graph.read(trained.schema, entities if trained.codec.index.over else ())
-    asked = [*groups[True][:ASKED], *groups[False][:ASKED]]
+    learnt = {*trained.record.training, *trained.record.validation}
+    new = [entity for entity in groups[False] if trained.schema.id_of(entity) not in learnt]
+    asked = [*groups[True][:ASKED], *new[:ASKED]]
     calibrations = []
     for is_unlike in (False, True):
         trial = ShiftedTrial(replace(trained, judged={}), asked, graph, choices.seed, drift, is_unlike)

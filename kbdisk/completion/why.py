@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from kbdisk.completion.attribution import Watch, influences_on, is_below, part_of, predictors_of, similar_entities
 from kbdisk.completion.choices import Choices
-from kbdisk.completion.decide import Decider, calibration_of
+from kbdisk.completion.decide import Decider, below, calibration_of
 from kbdisk.completion.fields import Fields, fields_of
 from kbdisk.completion.filling import Filler
 from kbdisk.completion.gaps import Gap, gaps_of
@@ -43,6 +44,7 @@ from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, Tree, show, with_values
 from kbdisk.errors import SchemaError
 from kbdisk.estimates import decoded
+from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -66,7 +68,15 @@ def why(
     SchemaError where the schema has no class for the entity, or nothing can be predicted at the path.
     """
     question = Question(trained, entity, path, entities, graph)
-    return question.by_rule() or question.by_model(watch)
+    by_rule = question.by_rule()
+    if by_rule is not None and not by_rule.held_back:
+        return by_rule
+    try:
+        return question.by_model(watch)
+    except SchemaError:
+        if by_rule is None:
+            raise
+        return by_rule
 
 
 # ---------------------------------------------------------------- what is asked
@@ -128,17 +138,19 @@ class Question:
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
         closed = {*self.reading.said, *self.reading.none, *made} - {self.property}
         gaps = [*self.reading.gaps, *([self.property] if is_asked else [])]
-        for ruled in filler.filled(hidden, self.of.name, gaps, closed, self._presence_at):
+        for ruled in filler.filled(hidden, self.of.name, gaps, closed, partial(self._presence_at, hidden)):
             if ruled.path == self.property:
                 rule = ruled.rule
                 reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)
-                return self._exact(ruled.value, ruled.presence, ruled.correctness, reason)
+                held_back = below(THRESHOLD) if ruled.confidence < THRESHOLD else ""
+                return replace(self._exact(ruled.value, ruled.presence, ruled.correctness, reason), held_back=held_back)
         return None
 
-    def _presence_at(self, path: Path) -> float | None:
-        """The model's presence of a property; None where it predicts none."""
-        fields = fields_of(self.codec, Choices())[self.of.name]
-        gaps = gaps_of(fields, self.reading, self.codec.index.tables[self.of.name], None)
+    def _presence_at(self, hidden: Entity, path: Path) -> float | None:
+        """The model's presence of a property of the entity without the property that is asked; None where it predicts none."""
+        fields, reading = fields_of(self.codec, Choices())[self.of.name], read(self.schema, hidden)
+        assert reading is not None
+        gaps = gaps_of(fields, reading, self.codec.index.tables[self.of.name], None)
         gap = next((gap for gap in gaps if gap.path == path and gap.of.top == path), None)
         if gap is None:
             return None

@@ -8,20 +8,17 @@ a slope and an intercept, and each has an offset with a Gaussian prior whose wid
 offset of its own to that of the property, with a prior as well: where cities have a property and islands lack it, one presence
 for both would be wrong.
 
-Presence learnt from what is recorded is at most the share of values that are recorded: where a fifth of the values is
-missing, no entity has more than .8. The recorded share r of a property is estimated by the lower quartile of the presence of
-entities that have it, and is taken to be at least .8: where fewer entities have the property recorded, absence may be a fact.
-Let p be the probability that an entity has the property recorded. Then it has the property with the probability q = p / r, at
-most 1; and given that its value is not recorded, by Bayes' rule with
-
-    P(has | not recorded) = q (1 - r) / (1 - q r)
-
-which is 1 for an entity that looks like those that have the property, and falls fast as q falls. A blank cell is a place for a
-value, so its r may be lower than .8.
+Presence learnt from what is recorded is at most the share that is recorded: where a fifth of the values is missing, no
+entity has more than .8. The recorded share r of a property is estimated by the lower quarter of the presence of entities that
+have it, and is taken to be at least .8: of a property that fewer entities have recorded, absence may be a fact. An entity with
+the recorded presence p has the property with the probability q = p / r. But its value is not recorded, which is likelier for
+an entity that lacks the property. By how much depends on how many values a knowledge base leaves out, which can't be known;
+so the odds q / (1 - q) are halved. An entity that looks like those that have the property still has presence 1. A blank cell
+is a place for a value, and its r may be any.
 
 Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
-threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses as much as
-a right one gains. This is measured with cross-fitted confidences.
+threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses three
+times what a right one gains. This is measured with cross-fitted confidences.
 
 n outcomes   K properties
 """
@@ -29,6 +26,7 @@ n outcomes   K properties
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -50,8 +48,10 @@ WIDTHS_BY_CLASS = (0.0, 0.3, 1.0, 3.0)  # of the prior of the offsets of classes
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MIN_CHANCE, MAX_LOG_ODDS = 1e-9, 12.0
 USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is usual
-MIN_USUAL, MAX_USUAL = 0.8, 0.98
+MIN_USUAL = 0.8
+UNRECORDED_ODDS = 0.5  # odds that a value is not recorded where there is one, beside where there is none
 MIN_OUTCOMES = 10  # from which on anything is calibrated
+WRONG_COST = 3.0  # what a wrong statement loses, where a right one gains 1
 NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
 SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain
 PRIOR_STATEMENTS = 2.0  # imagined statements, half of them wrong, in every estimate of a gain
@@ -178,9 +178,8 @@ class Presence:
         usual = self.usual_by_class.get((class_name, key), self.usual.get(key))
         if usual is None:
             return recorded
-        rate = min(max(usual, 1e-6 if has_place else MIN_USUAL), MAX_USUAL)
-        has_property = min(recorded / rate, 1.0)
-        return has_property * (1 - rate) / (1 - has_property * rate)
+        has_property = min(recorded / max(usual, 1e-6 if has_place else MIN_USUAL), 1.0)
+        return UNRECORDED_ODDS * has_property / (UNRECORDED_ODDS * has_property + 1 - has_property)
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
@@ -380,7 +379,9 @@ class Calibration:
                 if number == held_out:
                     statements.setdefault(outcome.property, []).append(without.judged(outcome))
         correctness = self.correctness.then(fit_correctness(calibrated))
-        return Calibration(self.presence, correctness, self.levels, statements)
+        hidden = Counter(outcome.property for outcome in outcomes if outcome.right is not None)
+        measured = {key: several for key, several in statements.items() if hidden[key] >= MIN_OUTCOMES}
+        return Calibration(self.presence, correctness, self.levels, {**self.statements, **measured})
 
     @property
     def is_known(self) -> bool:
@@ -406,8 +407,8 @@ class Calibration:
             return None
         confidence, unknown, right, constant, weight = np.array(own).T
         weight = weight * (1 - unknown)
-        gain = (confidence >= threshold) * (2 * right - 1)
-        nothing, beyond = _mean(gain, weight), _mean(gain - (2 * constant - 1), weight)
+        gain = (confidence >= threshold) * _gain(right)
+        nothing, beyond = _mean(gain, weight), _mean(gain - _gain(constant), weight)
         lacking = int(((constant == 0) & (right == 0)).sum())
         return Evidence(len(own) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
 
@@ -538,9 +539,14 @@ def fit_correctness(outcomes: Sequence[Outcome]) -> Line:
     )
 
 
+def _gain(right: Floats) -> Floats:
+    """(n,) what statements gain: 1 where one is right, and less than nothing where it is wrong."""
+    return np.asarray(right - WRONG_COST * (1 - right))
+
+
 def _mean(gains: Floats, weights: Floats) -> tuple[float, float]:
     """The mean of gains, with imagined right and wrong statements, and its standard error."""
-    values = np.concatenate([gains, [1.0, -1.0]])
+    values = np.concatenate([gains, [1.0, -WRONG_COST]])
     sizes = np.concatenate([weights, np.full(2, PRIOR_STATEMENTS / 2)])
     mean = float((values * sizes).sum() / sizes.sum())
     spread = ((values - mean) ** 2 * sizes**2).sum()

@@ -287,15 +287,20 @@ class _Examples:
         rows = torch.cat([having, lacking])
         features = self.table[rows][:, columns]
         target = torch.arange(len(rows)) < len(having)
-        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
+        half = half_of(self.entities)[rows]
+        varies = torch.stack([_varies(features[half == number]) for number in range(HALVES)]).all(0)
         if not bool(varies.any()):
             return None
         columns, features = columns[varies], features[:, varies]
         best = best_columns(features, target[:, None].double(), self.config.screened)
         columns, features = columns[best], features[:, best]
-        half = half_of(self.entities)[rows]
         boosters = [_booster(features, target, half == number, self.seed) for number in range(HALVES)]
         return [replace(trees, column=columns[trees.column]) for trees in boosters]
+
+
+def _varies(features: Tensor) -> Tensor:
+    """(f,) whether a feature has several values."""
+    return (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
 
 
 def _properties(codec: Codec) -> Tensor:

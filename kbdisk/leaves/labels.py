@@ -67,20 +67,28 @@ class Labels:
     @cached_property
     def are_names(self) -> bool:
         """Whether hardly a label comes again, as of an identifier: the next value is most likely a new one."""
-        return self.counts.count(1) >= SINGULAR * max(sum(self.counts), 1)
+        return self.counts.count(1) >= SINGULAR * max(self._total, 1)
 
     def never_met(self, values: Sequence[Any]) -> list[Any]:
         """Those of some labels that training never had; none where labels are names, and a new one is no news."""
-        if self.are_names and sum(self.counts) >= MIN_NAMES:
+        if self.are_names and self._total >= MIN_NAMES:
             return []
         return [value for value in values if (isinstance(value, bool), value) not in self._met]
 
     def p_values(self, values: Sequence[Any]) -> list[float]:
         """For each label the probability that the next one was never met, by Good and Turing; 1 for one that was met."""
-        if self.are_names and sum(self.counts) >= MIN_NAMES:
+        if self.are_names and self._total >= MIN_NAMES:
             return [1.0] * len(values)
-        unseen = min((self.counts.count(1) + 0.5) / (sum(self.counts) + 1), 1.0)
-        return [1.0 if (isinstance(value, bool), value) in self._met else unseen for value in values]
+        return [1.0 if (isinstance(value, bool), value) in self._met else self._unseen for value in values]
+
+    @cached_property
+    def _unseen(self) -> float:
+        """The probability that the next label was never met, by Good and Turing."""
+        return min((self.counts.count(1) + 0.5) / (self._total + 1), 1.0)
+
+    @cached_property
+    def _total(self) -> int:
+        return sum(self.counts)
 
     def learnt(self) -> dict[str, Any]:
         """How many labels training had."""

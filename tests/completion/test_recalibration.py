@@ -70,3 +70,13 @@ def test_the_same_source_is_calibrated_to_the_same(sure):
     source = shifted(range(SOME))
     first, second = (calibrations_of(sure, source, Choices()).unlike for _ in range(2))
     assert first == second
+
+
+def test_entities_that_the_model_was_trained_on_do_not_raise_the_confidence_of_the_others(sure):
+    """A model is right about what it has learnt: that says nothing about new entities."""
+    source = [*entities(*map(thing, range(SOME))), *shifted(range(100, 110))]
+    calibrations = calibrations_of(sure, source, Choices())
+    assert {sure.schema.id_of(entity) for entity in source[:SOME]} <= {*sure.record.training, *sure.record.validation}
+    assert calibrations.unlike != calibration_of(sure)
+    statements = sum(len(own) for own in calibrations.like.statements.values())
+    assert statements <= sum(len(own) for own in calibration_of(sure).statements.values())

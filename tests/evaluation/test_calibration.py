@@ -126,7 +126,7 @@ def test_the_precision_of_few_statements_is_shrunk_to_that_of_all():
     assert reliable.threshold_for(0.95, A) == reliable.threshold_for(0.95, C) == 0.9
 
 
-def test_of_entities_whose_value_is_not_recorded_presence_is_as_bayes_says():
+def test_of_entities_whose_value_is_not_recorded_presence_is_lower_than_the_share_that_has_the_property():
     """Half of the entities have the property, and of these .85 have it recorded; of another kind all have it."""
     draw = np.random.default_rng(0)
     outcomes: list[Outcome] = []
@@ -135,7 +135,7 @@ def test_of_entities_whose_value_is_not_recorded_presence_is_as_bayes_says():
         outcomes += [Outcome(A, presence, 0.9, *((1.0, 0.0) if known else (None, None))) for known in recorded]
     presence = Calibration.fit(outcomes).presence
     assert presence(A, 0.85) == pytest.approx(1.0, abs=0.05)
-    assert presence(A, 0.425) == pytest.approx(0.075 / 0.575, abs=0.1)  # of .575 that are not recorded, .075 have it
+    assert presence(A, 0.425) == pytest.approx(1 / 3, abs=0.08)  # half of the odds of .5
 
 
 def of_class(name, key, right, count, presence=0.8) -> list[Outcome]:
@@ -238,3 +238,11 @@ def test_a_few_outcomes_of_other_data_change_nothing():
     before = Calibration(correctness=Line(1.2, 0.1, {A: 0.3}))
     after = before.adapted([Outcome(A, 1.0, 0.9, 0.0, 0.0)] * 5)
     assert after.correctness(A, 0.9) == pytest.approx(before.correctness(A, 0.9))
+
+
+def test_a_property_that_other_data_lacks_keeps_its_evidence():
+    before = Calibration.fit([*outcomes(A, 0.9, 0.2, 60), *outcomes(B, 0.9, 0.2, 60)])
+    after = before.adapted([*outcomes(A, 0.1, 0.2, 60), *lacking(B, 60, 0.95)])
+    assert after.statements[B] == before.statements[B]
+    assert after.evidence(B).suffices
+    assert not after.evidence(A).suffices

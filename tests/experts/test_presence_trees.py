@@ -243,6 +243,15 @@ def test_only_properties_that_enough_entities_have_and_lack_have_trees():
     assert paths == {"spouse", "born"}
 
 
+def test_a_feature_that_varies_in_one_half_alone_is_no_feature():
+    """Else a booster would have nothing but constants, which CatBoost refuses."""
+    known = [Entity(f"t{n}", {"a": 1.0} if n % 4 < 2 else {}) for n in range(80)]
+    known[0] = Entity("t0", {"a": 1.0, "b": 3.0})
+    schema = of_one_class({("a",): Property(Number()), ("b",): Property(Number())})
+    _, trees = fitted(schema, known)
+    assert trees is None
+
+
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"entities": 0}, {"columns": 0}, {"screened": 0}])
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -147,7 +147,8 @@ class NumberCodec:
         """(n,) how far off the truth each of these predicted numbers may be and still count as right.
 
         What the schema says; else a share of the number where the training values spread over more than a decade, or a share of
-        the range of those training values, half of all, that are nearest to it. Half a step at least.
+        the range of those training values, half of all, that are nearest to it, or of the middle half where that is smaller.
+        Half a step at least.
         """
         stated = self.leaf.tolerance
         if stated is not None:
@@ -160,8 +161,11 @@ class NumberCodec:
             rank = np.interp(values / scale, numbers / scale, ranks).clip(
                 OUTERMOST + WINDOW / 2, 1 - OUTERMOST - WINDOW / 2
             )
-            low, high = (np.interp(rank + side * WINDOW / 2, ranks, numbers / scale) for side in (-1, 1))
-            sizes = TOLERANCE * scale * (high - low)
+            around, middle = (
+                np.interp(at + WINDOW / 2, ranks, numbers / scale) - np.interp(at - WINDOW / 2, ranks, numbers / scale)
+                for at in (rank, 0.5)
+            )
+            sizes = TOLERANCE * scale * np.where(middle > 0, np.minimum(around, middle), around)
         return np.asarray(np.maximum(sizes, self.step / 2))
 
     @cached_property
