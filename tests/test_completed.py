@@ -142,8 +142,7 @@ def test_answers_to_each_of_several_sources_hold(place):
     proposed = [(one.entity.id, path, value) for one in before[8:] for path, value in one.filled.items()]
     id, path, value = next(row for row in proposed if isinstance(row[2].value, str))
     answer = Answer(id, path, value.value, REJECTED)
-    Path("b.reviewed.jsonl").write_text(json.dumps(answer.to_json()) + "\n")
-    assert reviewed_of("b.jsonl").exists()
+    reviewed_of("b.jsonl").write_text(json.dumps(answer.to_json()) + "\n")
     after = {one.entity.id: one.filled for one in kbdisk.complete(sources, model="phones.kbdisk", min_confidence=0.1)}
     assert path not in after[id] or after[id][path].value != value.value
 
