@@ -13,7 +13,7 @@ entity has more than .8. The recorded share r of a property is estimated by the 
 have it, and is taken to be at least .8: of a property that fewer entities have recorded, absence may be a fact. An entity with
 the recorded presence p has the property with the probability q = p / r. But its value is not recorded, which is likelier for
 an entity that lacks the property. By how much depends on how many values a knowledge base leaves out, which can't be known;
-so the odds q / (1 - q) are halved. An entity that looks like those that have the property still has presence 1. A blank cell
+so the odds q / (1 - q) are divided by three. An entity that looks like those that have the property still has presence 1. A blank cell
 is a place for a value, and its r may be any.
 
 Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
@@ -49,7 +49,7 @@ PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 a
 MIN_CHANCE, MAX_LOG_ODDS = 1e-9, 12.0
 USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is usual
 MIN_USUAL = 0.8
-UNRECORDED_ODDS = 0.5  # odds that a value is not recorded where there is one, beside where there is none
+UNRECORDED_ODDS = 1 / 3  # odds that a value is not recorded where there is one, beside where there is none
 MIN_OUTCOMES = 10  # from which on anything is calibrated
 WRONG_COST = 3.0  # what a wrong statement loses, where a right one gains 1
 NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %

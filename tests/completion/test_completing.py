@@ -97,7 +97,7 @@ def test_presence_is_relative_to_entities_that_have_the_property_and_of_a_blank_
 
     def unrecorded(rate: float) -> float:
         has_property = 1 / (1 + math.exp(1.0)) / rate
-        return 0.5 * has_property / (0.5 * has_property + 1 - has_property)
+        return has_property / (has_property + 3 * (1 - has_property))
 
     assert presence(0.4, things) == pytest.approx(unrecorded(0.4))
     assert presence(0.4, absent) == pytest.approx(unrecorded(0.8))  # few have it, so that absence may be a fact

@@ -135,7 +135,7 @@ def test_of_entities_whose_value_is_not_recorded_presence_is_lower_than_the_shar
         outcomes += [Outcome(A, presence, 0.9, *((1.0, 0.0) if known else (None, None))) for known in recorded]
     presence = Calibration.fit(outcomes).presence
     assert presence(A, 0.85) == pytest.approx(1.0, abs=0.05)
-    assert presence(A, 0.425) == pytest.approx(1 / 3, abs=0.08)  # half of the odds of .5
+    assert presence(A, 0.425) == pytest.approx(1 / 4, abs=0.08)  # a third of the odds of .5
 
 
 def of_class(name, key, right, count, presence=0.8) -> list[Outcome]:
