@@ -179,7 +179,7 @@ class Presence:
         if usual is None:
             return recorded
         has_property = min(recorded / max(usual, 1e-6 if has_place else MIN_USUAL), 1.0)
-        return UNRECORDED_ODDS * has_property / (UNRECORDED_ODDS * has_property + 1 - has_property)
+        return UNRECORDED_ODDS * has_property / (UNRECORDED_ODDS * has_property + (1 - has_property))
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
