@@ -119,6 +119,5 @@ def _level(scores: Floats, weights: Floats, own: Any, of_all: Any) -> float:
     mass = weights * own + prior
     rising = np.argsort(scores)
     reached = np.cumsum(mass[rising])
-    wanted = LEVEL * (reached[-1] + 1)  # of one value more, which is the new one
-    place = int(np.searchsorted(reached, wanted))
+    place = int(np.searchsorted(reached, LEVEL * reached[-1] * (1 - 1e-9)))
     return MAX_LEVEL if place == len(scores) else round(min(float(scores[rising][place]), MAX_LEVEL), 6)
