@@ -170,7 +170,7 @@ def is_right(task: Task, cell: Cell, value: Any, truth: Any, values: Values) -> 
     if isinstance(value, str) and isinstance(truth, str) and DATE.fullmatch(truth) and task.of[2] == "number":
         return truth.startswith(value)
     half, kind = cell.property[1:]
-    scalar = next((one for h, k, one in values.scalars(cell.property[0], value) if (h, k) == (half, kind)), None)
+    scalar = next((number for h, k, number in values.scalars(cell.property[0], value) if (h, k) == (half, kind)), None)
     if scalar is None:
         return False
     if kind == "label":
@@ -241,10 +241,10 @@ def statements_of(
 
 
 def _filled_at(completion: Completion, path: EntityPath) -> Any:
-    for at, one in completion.filled.items():
+    for at, filled in completion.filled.items():
         least = min(len(at), len(path))
         if at[:least] == path[:least]:
-            return one
+            return filled
     return None
 
 
@@ -385,10 +385,12 @@ def _catboost(loss: str, seed: int, labels: int = 0) -> Any:
 def yield_at(statements: Sequence[Statement], precision: float) -> int:
     """The most right statements at or above a threshold of confidence that have a precision."""
     best = right = count = 0
-    for _, tied in groupby(sorted(statements, key=lambda one: -one.confidence), key=lambda one: one.confidence):
+    for _, tied in groupby(
+        sorted(statements, key=lambda statement: -statement.confidence), key=lambda statement: statement.confidence
+    ):
         several = list(tied)
         count += len(several)
-        right += sum(one.right for one in several)
+        right += sum(statement.right for statement in several)
         if right / count >= precision:
             best = right
     return best
@@ -403,10 +405,12 @@ def reliability(statements: Sequence[Statement]) -> float:
 
 def coverage(statements: Sequence[Statement]) -> list[float]:
     """The share of intervals that have the truth: of all, and of the thirds of how much is given, the least first."""
-    known = sorted((one for one in statements if one.covered is not None), key=lambda one: one.given)
+    known = sorted(
+        (statement for statement in statements if statement.covered is not None), key=lambda statement: statement.given
+    )
     ends = [len(known) * third // 3 for third in range(4)]
     parts = [known, *(known[start:end] for start, end in pairwise(ends))]
-    return [statistics.fmean(one.covered or 0.0 for one in part) if part else math.nan for part in parts]
+    return [statistics.fmean(statement.covered or 0.0 for statement in part) if part else math.nan for part in parts]
 
 
 # ---------------------------------------------------------------- a run
@@ -430,24 +434,25 @@ class Scored:
     def result(self, model: Model, levels: Sequence[float], catboost: int | None) -> dict[str, Any]:
         """The figures of a model, with all statements as details; `catboost` is the seed of those beside it."""
 
-        def stated(**choices: Any) -> list[Statement | None]:
+        def stated(**choices: Any) -> list[Statement]:
             completions = list(model.complete(self.masked.entities, **choices))
             scored = statements_of(
                 completions, self.hidden, self.absences, self.values, self.truth, model
             )  # fmt: skip
-            return list(dict(scored).values())
+            return [statement for statement in dict(scored).values() if statement is not None]
 
-        everything = [one for one in stated(fill="all") if one is not None]
+        everything = stated(fill="all")
         choices: dict[str, dict[str, Any]] = {DEFAULT: {}, **{f"{level:g}": {"precision": level} for level in levels}}
-        written = {level: [one for one in stated(**extra) if one is not None] for level, extra in choices.items()}
+        written = {level: stated(**extra) for level, extra in choices.items()}
         others = [] if catboost is None else rivals(self.masked, self.values, self.tasks, self.absences, catboost)
         figures = {"hidden": len(self.hidden), "absences": len(self.absences), "ece": reliability(everything)}
         figures["coverage"] = coverage(everything)[0]
-        for level, own in written.items():
-            figures |= {f"{level}: written": len(own), f"{level}: right": sum(one.right for one in own)}
+        for level, statements in written.items():
+            right = sum(statement.right for statement in statements)
+            figures |= {f"{level}: written": len(statements), f"{level}: right": right}
         details = {
             "all": list(map(_plain, everything)),
-            "written": {level: list(map(_plain, own)) for level, own in written.items()},
+            "written": {level: list(map(_plain, statements)) for level, statements in written.items()},
             "catboost": list(map(_plain, others)),
         }
         rows = [Row(name, value, len(self.hidden)) for name, value in figures.items() if not math.isnan(value)]
@@ -472,9 +477,9 @@ def measure(source: str, mask: int, arguments: argparse.Namespace) -> None:
     begun = time.monotonic()
     fit = fit_of(arguments.budget, kept, arguments.quiet)
     found = scored.result(fit(masked.entities, mask), arguments.precision, mask if arguments.catboost else None)
-    seconds, told = round(time.monotonic() - begun, 1), f" + {arguments.budget}"
+    seconds, budget = round(time.monotonic() - begun, 1), f" + {arguments.budget}"
     kept.add(
-        Result(NAME, OURS, seed=mask, part=options.part, setting=source, told=told, seconds=seconds, **found)
+        Result(NAME, OURS, seed=mask, part=options.part, setting=source, told=budget, seconds=seconds, **found)
     )  # fmt: skip
     kept.end()
     fit.forget()
@@ -501,10 +506,10 @@ def _statement(data: Sequence[Any]) -> Statement:
 
 def table(results: Sequence[Result]) -> list[Table]:
     """A row for each source, its masks pooled, and one for all sources; a table for each budget and choice of precisions."""
-    found = groups(results, lambda one: (one.part, one.split, one.told))
+    found = groups(results, lambda result: (result.part, result.split, result.told))
     return [
-        _table(f"{told.removeprefix(' + ')}, {part}", split.split(", "), own)
-        for (part, split, told), own in found.items()
+        _table(f"{budget.removeprefix(' + ')}, {part}", split.split(", "), group)
+        for (part, split, budget), group in found.items()
     ]
 
 
@@ -516,7 +521,7 @@ def _table(title: str, levels: Sequence[str], results: Sequence[Result]) -> Tabl
     for level in levels:
         header += [f"{level}: written", "right", "precision", "wrong where absent", "right of catboost"]
     header += ["ECE", "coverage of 90 %", "least given", "middle", "most given"]
-    rows = [_row(Path(source).name, levels, own) for source, own in by_source.items()]
+    rows = [_row(Path(source).name, levels, group) for source, group in by_source.items()]
     if len(rows) > 1:
         rows.append(_row("pooled", levels, results))
     return Table(f"Precision of what is written, {title}", header, rows, [])
@@ -525,18 +530,18 @@ def _table(title: str, levels: Sequence[str], results: Sequence[Result]) -> Tabl
 def _row(source: str, levels: Sequence[str], results: Sequence[Result]) -> list[str]:
     def pooled(key: str, level: str = "") -> list[Statement]:
         parts = [result.details[key][level] if level else result.details[key] for result in results]
-        return [_statement(one) for part in parts for one in part]
+        return [_statement(data) for part in parts for data in part]
 
     cells = [source, str(len(results))]
     cells += [f"{sum(result.values[name] for result in results):,.0f}" for name in ("hidden", "absences")]
     others = pooled("catboost")
     for level in levels:
-        own = pooled("written", level)
-        right = sum(one.right for one in own)
-        precision = right / len(own) if own else math.nan
-        absent = sum(one.kind == "absence" for one in own)
-        cells += [f"{len(own):,}", f"{right:,}", _figure(precision), f"{absent:,}"]
-        cells.append(f"{yield_at(others, precision) if own else 0:,}" if others else "")
+        written = pooled("written", level)
+        right = sum(statement.right for statement in written)
+        precision = right / len(written) if written else math.nan
+        absent = sum(statement.kind == "absence" for statement in written)
+        cells += [f"{len(written):,}", f"{right:,}", _figure(precision), f"{absent:,}"]
+        cells.append(f"{yield_at(others, precision) if written else 0:,}" if others else "")
     everything = pooled("all")
     return [*cells, *map(_figure, [reliability(everything), *coverage(everything)])]
 

@@ -54,7 +54,6 @@ class Decider:
         self.calibration = calibration or calibration_of(trained)
         self._evidence: dict[tuple[Key, float], Evidence | None] = {}
         self._thresholds: dict[Key, float | None] = {}
-        self._keys: dict[tuple[str, Path], Key] = {}
         self.keys: set[Key] = set()  # properties of which statements were made that a threshold may write
 
     @property
@@ -109,7 +108,7 @@ class Decider:
         """Why no value need be predicted for a gap: no statement about it could be written. Empty where one may be."""
         if not_asked := self.not_asked(gap):
             return not_asked
-        key = self._learnt_as(gap.of.of, gap.of.lead or gap.of.path)
+        key = self.codec.learnt_as(gap.of.of, gap.of.lead or gap.of.path)
         threshold = self.threshold(key)
         if why_not := self.why_not(key):
             return why_not
@@ -119,7 +118,7 @@ class Decider:
         """The calibrated probability that an entity has what a gap lacks; `key` is that of a statement about it."""
         if gap.parts or gap.of.one.required:
             return 1.0
-        key = key or self._learnt_as(gap.of.of, gap.of.lead or gap.of.path)
+        key = key or self.codec.learnt_as(gap.of.of, gap.of.lead or gap.of.path)
         return self.calibration.presence(key, presence, gap.of.of, has_place=gap.asked)
 
     def decided(self, filling: Prediction) -> Decision:
@@ -145,13 +144,7 @@ class Decider:
         path = gap.of.lead or gap.of.path
         if isinstance(gap.of.kind, Date) and filling.answers:
             path = list(filling.answers)[-1]
-        return self._learnt_as(gap.of.of, path)
-
-    def _learnt_as(self, of: str, path: Path) -> Key:
-        """The property that a path is learnt as; asked for each gap, so that it is kept."""
-        if (of, path) not in self._keys:
-            self._keys[of, path] = self.codec.learnt_as(of, path)
-        return self._keys[of, path]
+        return self.codec.learnt_as(gap.of.of, path)
 
 
 def calibration_of(trained: Trained) -> Calibration:

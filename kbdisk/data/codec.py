@@ -114,8 +114,16 @@ class Codec:
 
     def learnt_as(self, class_name: str, path: Path) -> tuple[str, str]:
         """The class and the path whose row of scores is that of a property of a class."""
-        source = self.pools.source(class_name, pattern(path))
-        return source.of, show_pattern(source.path)
+        key = class_name, path
+        if key not in self._sources:  # asked for each gap, and for each number that has an interval
+            source = self.pools.source(class_name, pattern(path))
+            self._sources[key] = source.of, show_pattern(source.path)
+        return self._sources[key]
+
+    @cached_property
+    def _sources(self) -> dict[tuple[str, Path], tuple[str, str]]:
+        """What has been answered by `learnt_as`."""
+        return {}
 
     def together(self, slot: int) -> str:
         """The group of slots that one entity may have together: a class, or all slots where classes share properties."""
