@@ -103,8 +103,7 @@ def _cases(
 
 def overlapping(belief: TextBelief) -> list[str]:
     """The words that overlap most with what each text may be, that is with some draws of it."""
-    drawn = zip(*belief.several(DRAWS), strict=True)
-    return [" ".join(nearest([words(text) for text in texts])) for texts in drawn]
+    return [" ".join(nearest([words(text) for text in texts])) for texts in belief.several(DRAWS)]
 
 
 def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[float]:

@@ -70,6 +70,7 @@ SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
 FEWEST_TEXTS = 60  # that tell how well a model says texts
+TEXTS_PER_SECOND = 2  # of the time budget, of all properties together
 
 
 @of_any_length()
@@ -216,9 +217,12 @@ def calibrated(
 
 
 def scope_of(run: Run) -> Scope:
-    """What a model is asked once it is trained: of a short run fewer texts, as saying them would take longer than that."""
+    """What a model is asked once it is trained: of a short run fewer texts, as writing them would take longer than that."""
     usual, seconds = Scope(), run.train.seconds
-    return usual if seconds is None else replace(usual, texts=max(min(usual.texts, int(seconds)), FEWEST_TEXTS))
+    if seconds is None:
+        return usual
+    texts = max(min(usual.texts, int(seconds)), FEWEST_TEXTS)
+    return replace(usual, texts=texts, texts_in_all=max(int(TEXTS_PER_SECOND * seconds), FEWEST_TEXTS))
 
 
 def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:

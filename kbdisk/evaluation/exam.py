@@ -42,12 +42,13 @@ class Scope:
     classes: tuple[str, ...] = ()
     limit: int = 1000  # of each property, at most
     texts: int = 200  # of a text: saying one takes long
+    texts_in_all: int | None = None  # of all properties together
     whole: bool = False  # the parts of a composite are hidden at once
     seed: int = 0  # of what is drawn where there are more, and of what is given in a curve
 
     def __post_init__(self) -> None:
-        for name in ("limit", "texts"):
-            if getattr(self, name) < 1:
+        for name in ("limit", "texts", "texts_in_all"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
 
 
@@ -86,7 +87,7 @@ class Exam:
         limits = {
             slot.kind: min(scope.texts, scope.limit) if slot.kind == "text" else scope.limit for slot in codec.slots
         }
-        choice = chosen(codec, tokens, readings, misfits, slots, limits, scope.seed, reserved)
+        choice = chosen(codec, tokens, readings, misfits, slots, limits, scope.texts_in_all, scope.seed, reserved)
         return cls(trained, readings, tokens, choice, scope)
 
     @cached_property

@@ -116,12 +116,13 @@ def chosen(
     misfits: Collection[Value],
     slots: Collection[int],
     limits: Mapping[str, int],
+    texts_in_all: int | None,
     seed: int,
     reserved: Mapping[str, Collection[int]],
 ) -> Choice:
     """At most so many values of each property, by its kind, drawn from all that are known and from the misfits.
 
-    Of an entity with `reserved` slots these alone.
+    Of texts at most so many of all properties together. Of an entity with `reserved` slots these alone.
     """
     own = tokens.free.cpu()
     owner = tokens.owner.cpu()
@@ -135,6 +136,10 @@ def chosen(
     for key, values in by_property.items():
         most = limits[codec.slots[values[0][1]].kind]
         kept.extend(values if len(values) <= most else random.Random(f"{seed} {key}").sample(values, most))
+    texts = [value for value in kept if codec.slots[value[1]].kind == "text"]
+    if texts_in_all is not None and len(texts) > texts_in_all:
+        left_out = set(random.Random(seed).sample(texts, len(texts) - texts_in_all))
+        kept = [value for value in kept if value not in left_out]
     totals = {key: len(values) for key, values in by_property.items()}
     return Choice([one for one in kept if one in there], [one for one in kept if one in unread], totals)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -223,6 +224,14 @@ def test_at_most_so_many_values_of_each_property_are_asked_for_always_the_same(h
     assert rows == evaluate(trained, entities, scope=Scope(limit=7, texts=3))
     other = asked(trained, entities, limit=7, seed=1)
     assert other.keys() != asked(trained, entities, limit=7).keys()
+
+
+def test_of_texts_at_most_so_many_of_all_properties_are_asked_for(handsets):
+    trained, entities = handsets
+    exams = [Exam.of(trained, entities, None, Scope(limit=7, texts=3, texts_in_all=most)) for most in (None, 1)]
+    asked_for = [Counter(trained.codec.slots[slot].kind for _, slot in exam.choice.values) for exam in exams]
+    assert asked_for[0]["text"] > 1
+    assert asked_for[1] == {**asked_for[0], "text": 1}
 
 
 def test_paths_and_classes_choose(handsets):

@@ -100,6 +100,17 @@ def test_each_token_of_greedy_is_the_likeliest_after_those_before(belief):
             assert mass.index(max(mass)) == token
 
 
+def test_draws_of_a_text_depend_on_no_other_rows(monkeypatch):
+    some = belief(7)
+    whole = some.several(5)
+    assert len(whole) == 7
+    assert {len(drawn) for drawn in whole} == {5}
+    assert len({text for drawn in whole for text in drawn}) > 5
+    assert [some.pick(torch.tensor([row])).several(5)[0] for row in range(7)] == whole
+    monkeypatch.setattr("kbdisk.leaves.text.belief.TOGETHER", 10)  # two rows at a time
+    assert some.several(5) == whole
+
+
 def test_the_mode_is_what_was_chosen_greedy_or_the_best_of_the_beams():
     torch.manual_seed(3)
     one = belief(30, decoding="beam", beams=31)

@@ -68,12 +68,16 @@ class TextBelief:
         """A draw each, with its log-probability."""
         return self._say(drawing(temperature * self.config.temperature, generator))
 
-    def several(self, count: int) -> Iterator[list[str]]:
-        """Draws of the text of each, the same each time, whatever other rows there are."""
+    def several(self, count: int) -> list[list[str]]:
+        """For each row some draws of its text, at most `TOGETHER`: the same each time, whatever other rows there are."""
         generator = torch.Generator(self.h.device).manual_seed(0)
-        for _ in range(count):
-            levels = torch.rand(self.config.most, generator=generator, device=self.h.device)
-            yield self.words.decode(self._say(at_levels(levels)).codes)
+        levels = torch.rand(count, self.config.most, generator=generator, device=self.h.device)
+        texts: list[list[str]] = []
+        for part in self._chunks(max(TOGETHER // count, 1)):
+            rows = torch.arange(len(part.h), device=self.h.device).repeat_interleave(count)
+            drawn = self.words.decode(part.pick(rows)._say(at_levels(levels.repeat(len(part.h), 1))).codes)
+            texts += (drawn[start : start + count] for start in range(0, len(drawn), count))
+        return texts
 
     def greedy(self) -> Said:
         """The text of the likeliest token each time, with its log-probability."""

@@ -56,10 +56,10 @@ class Shortest:
         return Shortest(self.lacking[rows] - gone, self.lengths, self.begins)
 
 
-Choose = Callable[[Tensor, int], Tensor]  # (m, V) and the place in the text -> (m,)
+Choose = Callable[[Tensor, int, Tensor], Tensor]  # (m, V), the place in the text and which texts (m,) these are -> (m,)
 
 
-def greedy(log_p: Tensor, place: int) -> Tensor:
+def greedy(log_p: Tensor, place: int, texts: Tensor) -> Tensor:
     """The likeliest token of each: (m, V) -> (m,)."""
     return log_p.argmax(1)
 
@@ -67,7 +67,7 @@ def greedy(log_p: Tensor, place: int) -> Tensor:
 def drawing(temperature: float, generator: torch.Generator | None) -> Choose:
     """One token of each, drawn: (m, V) -> (m,)."""
 
-    def draw(log_p: Tensor, place: int) -> Tensor:
+    def draw(log_p: Tensor, place: int, texts: Tensor) -> Tensor:
         level = torch.rand(len(log_p), 1, generator=generator, device=log_p.device)
         return _at(level, log_p / temperature)
 
@@ -75,8 +75,8 @@ def drawing(temperature: float, generator: torch.Generator | None) -> Choose:
 
 
 def at_levels(levels: Tensor) -> Choose:
-    """The token at a level (L,) of each place's distribution, the same for all: a draw that hangs on nothing beside it."""
-    return lambda log_p, place: _at(levels[place].expand(len(log_p), 1), log_p)
+    """The token at a level (n, L) of each text's distribution at each place: a draw that hangs on nothing beside it."""
+    return lambda log_p, place, texts: _at(levels[texts, place, None], log_p)
 
 
 def _at(level: Tensor, log_p: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ def say(
         if len(rows) == 0:
             break
         log_p = texts.next(last)  # (m, V)
-        last = choose(shortest.bound(log_p) if shortest else log_p, place)
+        last = choose(shortest.bound(log_p) if shortest else log_p, place, rows)
         codes[rows, place] = last
         log_prob[rows] += log_p.gather(1, last[:, None])[:, 0]
         entropy[rows] += torch.special.entr(log_p.exp()).sum(1)
