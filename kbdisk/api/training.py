@@ -64,6 +64,10 @@ Folder = str | os.PathLike[str]
 
 RULES_SHARE = 0.1  # of the time for training, that the search for rules may take
 LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
+EVALUATION_SHARE, LEAST_EVALUATION_SECONDS = (
+    0.15,
+    5.0,
+)  # of the time budget, for an evaluation once the model is trained
 CALIBRATION_SHARE = 0.2  # of the time budget, that a trial of completion may take once the model is trained
 ENCODED_PER_SECOND = 500  # of the time for trees of presence, entities that these learn from
 SHOWN = 1000  # entities whose properties are looked at to name some
@@ -135,7 +139,16 @@ def train(
         graph, scope = reading.graph(made.schema), scope_of(chosen)
         if sample:
             report = partial(_report, watch or _unwatched, made.record, "evaluating")
-            made.record.quality = evaluate(made, sample, graph, scope, reserved=made.reserved, watch=report)
+            budget = chosen.train.seconds
+            made.record.quality = evaluate(
+                made,
+                sample,
+                graph,
+                scope,
+                reserved=made.reserved,
+                watch=report,
+                seconds=None if budget is None else max(EVALUATION_SHARE * budget, LEAST_EVALUATION_SECONDS),
+            )
             report = partial(_report, watch or _unwatched, made.record, "growing trees of presence")
             made.presence_trees = presence_trees_of(made, reading.entities, graph, chosen, report)
             report = partial(_report, watch or _unwatched, made.record, "calibrating")

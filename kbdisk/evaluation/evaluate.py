@@ -27,15 +27,17 @@ def evaluate(
     against: Rivals | None = None,
     watch: Told | None = None,
     reserved: Mapping[str, Collection[int]] = MappingProxyType({}),
+    seconds: float | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each property, in the schema's order: see `scoring`.
 
     The graph is what links bring; without one, what these entities know of each other. `given` a share of its other
     properties, drawn, an entity shows no more than these. Rivals are asked the same: what each scores stands under
     `against` in a row. Of entities that the model was trained on only their `reserved` slots are asked for.
+    Where the `seconds` end earlier, a random part of the values is asked for.
     """
     exam = Exam.of(trained, entities, graph, scope or Scope(), reserved)
-    rows = exam.rows(list(exam.cases(given, watch)))
+    rows = exam.rows(list(exam.cases(given, watch, seconds)))
     return rows if against is None else against.joined(exam, rows, given)
 
 

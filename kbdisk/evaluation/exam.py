@@ -5,6 +5,8 @@ Values that have no code, such as labels that a schema does not allow, are wrong
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -29,6 +31,7 @@ from kbdisk.schemas.schema import Misfit
 from kbdisk.scoring import Case, cases, score_rows
 from kbdisk.training.trained import Trained
 
+BLOCK = 1024  # questions that are asked by property, where the time is limited
 ROOM = 16  # times as many tokens in a pass where there is an accelerator
 
 Told = Callable[[int, int], None]  # how many questions are answered, of how many
@@ -107,29 +110,41 @@ class Exam:
         return Levels.from_json(calibration["levels"]) if calibration else Levels()
 
     @torch.no_grad()
-    def cases(self, given: float | None = None, told: Told | None = None) -> Iterator[Case]:
-        """What is said of every value, given all others or a share of them."""
+    def cases(
+        self, given: float | None = None, told: Told | None = None, seconds: float | None = None
+    ) -> Iterator[Case]:
+        """What is said of every value, given all others or a share of them; of a random part where the seconds end earlier."""
         codec, model, marginals = self.trained.codec, self.trained.fair, Marginals(self.trained.codec)
-        done = 0
-        for one, visible in self.turns(given):
+        begun, done = time.monotonic(), 0
+        for one, visible in self.turns(given, in_blocks=seconds is not None):
+            if seconds is not None and done and time.monotonic() - begun > seconds:
+                break
             level = partial(self.levels.of_tokens, codec, one.batch, visible)
             found = cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible), level)
             yield from (self._true(one, case) for case in found)
             done += len(one.questions)
             if told is not None:
                 told(done, len(self.questions))
-        yield from self.unread()
+        yield from self.unread(done / len(self.questions) if self.questions else 1.0)
 
-    def turns(self, given: float | None = None) -> Iterator[tuple[Posed, Tensor]]:
-        """The questions some at a time, each time with what is visible (T,)."""
+    def turns(self, given: float | None = None, *, in_blocks: bool = False) -> Iterator[tuple[Posed, Tensor]]:
+        """The questions some at a time, each time with what is visible (T,); `in_blocks`, each of which is drawn at random."""
         size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ROOM
         order = self.tokens.layout.order if self.trained.only_draws else None
-        for turn, one in enumerate(posed(self.tokens, self.questions, size)):
+        blocks = [self.questions]
+        if in_blocks:
+            drawn = random.Random(self.scope.seed).sample(self.questions, len(self.questions))
+            blocks = [drawn[start : start + BLOCK] for start in range(0, len(drawn), BLOCK)]
+        each = (one for block in blocks for one in posed(self.tokens, block, size))
+        for turn, one in enumerate(each):
             yield one, one.visible(given, self.scope.seed * 1_000_003 + turn, order)
 
-    def unread(self) -> Iterator[Case]:
-        """What has no code, and cannot be asked for: wrong, whoever answers."""
-        return (Case(entity, slot, self.value(entity, slot), None) for entity, slot in self.choice.unread)
+    def unread(self, share: float = 1.0) -> Iterator[Case]:
+        """What has no code, or a share of it, and cannot be asked for: wrong, whoever answers."""
+        unread = self.choice.unread
+        if share < 1:
+            unread = random.Random(self.scope.seed).sample(unread, round(share * len(unread)))
+        return (Case(entity, slot, self.value(entity, slot), None) for entity, slot in unread)
 
     def _true(self, one: Posed, case: Case) -> Case:
         """A case with the value as the entity has it, which a code may not tell to the last digit."""

@@ -2,7 +2,8 @@
 
 A class with enough values keeps its own bounds, decimals and target of links; one with few takes those of the definition,
 for its own would be chance. Such a class may have single links where others have sets of links: by chance, too, so the
-property becomes a set in it, provided that the source writes a set of one as it writes a link.
+property becomes a set in it, provided that the source writes a set of one as it writes a link. Labels of which too few come
+again to be told from texts are labels, too, where other classes have labels.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.inference.units import in_one_unit
-from kbdisk.schemas.leaf import Link, Number, Set
+from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
 from kbdisk.schemas.merging import merged
 from kbdisk.schemas.schema import Class, Property, Schema
 
@@ -74,6 +75,7 @@ def share(schema: Schema, counts: Mapping[Place, int], bare: Collection[Place] =
                 known.append(_Group(property.kind, {name: property}))
     for path, several in groups.items():
         _join_links(path, several, counts, bare)
+        _join_texts(path, several, counts)
     largest = {path: max(several, key=lambda group: len(group.of)) for path, several in groups.items()}
     shared = {path: group for path, group in largest.items() if len(group.of) > 1}
     if not shared:
@@ -97,12 +99,26 @@ def _join_links(path: Path, groups: list[_Group], counts: Mapping[Place, int], b
     if sets is None or not any((name, path) in bare for name in sets.of):
         return
     for group in groups:
-        few = [name for name in group.of if counts.get((name, path), 0) < MIN_OWN_VALUES]
-        for name in few if isinstance(group.kind, Link) else ():
+        for name in _classes_with_few(group, path, counts) if isinstance(group.kind, Link) else ():
             property = replace(group.of[name], kind=Set(group.of[name].kind), many="")
             if sets.take(name, property):
                 del group.of[name]
     groups[:] = [group for group in groups if group.of]
+
+
+def _join_texts(path: Path, groups: list[_Group], counts: Mapping[Place, int]) -> None:
+    """Takes texts of classes with few values into the group whose classes have labels, if there is one; then others may come."""
+    labels = next((group for group in groups if isinstance(group.kind, Category) and not group.kind.ordered), None)
+    for group in groups if labels is not None else ():
+        is_text = isinstance(group.kind, Text) and group.kind.language is None
+        for name in _classes_with_few(group, path, counts) if is_text else ():
+            if labels is not None and labels.take(name, replace(group.of[name], kind=Category())):
+                del group.of[name]
+    groups[:] = [group for group in groups if group.of]
+
+
+def _classes_with_few(group: _Group, path: Path, counts: Mapping[Place, int]) -> list[str]:
+    return [name for name in group.of if counts.get((name, path), 0) < MIN_OWN_VALUES]
 
 
 def _of_class(definition: Property, property: Property, own_kind: bool) -> Property:

@@ -234,6 +234,18 @@ def test_of_texts_at_most_so_many_of_all_properties_are_asked_for(handsets):
     assert asked_for[1] == {**asked_for[0], "text": 1}
 
 
+def test_where_the_time_ends_a_random_part_was_asked_for(handsets, monkeypatch):
+    monkeypatch.setattr("kbdisk.evaluation.exam.BLOCK", 60)
+    trained, entities = handsets
+    exam = Exam.of(trained, entities, None, Scope(texts=1))
+    whole, part = list(exam.cases()), list(exam.cases(seconds=0.0))
+    assert 0 < len(part) < len(whole) / 2
+    assert {(case.entity, case.slot) for case in part} <= {(case.entity, case.slot) for case in whole}
+    assert len({case.slot for case in part}) > 3
+    ample = list(exam.cases(seconds=1e9))
+    assert sorted((case.entity, case.slot) for case in ample) == sorted((case.entity, case.slot) for case in whole)
+
+
 def test_paths_and_classes_choose(handsets):
     trained, entities = handsets
 

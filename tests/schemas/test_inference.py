@@ -996,6 +996,28 @@ def test_any_entities_of_several_classes_have_a_schema_that_is_read_as_it_was_wr
     assert kbdisk.Schema.read(found.to_yaml()) == found.schema
 
 
+LABELS = tuple(f"s{n}" for n in range(6))
+
+
+def with_labels(many, few):
+    """Entities of A with one of six labels each, and of two more classes with labels that hardly come again."""
+    return [Entity(f"a{n}", {"size": f"s{n % 6}", "n": n}, ("A",)) for n in range(many)] + [
+        Entity(f"{of}{n}", {"size": f"s{n}", "n": n}, (of,)) for of in "BC" for n in range(few)
+    ]
+
+
+def test_labels_of_a_class_with_few_values_are_labels_as_in_other_classes():
+    schema = infer(with_labels(40, 7)).schema
+    assert [of.properties["size",].kind for of in schema.classes.values()][1:] == [leaf.Category(LABELS)] * 2
+    assert schema.properties["size",].kind == leaf.Category(LABELS)
+    assert schema.classes["A"].properties["size",].kind == leaf.Category(LABELS, closed=True)
+
+
+def test_texts_of_a_class_with_many_values_stay_texts():
+    schema = infer(with_labels(40, 30)).schema
+    assert [of.properties["size",].kind for of in schema.classes.values()][1:] == [leaf.Text()] * 2
+
+
 def with_links(several, alone, wrap):
     """Entities of A with two links every other time, and of B with one link each; `wrap` makes the value of one link."""
     links = [[Link("x"), Link("y")] if n % 2 else wrap(Link("x")) for n in range(several)]
