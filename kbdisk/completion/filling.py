@@ -239,6 +239,9 @@ class Filler:
         if any(restrictions):
             said, restricted = restrict(self.codec, self.trusting, batch, picked, said, found, restrictions)
             sure |= restricted
+        in_lists = {
+            token for prediction in predictions if prediction.gap.of.is_list for token in prediction.tokens.values()
+        }
         for kind, one in picked.kinds.items():
             done = done.with_values(kind, places[one.tokens] - done.spans[kind][0], said[kind])
         told = {
@@ -248,7 +251,7 @@ class Filler:
                 batch,
                 picked,
                 said=said,
-                level=partial(self.levels.of_tokens, self.codec, batch, batch.known),
+                level=partial(self.levels.of_tokens, self.codec, batch, batch.known, in_lists=in_lists),
                 has_truth=self.has_truth,
                 generator=generator,
             )

@@ -339,7 +339,12 @@ class Trial:
             return ()
         return tuple(
             Rank(
-                self.codec.learnt_as(reading.of, path), answer.rank, given, question.weight, reading.id in self.reserved
+                self.codec.learnt_as(reading.of, path),
+                answer.rank,
+                given,
+                question.weight,
+                is_reserved=reading.id in self.reserved,
+                is_in_list=prediction.gap.of.is_list,
             )
             for path, answer in prediction.answers.items()
             if answer.rank is not None and path in reading.leaves

@@ -4,7 +4,8 @@ The rank of a hidden number is the share of its belief that lies below it, rando
 median at the level L contains the truth where |2 rank - 1| <= L. So the level to take is the quantile of |2 rank - 1| on
 held-out values (split conformal). There is a level for each property and each third of the entities, by how many of their
 values are given. The hidden values of the property in that third count together with those of all properties, which weigh as
-much as `PRIOR_VALUES` values.
+much as `PRIOR_VALUES` values. Numbers within a list that lacks as a whole have levels of their own: of a series of populations
+one that lacks is told by its neighbours, and all that lack are not.
 
 Most entities that are completed were trained on. So where enough values were reserved within training entities, levels are
 learnt from these alone: beliefs about held-out entities are wider, and more often wrong.
@@ -12,7 +13,7 @@ learnt from these alone: beliefs about held-out entities are wider, and more oft
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -43,6 +44,7 @@ class Rank(NamedTuple):
     given: int  # how many values of the entity were given
     weight: float = 1.0
     is_reserved: bool = False  # the entity was trained on without this value
+    is_in_list: bool = False  # the list that it stands in was hidden as a whole
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,13 @@ class Levels:
     )  # from which number of given values on the second and the last third begins
     of_all: tuple[float, ...] = (LEVEL,) * 3  # of properties that have none of their own
     by_property: Mapping[Key, tuple[float, ...]] = field(default_factory=dict)
+    in_lists: Mapping[Key, tuple[float, ...]] = field(default_factory=dict)  # of numbers in lists that lack as a whole
 
-    def __call__(self, key: Key, given: int) -> float:
+    def __call__(self, key: Key, given: int, *, is_in_list: bool = False) -> float:
         """The level at which the interval of a property has the truth in nine of ten cases."""
         third = int(given >= self.bounds[0]) + int(given >= self.bounds[1])
-        return self.by_property.get(key, self.of_all)[third]
+        own = self.by_property.get(key, self.of_all)
+        return (self.in_lists.get(key, own) if is_in_list else own)[third]
 
     @classmethod
     def fit(cls, ranks: Sequence[Rank]) -> Self:
@@ -68,48 +72,66 @@ class Levels:
         ranks = reserved if len(reserved) >= ENOUGH_RESERVED else ranks
         if len(ranks) < MIN_RANKS:
             return cls()
-        scores = np.array([abs(2 * rank.below - 1) for rank in ranks])
-        given = np.array([rank.given for rank in ranks])
-        weights = np.array([rank.weight for rank in ranks])
-        first, second = (float(bound) for bound in np.quantile(given, [1 / 3, 2 / 3]))
+        first, second = (float(bound) for bound in np.quantile([rank.given for rank in ranks], [1 / 3, 2 / 3]))
         bounds = first, second
-        third = (given >= first).astype(int) + (given >= second)
-        chosen = [third == number for number in range(3)]
-        chosen = [which if which.sum() >= MIN_VALUES else np.ones(len(ranks), dtype=bool) for which in chosen]
-        keys = [rank.property for rank in ranks]
-        by_property = {}
-        for key in dict.fromkeys(keys):
-            own = np.array([other == key for other in keys])
-            by_property[key] = tuple(_level(scores, weights, own, which) for which in chosen)
-        nothing = np.zeros(len(ranks), dtype=bool)
-        return cls(bounds, tuple(_level(scores, weights, nothing, which) for which in chosen), by_property)
+        of_all, by_property = _levels([rank for rank in ranks if not rank.is_in_list], bounds)
+        return cls(bounds, of_all, by_property, _levels([rank for rank in ranks if rank.is_in_list], bounds)[1])
 
-    def of_tokens(self, codec: Codec, batch: Batch, visible: Tensor, tokens: Tensor) -> Tensor:
-        """(q,) the levels of some tokens, where the visible ones (T,) are given."""
+    def of_tokens(
+        self, codec: Codec, batch: Batch, visible: Tensor, tokens: Tensor, in_lists: Collection[int] = ()
+    ) -> Tensor:
+        """(q,) the levels of some tokens, where the visible ones (T,) are given; of those `in_lists` the list lacks as a whole."""
         given, classes = given_counts(batch, visible), batch.classes.tolist()
         levels = []
-        for slot, entity in zip(batch.slot[tokens].tolist(), batch.entity[tokens].tolist(), strict=True):
+        each = zip(tokens.tolist(), batch.slot[tokens].tolist(), batch.entity[tokens].tolist(), strict=True)
+        for token, slot, entity in each:
             key = codec.learnt_as(codec.classes[classes[entity]], codec.slots[slot].path)
-            levels.append(self(key, given[entity]))
+            levels.append(self(key, given[entity], is_in_list=token in in_lists))
         return torch.tensor(levels, dtype=torch.float64, device=tokens.device)
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
-        rows = [[*key, *levels] for key, levels in self.by_property.items()]
-        return {"bounds": list(self.bounds), "of_all": list(self.of_all), "by_property": rows}
+        return {
+            "bounds": list(self.bounds),
+            "of_all": list(self.of_all),
+            "by_property": [[*key, *levels] for key, levels in self.by_property.items()],
+            "in_lists": [[*key, *levels] for key, levels in self.in_lists.items()],
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
         first, second = data["bounds"]
-        by_property = {(of, path): tuple(levels) for of, path, *levels in data["by_property"]}
-        return cls((first, second), tuple(data["of_all"]), by_property)
+        by_property, in_lists = (
+            {(of, path): tuple(levels) for of, path, *levels in data[name]} for name in ("by_property", "in_lists")
+        )
+        return cls((first, second), tuple(data["of_all"]), by_property, in_lists)
 
 
 def given_counts(batch: Batch, visible: Tensor) -> list[int]:
     """How many values of each entity are visible (T,)."""
     counts: list[int] = torch.bincount(batch.entity[visible], minlength=batch.size).tolist()
     return counts
+
+
+def _levels(
+    ranks: Sequence[Rank], bounds: tuple[float, float]
+) -> tuple[tuple[float, ...], dict[Key, tuple[float, ...]]]:
+    """The levels of all properties together, and of each, by thirds of the given values."""
+    if not ranks:
+        return (LEVEL,) * 3, {}
+    scores = np.array([abs(2 * rank.below - 1) for rank in ranks])
+    weights = np.array([rank.weight for rank in ranks])
+    given = np.array([rank.given for rank in ranks])
+    third = (given >= bounds[0]).astype(int) + (given >= bounds[1])
+    chosen = [third == number for number in range(3)]
+    chosen = [which if which.sum() >= MIN_VALUES else np.ones(len(ranks), dtype=bool) for which in chosen]
+    by_property = {}
+    for key in dict.fromkeys(rank.property for rank in ranks):
+        own = np.array([rank.property == key for rank in ranks])
+        by_property[key] = tuple(_level(scores, weights, own, which) for which in chosen)
+    nothing = np.zeros(len(ranks), dtype=bool)
+    return tuple(_level(scores, weights, nothing, which) for which in chosen), by_property
 
 
 def _level(scores: Floats, weights: Floats, own: Any, of_all: Any) -> float:

@@ -36,7 +36,7 @@ from kbdisk.errors import RESTORE, CheckpointError, ConfigError, SchemaError
 from kbdisk.printable import plain_line
 from kbdisk.training.configfile import CONFIG, Told, opened, parsed, read_config, refuse_no_folder
 
-FORMAT = 15
+FORMAT = 16
 MEMBERS = tuple(  # each network's weights, and the index of its latent nearest neighbours
     (f"model{number}.safetensors", f"latent_knn{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")

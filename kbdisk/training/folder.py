@@ -235,7 +235,8 @@ def _refuse_calibration(calibration: Told) -> None:
     numbers = [number for line in lines for number in (line["slope"], line["intercept"])]
     numbers += [number for _, _, number in rows] + [number for _, _, _, number in by_class]
     numbers += [number for low, high in [levels["bounds"]] for number in (low, high)]
-    for first, second, third in [levels["of_all"], *(row[2:] for row in levels["by_property"])]:
+    levels_of = [*levels["by_property"], *levels["in_lists"]]
+    for first, second, third in [levels["of_all"], *(row[2:] for row in levels_of)]:
         numbers += [first, second, third]
     numbers += [
         number
@@ -244,7 +245,7 @@ def _refuse_calibration(calibration: Told) -> None:
     ]
     names = [name for of, path, _ in rows for name in (of, path)]
     names += [name for class_name, of, path, _ in by_class for name in (class_name, of, path)]
-    names += [name for row in levels["by_property"] for name in row[:2]]
+    names += [name for row in levels_of for name in row[:2]]
     names += [row[key] for row in calibration["statements"] for key in ("class", "path")]
     if not all(isinstance(name, str) for name in names) or not all(type(number) in (int, float) for number in numbers):
         raise TypeError("the calibration has a value of another type")

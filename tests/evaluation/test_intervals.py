@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -51,6 +52,14 @@ def test_entities_of_which_little_is_given_have_their_own_level():
     assert levels(("T", "other"), 1) > levels(("T", "other"), 9) + 0.2
 
 
+def test_numbers_of_a_list_that_lacks_as_a_whole_have_their_own_level():
+    alone, in_list = ranks(A, 0.4, 400), [rank._replace(is_in_list=True) for rank in ranks(A, 1.0, 400, seed=1)]
+    levels = Levels.fit([*alone, *in_list])
+    assert levels(A, 5) < 0.5
+    assert levels(A, 5, is_in_list=True) > 0.8
+    assert levels(B, 5, is_in_list=True) == levels(B, 5) < 0.5
+
+
 def test_where_enough_values_are_reserved_held_out_entities_do_not_count():
     held_out, reserved = ranks(A, 1.0, 200), [rank._replace(is_reserved=True) for rank in ranks(A, 0.5, 200, seed=1)]
     assert Levels.fit([*held_out, *reserved]) == Levels.fit(reserved)
@@ -62,8 +71,9 @@ def test_without_held_out_values_the_level_is_the_stated_one():
 
 
 @settings(max_examples=examples(40))
-@given(st.lists(st.builds(Rank, st.sampled_from([A, B]), st.floats(0, 1), st.integers(0, 9), st.floats(0.01, 5)), max_size=60))  # fmt: skip
+@given(st.lists(st.builds(Rank, st.sampled_from([A, B]), st.floats(0, 1), st.integers(0, 9), st.floats(0.01, 5), st.booleans(), st.booleans()), max_size=60))  # fmt: skip
 def test_any_ranks_give_levels_that_are_saved_as_they_are(several):
     levels = Levels.fit(several)
-    assert all(0 <= levels(key, given) <= MAX_LEVEL for key in (A, B, ("", "c")) for given in range(10))
+    each = product((A, B, ("", "c")), range(10), (False, True))
+    assert all(0 <= levels(key, given, is_in_list=is_in_list) <= MAX_LEVEL for key, given, is_in_list in each)
     assert Levels.from_json(json.loads(json.dumps(levels.to_json()))) == levels
