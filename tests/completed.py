@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import kbdisk
-from kbdisk.completion.earlier import given
-from kbdisk.completion.writing import write_completions
+from kbdisk.completion.sidecar import given_entities
+from kbdisk.completion.write import write_completions
 from kbdisk.entity import Completion, Filled, read_path, show
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.tagged import encode
@@ -23,7 +23,7 @@ def complete(source: str, target: str, values: Values, *, blank: bool = True, **
     kb = kbdisk.load(source)
 
     def completions() -> Iterator[tuple[Completion, list[dict[str, Any]]]]:
-        for entity in given(kb):
+        for entity in given_entities(kb):
             filled = {read_path(path): Filled(one, 0.9, blank=blank) for path, one in values.get(entity.id, {}).items()}
             rows = [
                 {"id": entity.id, "path": show(path), "value": encode(one.value), "time": TIME}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import kbdisk
-from kbdisk.completion.earlier import given
 from kbdisk.completion.review import Reviewing, ReviewRow, write_review_of
+from kbdisk.completion.sidecar import given_entities
 from kbdisk.entity import Completion, Filled, read_path
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.tagged import encode
@@ -18,7 +18,7 @@ def propose(source: str, review: str, values: dict[str, dict[str, Any]], target:
     """Write a review of known values, as `kbdisk complete --review` does with those of a model."""
     kb = kbdisk.load(source, **options)
     reviewing, found = Reviewing(kb, kb, kbdisk.infer(kb).schema), list[ReviewRow]()
-    for entity in given(kb):
+    for entity in given_entities(kb):
         for text, value in values.get(entity.id, {}).items():
             path = read_path(text)
             row = {"id": entity.id, "path": text, "value": encode(value), "class": (*entity.classes, "")[0]}

@@ -19,7 +19,7 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.cli import main
-from kbdisk.completion.earlier import given
+from kbdisk.completion.sidecar import given_entities
 from kbdisk.errors import KBDiskError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -456,7 +456,7 @@ def test_what_kbdisk_filled_in_is_told_beside_the_target_too(kb, tmp_path, run, 
     status, _, err = run("write", kb, "--out", out)
     assert (status, err) == (0, f"wrote {out}\n1 value that kbdisk filled in: told in {sidecar}\n")
     assert json.loads(sidecar.read_text()).items() >= json.loads(ROW).items()
-    assert [bool(entity.made) for entity in given(kbdisk.load(out))] == [True, False]
+    assert [bool(entity.made) for entity in given_entities(kbdisk.load(out))] == [True, False]
     _, _, err = run("write", kb, "--out", out, "--force")
     assert f"{sidecar} told of the file that was there before: it is now {sidecar}.old\n" in err
     assert sidecar.read_text() == Path(f"{sidecar}.old").read_text()
@@ -467,7 +467,7 @@ def test_what_blocks_tell_is_told_beside_what_has_none_and_of_a_class_beside_wha
     kb.write_text("<a:a> a <k:K> ; <k:n> 1 .\n# kbdisk: begin\n<a:a> <k:x> 2 .\n# kbdisk: end\n")
     for options in (["--out", tmp_path / "a.json"], ["--out", tmp_path / "b.ttl", "--class", "K"]):
         assert run("write", kb, *options)[0] == 0
-        [entity] = given(kbdisk.load(options[1]))
+        [entity] = given_entities(kbdisk.load(options[1]))
         assert entity.made == {("x",): 2}
     assert run("write", kb, "--out", tmp_path / "c.nt")[0] == 0
     assert not (tmp_path / "c.nt.provenance.jsonl").exists()

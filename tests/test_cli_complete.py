@@ -27,8 +27,8 @@ from kbdisk.api.ownmodel import fitting_budget, told_apart
 from kbdisk.cli import complete as command
 from kbdisk.cli.completed import as_tables
 from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
-from kbdisk.completion.earlier import given
-from kbdisk.completion.filling import Filler
+from kbdisk.completion.predict import GapPredictor
+from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.evaluation.calibration import Calibration, Statement
@@ -231,7 +231,7 @@ def test_what_was_completed_once_stays_told_wherever_it_goes(run, place, source,
         assert before
         assert [row["confidence"] for row in told[: len(before)]] == [row["confidence"] for row in before]
         assert len(told) > len(before)
-        made = {entity.id: entity.made or {} for entity in given(kbdisk.load(target))}
+        made = {entity.id: entity.made or {} for entity in given_entities(kbdisk.load(target))}
         assert all(any(path[:1] == path_of(row)[:1] for path in made[row["id"]]) for row in told)
 
 
@@ -589,7 +589,7 @@ def test_predictions_are_kept_in_a_file_and_decided_on_again_by_other_thresholds
     assert out.splitlines()
     assert "nothing was written but p.jsonl: " in err
     kept = Path("p.jsonl").read_bytes()
-    monkeypatch.setattr(Filler, "fill", None)  # the network is asked by this alone
+    monkeypatch.setattr(GapPredictor, "predict", None)  # the network is asked by this alone
     assert few("--out", "again.jsonl", "--predictions", "p.jsonl")[0] == 0
     assert Path("again.jsonl").read_bytes() == Path("a.jsonl").read_bytes()
     assert few("--out", "sure.jsonl", "--min-confidence", middle, "--predictions", "p.jsonl")[0] == 0
@@ -703,7 +703,7 @@ def test_what_is_written_through_a_link_is_told_beside_what_it_points_to(run, pl
     kept = ["real.jsonl.before"] if len(way) == 1 else []
     assert [one.name for one in place.glob("data/*.before")] == kept
     for name in ("link.jsonl", "data/real.jsonl"):
-        assert any(entity.made for entity in given(kbdisk.load(name)))
+        assert any(entity.made for entity in given_entities(kbdisk.load(name)))
 
 
 def test_every_option_has_a_test():

@@ -15,7 +15,7 @@ from tables import for_each
 import kbdisk
 from kbdisk.api import Model
 from kbdisk.completion.answers import REJECTED, Answer, reviewed_of
-from kbdisk.completion.filling import Filler
+from kbdisk.completion.predict import GapPredictor
 from kbdisk.entity import Entity, at, read_path, walk
 from kbdisk.errors import ConfigError, KBDiskError, LoadError, SchemaError, WriteError
 from kbdisk.evaluation.calibration import Line
@@ -74,7 +74,7 @@ def test_thresholds_change_what_is_written_and_nothing_is_predicted_again(place,
     one = completed()
     anew = {c: completed(min_confidence=c) for c in (0.2, 0.6)}
     everything = completed(fill="all")
-    monkeypatch.setattr(Filler, "fill", None)  # the network is asked by this alone
+    monkeypatch.setattr(GapPredictor, "predict", None)  # the network is asked by this alone
     for confidence, other in anew.items():
         again = one.with_thresholds(min_confidence=confidence)
         assert filled(again) == filled(other)
@@ -90,7 +90,7 @@ def test_predictions_that_are_kept_are_decided_on_later_and_elsewhere(place, mon
     first = completed(predictions="p.jsonl")
     assert Path("p.jsonl").read_bytes().count(b"\n") == len(first.predictions) + 1
     stored = Path("p.jsonl").read_bytes()
-    monkeypatch.setattr(Filler, "fill", None)
+    monkeypatch.setattr(GapPredictor, "predict", None)
     assert filled(completed(predictions="p.jsonl")) == filled(first)
     assert filled(completed(predictions=first.predictions, min_confidence=0.2)) == filled(
         first.with_thresholds(min_confidence=0.2)
@@ -200,7 +200,7 @@ def test_a_review_is_of_one_file_and_never_replaced_unasked(place):
 
 def test_a_target_that_is_there_is_refused_before_anything_is_predicted(place, monkeypatch):
     Path("done.jsonl").write_text("mine")
-    monkeypatch.setattr(Filler, "fill", None)
+    monkeypatch.setattr(GapPredictor, "predict", None)
     with pytest.raises(WriteError, match=r"done.jsonl: exists already. Say force=True to replace it."):
         kbdisk.complete("phones.jsonl", "done.jsonl", model="phones.kbdisk")
     assert Path("done.jsonl").read_text() == "mine"

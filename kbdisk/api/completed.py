@@ -28,18 +28,18 @@ from kbdisk.api.model import Model
 from kbdisk.api.ownmodel import Wanted, own_model
 from kbdisk.api.reading import Knowledge, Reading, as_path, named_by_schema, refuse_repeated, sources_of
 from kbdisk.completion.answers import Answer, Answers, answers_in_blocks, answers_of, reviewed_of
-from kbdisk.completion.choices import Choices
-from kbdisk.completion.completing import Completing, predicting_what_may_be_written
-from kbdisk.completion.earlier import given
-from kbdisk.completion.excluded import refuse_excluded
+from kbdisk.completion.complete import Completing, predicting_writable_gaps
+from kbdisk.completion.config import CompletionConfig
+from kbdisk.completion.fields import refuse_excluded
 from kbdisk.completion.plan import Plan
-from kbdisk.completion.predicting import Predicting
+from kbdisk.completion.predict import Predicting
 from kbdisk.completion.predictions import Predictions
 from kbdisk.completion.provenance import fingerprint, read_rows, rows, unwritten
 from kbdisk.completion.recalibration import Calibrations, calibrations_of
 from kbdisk.completion.review import FORMATS, Reviewing, ReviewRow, write_review_of
+from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Summary
-from kbdisk.completion.writing import write_completions
+from kbdisk.completion.write import write_completions
 from kbdisk.entity import Completion, Entity, Path, show
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.evaluation.drift import Drift
@@ -84,7 +84,7 @@ class ModelledSource:
             training.refuse_strangers(opened.schema, kb.name, kb, blank=True)
             refuse_repeated(kb, kb)
             refuse_excluded(opened.schema, only, kb, kb.name, EXCLUDED)
-        return cls(kbs, Reading.of(kbs).entities if len(kbs) > 1 else given(kbs[0]), opened, folder)
+        return cls(kbs, Reading.of(kbs).entities if len(kbs) > 1 else given_entities(kbs[0]), opened, folder)
 
     @classmethod
     def by_own_model(
@@ -172,7 +172,7 @@ class Completed(Iterable[Completion]):
     def of(
         cls,
         source: ModelledSource,
-        choices: Choices,
+        choices: CompletionConfig,
         *,
         shapes: Schema | None = None,
         predictions: Predictions | None = None,
@@ -189,7 +189,7 @@ class Completed(Iterable[Completion]):
         predicting = (
             Predicting(plan, shapes, answers=answered.answers, watch=progress)
             if every_gap
-            else predicting_what_may_be_written(
+            else predicting_writable_gaps(
                 plan, shapes, calibrations=calibrations, answers=answered.answers, watch=progress
             )
         )
@@ -244,10 +244,10 @@ class Completed(Iterable[Completion]):
         """The same predictions, decided on with other thresholds; without either the usual one. Nothing is predicted again."""
         if not self.predictions.covers_all_gaps:
             raise ConfigError("with_thresholds", OTHER_THRESHOLDS)
-        choices = self.plan.choices
+        choices = self.plan.config
         choices = replace(choices, min_confidence=min_confidence, precision=precision, fill=fill or choices.fill)
         other = copy.copy(self)
-        other.plan, other._decided = self.plan.with_choices(choices), None
+        other.plan, other._decided = self.plan.with_config(choices), None
         return other
 
     @cached_property
@@ -351,7 +351,7 @@ def complete(
 
     `model` is a model, or the folder of one. Without it a model is trained on the source, by `schema`, `preset` and `budget`,
     and kept beside its first file, to be used again. `shapes` is a schema, or a file of SHACL, whose constraints hold in what
-    is written. `choices` are those of kbdisk.completion.Choices: fill, min_confidence, precision, estimate, order, leap, draws.
+    is written. `choices` are those of kbdisk.completion.CompletionConfig: fill, min_confidence, precision, estimate, order, leap, draws.
 
     `predictions` are those of an earlier call, or a file: where it is there the predictions are read from it, else they are
     saved to it. Values are predicted for all gaps, so that `with_thresholds` needs no new prediction; with `every_gap=False`
@@ -397,15 +397,15 @@ def complete(
 
 def choices_of(
     only: Iterable[Path | str], classes: Iterable[str], seed: int | None, choices: Mapping[str, Any]
-) -> Choices:
+) -> CompletionConfig:
     """What was chosen; ConfigError for an option that there is none of."""
-    known = [one.name for one in fields(Choices)]
+    known = [one.name for one in fields(CompletionConfig)]
     for name in choices:
         if name not in known:
             raise ConfigError(name, f"expected one of {', '.join(known)}, got another option. Leave it out.")
     several = [only] if isinstance(only, str) else only
     names = (classes,) if isinstance(classes, str) else tuple(classes)
-    return Choices(**choices, only=tuple(map(as_path, several)), classes=names, seed=seed or 0)
+    return CompletionConfig(**choices, only=tuple(map(as_path, several)), classes=names, seed=seed or 0)
 
 
 def predictions_of(predictions: Predictions | Folder | None) -> Predictions | None:

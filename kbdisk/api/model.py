@@ -60,7 +60,7 @@ class Model:
     # ------------------------------------------------------------ asking
 
     def complete(self, kb: Knowledge, *, only: Iterable[Path | str] = (), **options: Any) -> Completing:
-        """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.Choices for options.
+        """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.CompletionConfig for options.
 
         `shapes` is a schema, such as `kbdisk.schemas.imports.read("shapes.ttl").schema`, whose constraints hold in what is written.
 

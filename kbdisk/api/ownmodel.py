@@ -18,9 +18,8 @@ from typing import Any
 from kbdisk.api import training
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Reading
-from kbdisk.completion import Choices
-from kbdisk.completion.excluded import refuse_excluded
-from kbdisk.completion.fields import fields_of, meets, refuse_unknown, refuse_unknown_classes
+from kbdisk.completion import CompletionConfig
+from kbdisk.completion.fields import fields_of, overlaps, refuse_excluded, refuse_unknown, refuse_unknown_classes
 from kbdisk.data.scales import without_scales
 from kbdisk.entity import Path
 from kbdisk.errors import CheckpointError, ConfigError
@@ -132,8 +131,8 @@ def _remove_run(folder: FilePath) -> None:
 
 def _fills(model: Model, only: Collection[Path]) -> bool:
     """Whether there is a property that could be filled at all."""
-    several = fields_of(model.trained.codec, Choices(only=tuple(only)))
-    return any(not one.held for each in several.values() for one in each.fields.values())
+    several = fields_of(model.trained.codec, CompletionConfig(only=tuple(only)))
+    return any(not one.why_not for each in several.values() for one in each.fields.values())
 
 
 def _trained(
@@ -190,7 +189,7 @@ def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
 def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None:
     """A kind without text that is not named; None where nothing else is in it."""
     if isinstance(kind, Text):
-        return kind if any(meets(each, path) for each in only) else None
+        return kind if any(overlaps(each, path) for each in only) else None
     if not isinstance(kind, Listed | Mapped):
         return kind
     fields = {name: _without_text(inner, (*path, name) if name else path, only) for name, inner in kind.fields.items()}

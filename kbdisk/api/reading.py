@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
-from kbdisk.completion.earlier import ROWS, given, rows_beside
+from kbdisk.completion.sidecar import RECORD_FORMATS, given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, read_path, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
@@ -38,7 +38,7 @@ class Reading:
         if isinstance(knowledge, Reading):
             return knowledge
         sources = tuple(sources_of(knowledge))
-        return cls(sources, _merged(sources) if len(sources) > 1 else list(given(sources[0])))
+        return cls(sources, _merged(sources) if len(sources) > 1 else list(given_entities(sources[0])))
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ def sources_of(knowledge: Knowledge) -> list[KB]:
 def refuse_repeated(kb: KB, entities: Iterable[Entity]) -> None:
     """LoadError where several have one id: what is filled in is told by it. In RDF all that has one id is one entity."""
     met: set[str] = set()
-    for entity in entities if kb.format in ROWS else ():
+    for entity in entities if kb.format in RECORD_FORMATS else ():
         if entity.id in met:
             raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
         met.add(entity.id)
@@ -112,10 +112,10 @@ def named_by_schema(kb: KB, schema: Schema) -> KB:
     A source that was completed with numbers for ids keeps these.
     """
     paths = {of.id for of in schema.classes.values() if of.id is not None}
-    if kb.options.id is not None or len(paths) != 1 or kb.format not in ROWS or len(kb.parts) > 1:
+    if kb.options.id is not None or len(paths) != 1 or kb.format not in RECORD_FORMATS or len(kb.parts) > 1:
         return kb
     [path] = paths
-    if not tells_apart(kb, path) or any(row.numbered for rows in (rows_beside(kb) or {}).values() for row in rows):
+    if not tells_apart(kb, path) or any(row.numbered for rows in (sidecar_rows(kb) or {}).values() for row in rows):
         return kb
     return named_by(kb, path)
 
@@ -140,7 +140,7 @@ def _is_several(knowledge: Knowledge) -> bool:
 def _merged(sources: Iterable[KB]) -> list[Entity]:
     found: dict[str, Entity] = {}
     for kb in sources:
-        for entity in given(kb):
+        for entity in given_entities(kb):
             one = entity
             if entity.nameless:  # another source has such a place, too
                 one = replace(entity, id=f"{FilePath(kb.name).name}#{entity.id}")

@@ -20,10 +20,10 @@ import torch
 
 from kbdisk.api.model import Model
 from kbdisk.api.reading import Knowledge, Reading
-from kbdisk.completion.choices import Choices
-from kbdisk.completion.earlier import is_told_by_blocks
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import fields_of
-from kbdisk.completion.filling import leading_slots
+from kbdisk.completion.predict import leading_slots
+from kbdisk.completion.sidecar import has_block_rows_alone
 from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import by_chance
@@ -200,7 +200,7 @@ def presence_trees_of(
     fitted = presence_trees.fit(
         trained.codec,
         trained.codec.encode(readings, graph=graph),
-        leading_slots(fields_of(trained.codec, Choices(fill="all")), trained.codec.slots),
+        leading_slots(fields_of(trained.codec, CompletionConfig(fill="all")), trained.codec.slots),
         config=config,
         seed=run.seed,
         seconds=None if seconds is None else seconds - (time.monotonic() - begun),
@@ -281,7 +281,7 @@ def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> S
         return schema.schema
     if schema is not None:
         return Schema.read(schema)
-    if len(reading.sources) == 1 and (not reading.made or is_told_by_blocks(reading.sources[0])):
+    if len(reading.sources) == 1 and (not reading.made or has_block_rows_alone(reading.sources[0])):
         return infer(reading.sources[0]).schema
     return infer(reading.entities).schema
 

@@ -58,16 +58,16 @@ def _show(console: Console, told: Mapping[str, Any], summary: Summary, drift: Dr
     from rich.text import Text
 
     rows = summary.shown()
-    names = short_names({row.of for row in rows})
+    names = short_names({row.class_name for row in rows})
     widest = max((len(show_pattern(row.path)) for row in rows), default=0)
-    classes = dict.fromkeys(row.of for row in rows)
+    classes = dict.fromkeys(row.class_name for row in rows)
     for of in classes:
         console.print()
         if len(classes) > 1 or of:
             console.print(Text(names[of], "bold cyan"))
-        own = [row for row in rows if row.of == of]
+        own = [row for row in rows if row.class_name == of]
         console.print(_table(console, own, widest))
-        if console.width < WIDE and any(row.held for row in own):
+        if console.width < WIDE and any(row.held_back for row in own):
             console.print()
             console.print(_held_back(console, own))
     if rows:
@@ -133,7 +133,7 @@ def _held_back(console: Console, rows: Sequence[Row]) -> Any:
 
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        for why, count in row.held.most_common():
+        for why, count in row.held_back.most_common():
             reasons.setdefault(why, []).append(f"{count:,} of {show_pattern(row.path)}")
     table = table_of("held back", "how many")
     table.columns[0].width = min(max(map(len, ["held back", *reasons])), console.width * 2 // 5)
@@ -144,29 +144,29 @@ def _held_back(console: Console, rows: Sequence[Row]) -> Any:
 
 def _held(row: Row) -> str:
     """Why gaps stay: how many of each reason, where not all have the same."""
-    if len(row.held) == 1 and not row.filled:
-        return next(iter(row.held))
-    return "; ".join(f"{count:,}: {why}" for why, count in row.held.most_common())
+    if len(row.held_back) == 1 and not row.filled:
+        return next(iter(row.held_back))
+    return "; ".join(f"{count:,}: {why}" for why, count in row.held_back.most_common())
 
 
 def _error(row: Row) -> str:
     """What to expect of a value, as it was on what was held out; of a part, which one; or that rules gave all."""
     if row.by_rule.total() == row.filled:
         return "by rule"
-    if not row.told or row.told["ours"] is None:
+    if not row.held_out_quality or row.held_out_quality["ours"] is None:
         return "not measured"
-    part = row.told["path"].removeprefix(show_pattern(row.path)).removeprefix(".")
+    part = row.held_out_quality["path"].removeprefix(show_pattern(row.path)).removeprefix(".")
     of = f" of {part}" if part not in ("", "value", "year") else ""
-    return f"{_number(row, 'ours')} {'wrong' if row.told['metric'] == 'error rate' else row.told['metric']}{of}"
+    return f"{_number(row, 'ours')} {'wrong' if row.held_out_quality['metric'] == 'error rate' else row.held_out_quality['metric']}{of}"
 
 
 def _number(row: Row, key: str) -> str:
-    error = row.told.get(key)
+    error = row.held_out_quality.get(key)
     if error is None:
         return ""
-    if row.told["metric"] == "error rate":
+    if row.held_out_quality["metric"] == "error rate":
         return f"{100 * error:.0f} %"
-    unit = f" {shown_unit(row.unit)}" if row.unit and row.told["path"].endswith("value") else ""
+    unit = f" {shown_unit(row.unit)}" if row.unit and row.held_out_quality["path"].endswith("value") else ""
     return f"{error:.3g}{unit}" if error < 1000 or error >= LARGE else f"{error:,.0f}{unit}"
 
 

@@ -28,14 +28,12 @@ class Marks:
         beside = sidecars_of(str(kb.path)) if kb.path is not None else []
         if not beside and not getattr(kb, "is_completed", False):
             return cls([], target)
-        from kbdisk.completion.carried import Carried
-        from kbdisk.completion.earlier import given
-        from kbdisk.completion.wording import in_words, words_of
+        from kbdisk.completion.sidecar import CarriedRows, contested_keys, given_entities, with_renamed_keys
 
-        carried = Carried([kb], format, anew=bool(classes))
-        wanted = (entity for entity in given(kb) if is_wanted(entity, classes))
+        carried = CarriedRows([kb], format, anew=bool(classes))
+        wanted = (entity for entity in given_entities(kb) if is_wanted(entity, classes))
         lines = [line for entity in wanted for line in carried.of(entity)]
-        return cls(list(in_words(lines, words_of([kb], format, anew=bool(classes)))), target)
+        return cls(list(with_renamed_keys(lines, contested_keys([kb], format, anew=bool(classes)))), target)
 
     def write(self, report: Report, several: ExitStack) -> None:
         """Write the sidecar; one that told of another file is set aside."""

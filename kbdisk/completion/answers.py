@@ -1,7 +1,7 @@
-"""What people answered to proposed values: SOURCE.reviewed.jsonl, a row for each answer, kept beside a source.
+"""Answers of people to proposed values: SOURCE.reviewed.jsonl, a row for each answer, kept beside a source.
 
 id, path    the entity, and where in it, as in a sidecar
-value       what was proposed
+value       the proposed value
 answer      accepted, rejected or corrected
 within      of a number, how far off it may be and still count as the same
 correction  the value that replaced a corrected one
@@ -21,8 +21,8 @@ from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from kbdisk.completion.constraints import Restriction
-from kbdisk.completion.earlier import BLOCKS, Row, is_alike, leaf_by_leaf, rows_beside
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.sidecar import BLOCK_FORMATS, Row, leaf_by_leaf, may_be_same, sidecar_rows
 from kbdisk.entity import Date, Entity, Filled, Link, Path, Quantity, at, read_path, show, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
@@ -34,13 +34,13 @@ from kbdisk.schemas.numerals import is_number
 REVIEWED = ".reviewed.jsonl"
 ACCEPTED, REJECTED, CORRECTED = "accepted", "rejected", "corrected"
 REJECTED_BEFORE = "rejected in review"
-BROKEN = (
+BROKEN_ANSWER = (
     "expected an answer that kbdisk apply remembers, got something else. Bring the file back, or take the line out."
 )
 
 
 class Answer(NamedTuple):
-    """What was answered to one proposed value."""
+    """The answer to one proposed value."""
 
     id: str
     path: Path
@@ -63,12 +63,12 @@ class Answer(NamedTuple):
 
 @dataclass
 class Answers:
-    """All answers to values of a source; of one place and one value the last counts."""
+    """All answers to values of a source; of several to one value at one place the last counts."""
 
     rows: dict[tuple[str, Path, str], Answer] = field(default_factory=dict)
 
     def add(self, answers: Iterable[Answer]) -> bool:
-        """Take in more answers; whether any of them is new."""
+        """Add answers; returns whether any of them is new."""
         before = {key: answer.answer for key, answer in self.rows.items()}
         self.rows |= {(answer.id, answer.path, repr(encode(answer.value))): answer for answer in answers}
         self.__dict__.pop("_rejected", None)
@@ -81,7 +81,7 @@ class Answers:
             raise ValueError(REJECTED_BEFORE)
 
     def restrictions(self, entity: Entity, gaps: Iterable[Gap]) -> dict[Path, list[Restriction]]:
-        """What rejected labels and links leave to be stated in gaps, by their paths: any other label."""
+        """The restrictions of gaps to other labels and links than the rejected ones, by their paths."""
         rejected = self._rejected_of(entity.id)
         restrictions = {}
         for path in (gap.path for gap in gaps if gap.path in rejected):
@@ -101,7 +101,7 @@ class Answers:
         return of_entity
 
     def write(self, file: FilePath, several: ExitStack) -> None:
-        """Write them with `several` files."""
+        """Write them together with `several` files."""
         with writing(file, several=several) as stream:
             stream.writelines(dump_json(answer.to_json(), LINE) for answer in self.rows.values())
 
@@ -153,24 +153,24 @@ def _answer(file: FilePath, number: int, line: bytes) -> Answer:
         path = read_path(row["path"])
         return Answer(str(row["id"]), path, value, row["answer"], row.get("within"), correction, row.get("time", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise LoadError(str(file), BROKEN, number) from None
+        raise LoadError(str(file), BROKEN_ANSWER, number) from None
 
 
 # ---------------------------------------------------------------- answers that a file of RDF gives
 
 
 def answers_in_blocks(kb: KB, time: str) -> dict[bytes, Answer]:
-    """What somebody answered by moving values out of our blocks, or deleting them: by the lines that tell of the values.
+    """The answers that moving values out of our blocks, or deleting them, gives: by the lines of the sidecar for these values.
 
-    Of a completion of which nothing stands any more, the file was not edited but is another: that answers nothing.
+    A completion without any standing value gives no answers: the file was not edited, but is another one.
     """
-    rows = rows_beside(kb) if kb.format in BLOCKS and len(kb.parts) == 1 else None
+    rows = sidecar_rows(kb) if kb.format in BLOCK_FORMATS and len(kb.parts) == 1 else None
     if rows is None:
         return {}
     answers: dict[bytes, Answer] = {}
-    standing: set[Any] = set()
+    standing: set[Any] = set()  # the times of completions with values that stand
     for entity in kb:
-        for row in (one._replace(path=kb.path_named(one.path)) for one in rows.get(entity.id, ())):
+        for row in (row._replace(path=kb.path_named(row.path)) for row in rows.get(entity.id, ())):
             data = load_json(row.line) if row.block else {}
             if not row.block or data.get("reviewed") == CORRECTED:
                 continue
@@ -179,27 +179,28 @@ def answers_in_blocks(kb: KB, time: str) -> dict[bytes, Answer]:
             elif (answer := _answered(entity, row)) is not None:
                 within = data.get("within") if isinstance(data.get("within"), int | float) else None
                 answers[row.line] = Answer(entity.id, row.path, row.value, answer, within, time=time)
-    return {line: one for line, one in answers.items() if load_json(line).get("time") in standing}
+    return {line: answer for line, answer in answers.items() if load_json(line).get("time") in standing}
 
 
 def _stands(entity: Entity, row: Row) -> bool:
-    """Whether something of a value is in our blocks, if changed."""
+    """Whether a part of a value is in our blocks, even if it was changed."""
     made = [without_places(path) for path in entity.made or ()]
     return any(without_places(path) in made for path in leaf_by_leaf({row.path: row.value}))
 
 
 def _answered(entity: Entity, row: Row) -> str | None:
-    """What it says that a value is in no block; nothing where another stands in its place."""
+    """The answer that a value in no block gives; None where another value stands in its place."""
     leaves = leaf_by_leaf({row.path: row.value})
     there = {path: _at(entity, path) for path in leaves}
     if all(value is None for value in there.values()):
         return REJECTED
-    return ACCEPTED if all(_is_told(there[path], leaf) for path, leaf in leaves.items()) else None
+    return ACCEPTED if all(_contains(there[path], leaf) for path, leaf in leaves.items()) else None
 
 
-def _is_told(there: Any, leaf: Any) -> bool:
+def _contains(there: Any, leaf: Any) -> bool:
+    """Whether a value, or one of a list, may be a leaf."""
     values = there if isinstance(there, list) else [there]
-    return any(value is not None and is_alike(value, leaf) for value in values)
+    return any(value is not None and may_be_same(value, leaf) for value in values)
 
 
 def _at(entity: Entity, path: Path) -> Any:
@@ -210,5 +211,5 @@ def _at(entity: Entity, path: Path) -> Any:
 
 
 def without_lines(lines: Iterable[bytes], answered: Collection[bytes]) -> Iterator[bytes]:
-    """Lines of a sidecar without those of values that were answered to in a block, and are in none any more."""
+    """Lines of a sidecar without those of answered values, which are in no block any more."""
     return (line for line in lines if line.rstrip(b"\n") not in answered)

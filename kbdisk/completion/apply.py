@@ -1,7 +1,7 @@
-"""A review applied: what people accepted or corrected is written, what they rejected is remembered.
+"""Applies a review: accepted and corrected values are written, rejected ones are remembered.
 
-All of a review is checked before anything is written. A value whose place is no longer as it was when the value was
-proposed is refused; the rest of the source may have changed.
+The review is checked as a whole before anything is written. A value whose place has changed since it was proposed is refused;
+the rest of the source may have changed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path as FilePath
 from typing import Any, NamedTuple, TypeAlias
 
 from kbdisk.completion.answers import ACCEPTED, CORRECTED, REJECTED, Answer, Answers, answers_of, reviewed_of
-from kbdisk.completion.earlier import given
 from kbdisk.completion.review import ReviewRow, fingerprint_at
-from kbdisk.completion.writing import Recorded, write_completions
+from kbdisk.completion.sidecar import given_entities
+from kbdisk.completion.write import Recorded, write_completions
 from kbdisk.entity import (
     Completion,
     Coordinate,
@@ -46,19 +46,13 @@ DECISIONS = {
     **dict.fromkeys(("accept", "accepted"), ACCEPTED),
     **dict.fromkeys(("reject", "rejected"), REJECTED),
 }
-ABOUT_A_GUESS = (
-    "confidence",
-    "interval",
-    "within",
-    "draws",
-    "presence",
-    "calibrated",
-)  # keys of a row, not of a correction
+# Keys of a row that the row of a correction does not have.
+KEYS_OF_A_PREDICTION = ("confidence", "interval", "within", "draws", "presence", "calibrated")
 TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
-MEND = "Mend the cell, or empty it."
+MEND_CELL = "Mend the cell, or empty it."
 _GERMAN_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
 
-Places: TypeAlias = "dict[str, list[Decided]]"  # by the entity's id
+DecidedById: TypeAlias = "dict[str, list[Decided]]"  # by the entity's id
 
 
 class Decided(NamedTuple):
@@ -66,16 +60,16 @@ class Decided(NamedTuple):
 
     row: ReviewRow
     path: Path
-    value: Any  # that is written, or was rejected
+    value: Any  # the one that is written, or was rejected
     proposed: Any
     answer: str
 
 
 @dataclass
 class Decisions:
-    """What people decided in a review."""
+    """The decisions of people in a review."""
 
-    by_id: Places = field(default_factory=dict)
+    by_id: DecidedById = field(default_factory=dict)
     undecided: int = 0
 
     def count(self, answer: str) -> int:
@@ -89,7 +83,7 @@ class Decisions:
 
 
 def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collection[str]]) -> Decisions:
-    """What people decided; LoadError for a row that makes no sense. `ids` are those that a link may lead to."""
+    """The decisions of people; LoadError for a row that makes no sense. `ids` are those that a link may lead to."""
     decisions = Decisions()
     companions: list[ReviewRow] = []
     first_rows: dict[tuple[str, str], int] = {}
@@ -99,7 +93,7 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
             raise LoadError(where, f"expected each value once, got that of row {before} again. Leave one out.")
         decision = DECISIONS.get(row.decision.strip().lower())
         if decision is None:
-            raise LoadError(where, f"expected accept, reject or nothing as decision, got {row.decision!r}. {MEND}")
+            raise LoadError(where, f"expected accept, reject or nothing as decision, got {row.decision!r}. {MEND_CELL}")
         try:
             proposed = decode({"": row.row["value"]})[""]
             path = read_path(row.path)
@@ -118,10 +112,10 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
             try:
                 value = corrected_value(correction, proposed, row.expected, ids)
             except ValueError as error:
-                raise LoadError(where, f"{error}. {MEND}") from None
+                raise LoadError(where, f"{error}. {MEND_CELL}") from None
             answer = ACCEPTED if _same(value, proposed) else CORRECTED
         decisions.by_id.setdefault(row.id, []).append(Decided(row, path, value, proposed, answer))
-    for row in companions:  # a unit, say, comes with the amount that was accepted
+    for row in companions:  # such as the unit of an amount that was accepted
         path = read_path(row.path)
         if any(
             decided.answer != REJECTED and decided.path[:-1] == path[:-1] for decided in decisions.by_id.get(row.id, ())
@@ -140,7 +134,7 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def corrected_value(text: str, proposed: Any, expected: Mapping[str, Any], ids: Callable[[], Collection[str]]) -> Any:
-    """The value that a correction says, as the source writes such values; ValueError where it is none of the kind."""
+    """The value of a correction, as the source writes such values; ValueError where it is none of the kind."""
     value = _read(text, proposed, str(expected.get("kind", "")), ids)
     kind = KINDS.get(str(expected.get("kind", "")))
     if kind is not None and not (kind.leaf is KINDS["number"].leaf and not is_number(value)):
@@ -189,7 +183,7 @@ def _read(text: str, proposed: Any, kind: str, ids: Callable[[], Collection[str]
 
 
 def _text(text: str, proposed: str, kind: str, ids: Callable[[], Collection[str]]) -> str:
-    """Text, which may say a date, an amount or a link."""
+    """A text, which may be that of a date, an amount or a link."""
     if kind == "date":
         return dates.write_iso(_date(text))
     if kind == "quantity" and measure(text) is None:
@@ -219,7 +213,7 @@ def _date(text: str) -> Date:
 
 
 def _linked(id: str, proposed: str, ids: Callable[[], Collection[str]]) -> str:
-    """The id of an entity that is there, or that others link to; any where the proposed one is neither."""
+    """The id of an entity that is there, or that others link to; any id where the proposed one is neither."""
     known = ids()
     if id not in known and proposed in known:
         raise ValueError(f"expected the id of an entity such as {proposed}, got {id!r}")
@@ -238,7 +232,7 @@ def _json(text: str, proposed: Any) -> Any:
 
 
 def linked_ids(kb: KB) -> set[str]:
-    """The ids of all entities, and of all that they link to."""
+    """The ids of all entities, and of those that they link to."""
     ids: set[str] = set()
     for entity in kb:
         ids.add(entity.id)
@@ -253,7 +247,7 @@ def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
     """The decisions without those that the source has already; LoadError where another value stands in a place."""
     left = Decisions(undecided=decisions.undecided)
     ids_read: set[str] = set()
-    for entity in given(kb):
+    for entity in given_entities(kb):
         entries = decisions.by_id.get(entity.id, ())
         if entries and entity.id in ids_read:
             raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
@@ -281,7 +275,7 @@ def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
 
 
 def _stands(entity: Entity, decided: Decided) -> bool:
-    """Whether a value was written before."""
+    """Whether a value was written already."""
     values = {**dict(walk(entity.tree)), **(entity.made or {})}
     leaves = dict(walk({"": decided.value}))
     return all(_same(values.get((*decided.path, *within[1:])), leaf) for within, leaf in leaves.items())
@@ -298,7 +292,7 @@ def apply(
     force: bool = False,
     in_place: bool = False,
 ) -> Report:
-    """Write what was accepted and corrected, and remember all answers beside source and target: all files or none."""
+    """Write the accepted and corrected values, and remember all answers beside source and target: all files or none."""
     files = _answers_at(kb, target, decisions, time)
 
     def beside(report: Report, several: ExitStack) -> None:
@@ -318,14 +312,14 @@ def apply(
 
 
 def remember(kb: KB, decisions: Decisions, time: str) -> None:
-    """Remember answers of which none is to be written."""
+    """Remember the answers alone, where no value is to be written."""
     with ExitStack() as several:
         for file, answers in _answers_at(kb, None, decisions, time).items():
             answers.write(file, several)
 
 
 def _answers_at(kb: KB, target: str | None, decisions: Decisions, time: str) -> dict[FilePath, Answers]:
-    """The files that remember, and what they are to say; those that have it all already are left out."""
+    """The files of answers with their new content; files that have all answers already are left out."""
     new = [_answer(id, decided, time) for id, entries in decisions.by_id.items() for decided in entries]
     files: dict[FilePath, Answers] = {}
     for name in dict.fromkeys([str(kb.path), *([target] if target not in (None, "-") else [])]):
@@ -342,14 +336,14 @@ def _answer(id: str, decided: Decided, time: str) -> Answer:
 
 
 def _completions(kb: KB, decisions: Decisions) -> Iterator[Recorded]:
-    for entity in given(kb):
+    for entity in given_entities(kb):
         entries = [decided for decided in decisions.by_id.get(entity.id, ()) if decided.answer != REJECTED]
         filled = {decided.path: Filled(decided.value, _confidence(decided), blank=True) for decided in entries}
         yield Completion(entity, filled), [_row(decided) for decided in entries]
 
 
 def _confidence(decided: Decided) -> float | None:
-    """How sure an accepted value is; none of a correction."""
+    """The confidence of an accepted value; None of a correction."""
     confidence = decided.row.row.get("confidence")
     return confidence if decided.answer == ACCEPTED and isinstance(confidence, int | float) else None
 
@@ -357,4 +351,4 @@ def _confidence(decided: Decided) -> float | None:
 def _row(decided: Decided) -> dict[str, Any]:
     """The row of the sidecar."""
     row = {**decided.row.row, "value": encode(decided.value), "reviewed": decided.answer}
-    return {key: entry for key, entry in row.items() if decided.answer == ACCEPTED or key not in ABOUT_A_GUESS}
+    return {key: entry for key, entry in row.items() if decided.answer == ACCEPTED or key not in KEYS_OF_A_PREDICTION}

@@ -1,4 +1,4 @@
-"""What a value rests on: what the network and each expert predict, similar entities, and the given properties that move it.
+"""Attribution of a value: what the network and each expert predict, similar entities, and the given properties that move it.
 
 predictors   what the network and each expert predict on their own, and their weights in the stack
 similar      the nearest entities of the source that have the property, in the network's latent space
@@ -14,16 +14,16 @@ T tokens   R beliefs, the first with all that is given, each of the others witho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from kbdisk.completion.fields import kind_at
-from kbdisk.completion.filling import Filler
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.predict import GapPredictor, Watch
 from kbdisk.completion.reasons import (
     Influence,
     Limit,
@@ -39,10 +39,11 @@ from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import pattern
+from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import CLASSES, Slot
 from kbdisk.diffusion import beliefs
-from kbdisk.entity import Path, show
+from kbdisk.entity import Entity, Path, show
 from kbdisk.estimates import answers, decoded, estimated, shortened
 from kbdisk.experts.base import (
     SET,
@@ -61,17 +62,15 @@ from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import join_kind, split_kind
+from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training.trained import Trained
-
-if TYPE_CHECKING:
-    from kbdisk.completion.why import Question
 
 MAX_SIMILAR = 3
 MAX_INFLUENCES = 5
-MIN_INFLUENCE = 0.005  # of a distance: what moves the belief less is not shown
-SEARCHED = 20_000  # entities that are searched for similar ones, at most
-ENCODED = 500  # entities that are encoded at once
-GRID = 64  # quantiles of each of two beliefs in a number, by which they are compared
+MIN_INFLUENCE = 0.005  # the distance of an influence that is shown
+MAX_SEARCHED = 20_000  # entities that are searched for similar ones
+ENCODED_AT_ONCE = 500  # entities
+QUANTILES_COMPARED = 64  # of each of two beliefs in a number
 EXPERTS = {  # the attributes of a trained model, in the order in which experts are stacked
     "knn": "nearest neighbours",
     "gaussian_process": "Gaussian process",
@@ -80,7 +79,23 @@ EXPERTS = {  # the attributes of a trained model, in the order in which experts 
     "given_only": "given-only",
 }
 
-Watch: TypeAlias = Callable[[int, int], None]  # how much is done, of how much
+
+class Explained(Protocol):
+    """The property of an entity whose value is explained, as `kbdisk.completion.why.Question` has it."""
+
+    trained: Trained
+    codec: Codec
+    schema: Schema
+    entities: Sequence[Entity]  # of the source
+    entity: Entity
+    reading: Reading
+    schema_class: Class
+    property_path: Path
+    schema_property: Property
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """The features that come over links, where the model has any."""
 
 
 # ---------------------------------------------------------------- predictors
@@ -89,7 +104,7 @@ Watch: TypeAlias = Callable[[int, int], None]  # how much is done, of how much
 def predictors_of(
     trained: Trained, batch: Batch, tokens: Mapping[Path, int]
 ) -> tuple[list[Predictor], list[Unused], list[Limit]]:
-    """What the network and the experts predict of each asked token on their own, which experts have no say, and where the
+    """What the network and each expert predict for each asked token on their own; the experts without weight; and where the
     stack does not take the weighted mean."""
     asked = torch.zeros_like(batch.known)
     asked[list(tokens.values())] = True
@@ -135,15 +150,17 @@ def _limit(slot: Slot, path: Path, stacked: NumberBelief) -> Iterator[Limit]:
     """The limit that a stacked belief puts on the weighted mean, where it puts any."""
     if stacked.estimate is not None:
         weighted, kept = (
-            _plain_number(slot, stacked, float(each[0])) for each in (stacked.estimate, stacked.typical())
+            _plain_number(slot, stacked, float(number[0])) for number in (stacked.estimate, stacked.typical())
         )
         if weighted != kept:
             yield Limit(path, weighted, kept)
 
 
 def stacked_weights(parts: Sequence[float]) -> list[float]:
-    """The weight of a model, then those of the experts that are stacked on it, by the part of each of what it and those
-    below it have: they sum to 1."""
+    """The weight of a model, then those of the experts that are stacked on it; they sum to 1.
+
+    A part is the weight of an expert beside all that it is stacked on.
+    """
     weights, left = [], 1.0
     for part in reversed(parts):
         weights.append(part * left)
@@ -200,7 +217,7 @@ def _prediction(
 
 
 def _plain_number(slot: Slot, belief: NumberBelief, number: float) -> Any:
-    """A number with the digits that mean something beside the belief's interval; whole where its property is."""
+    """A number without digits that are insignificant beside the belief's interval; an integer where its property has integers."""
     low, high = (float(bound[0]) for bound in belief.interval(0.9))
     if slot.codec.decode(belief.codes(torch.tensor([number], dtype=torch.float64)))[0].__class__ is int:
         return round(number)
@@ -217,7 +234,7 @@ def _row_of(asked: Beliefs, token: int) -> tuple[str, Asked, Tensor]:
 
 
 def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) -> float:
-    """The part of the networks' belief that neighbours in their latent spaces have, about."""
+    """The approximate weight of neighbours in the latent spaces in the networks' belief."""
     if not isinstance(asked.belief, Recalling):
         return 0.0
     token = asked.tokens[row]
@@ -232,12 +249,12 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
                 vectors = member.network.vectors(batch, batch.known, is_asked)
                 near = index.neighbours(vectors, batch.who, torch.isin(batch.who, latent.held_out), latent.neighbours)
                 is_number = isinstance(asked.belief, NumberBelief)
-                own = (
+                weight_of_network = (
                     index.weights_of_answers(near)[0, :OWN_ANSWERS].sum()
                     if is_number
                     else 1 - index.belief_mass(near).sum()
                 )
-                weight = 1 - float(own)
+                weight = 1 - float(weight_of_network)
         weights.append(weight)
     return float(brief(sum(weights) / len(weights)))
 
@@ -245,35 +262,37 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
 # ---------------------------------------------------------------- similar entities
 
 
-def similar_entities(question: Question, batch: Batch, token: int, gap: Gap, watch: Watch | None) -> Iterator[Similar]:
-    """The nearest entities that have the property, by what the network makes of them where it is asked for the property.
+def similar_entities(question: Explained, batch: Batch, token: int, gap: Gap, watch: Watch | None) -> Iterator[Similar]:
+    """The nearest entities that have the property, in the network's latent space where it is asked for the property.
 
-    Each has the value hidden, as the entity itself has. Vectors are standardised over all entities that are searched.
+    The value is hidden in each, as in the entity itself. Vectors are standardised over all entities that are searched.
     """
     trained, network, slot = question.trained, question.trained.network, int(batch.slot[token])
     having = list(_having(question, slot))
     if not having:
         return
     is_asked = torch.zeros_like(batch.known).index_fill(0, torch.tensor([token], device=batch.known.device), True)
-    own = network.vectors(batch, batch.known, is_asked).float()
+    of_entity = network.vectors(batch, batch.known, is_asked).float()  # (1, D)
     parts = torch.tensor([spot.slot for spot in gap.spots], device=trained.device)
     vectors: list[Tensor] = []
     evidence = question.evidence
-    for start in range(0, len(having), ENCODED):
+    for start in range(0, len(having), ENCODED_AT_ONCE):
         encoding = Encoding(question.codec.index, lambda reading, table: (), evidence)
-        for reading in having[start : start + ENCODED]:
+        for reading in having[start : start + ENCODED_AT_ONCE]:
             encoding.add(reading)
-        for places, some in batches(encoding.tokens().to(trained.device)):
-            hidden = some.known & ~some.fixed & torch.isin(some.slot, parts)
-            asked = some.known & (some.slot == slot)
-            made = torch.zeros(some.size, own.shape[1], device=own.device)
-            made[some.entity[asked]] = network.vectors(some, some.seen(some.known & ~hidden), asked).float()
-            vectors.append(made)
+        for places, others in batches(encoding.tokens().to(trained.device)):
+            hidden = others.known & ~others.fixed & torch.isin(others.slot, parts)
+            asked = others.known & (others.slot == slot)
+            of_others = torch.zeros(others.size, of_entity.shape[1], device=of_entity.device)
+            of_others[others.entity[asked]] = network.vectors(
+                others, others.seen(others.known & ~hidden), asked
+            ).float()
+            vectors.append(of_others)
             if watch is not None:
                 watch(start + places.stop, len(having))
-    every = torch.cat(vectors)
-    mean, deviation = every.mean(0), every.std(0, correction=0).clamp(min=1e-6)
-    similarity = torch.cosine_similarity((every - mean) / deviation, (own - mean) / deviation)
+    searched = torch.cat(vectors)
+    mean, deviation = searched.mean(0), searched.std(0, correction=0).clamp(min=1e-6)
+    similarity = torch.cosine_similarity((searched - mean) / deviation, (of_entity - mean) / deviation)
     for row in similarity.topk(min(MAX_SIMILAR, len(having))).indices.tolist():
         reading = having[row]
         yield Similar(
@@ -281,11 +300,11 @@ def similar_entities(question: Question, batch: Batch, token: int, gap: Gap, wat
         )
 
 
-def _having(question: Question, slot: int) -> Iterator[Reading]:
-    """The other entities of the source that have a slot; of more than SEARCHED some, always the same."""
+def _having(question: Explained, slot: int) -> Iterator[Reading]:
+    """The other entities of the source that have a slot; of more than MAX_SEARCHED a sample, always the same."""
     count, others = 0, question.entities
     order: Iterable[int] = range(len(others))
-    if len(others) > SEARCHED:
+    if len(others) > MAX_SEARCHED:
         order = torch.randperm(len(others), generator=torch.Generator().manual_seed(0)).tolist()
     tables = question.codec.index.tables
     for number in order:
@@ -295,20 +314,22 @@ def _having(question: Question, slot: int) -> Iterator[Reading]:
         if any(tables[reading.of].slot.get(leaf) == slot for leaf in reading.leaves):
             yield reading
             count += 1
-            if count == SEARCHED:
+            if count == MAX_SEARCHED:
                 return
 
 
-def _value_at(question: Question, reading: Reading, path: Path) -> Any:
-    """The value that an entity has of what is filled as one."""
-    value = values_of(question.schema, reading.entity).get(question.property)
-    return part_of(question.known.kind, value, path[len(question.property) :])
+def _value_at(question: Explained, reading: Reading, path: Path) -> Any:
+    """The value of an entity at the path of what is filled as one."""
+    value = values_of(question.schema, reading.entity).get(question.property_path)
+    return part_of(question.schema_property.kind, value, path[len(question.property_path) :])
 
 
 # ---------------------------------------------------------------- influences
 
 
-def influences_on(question: Question, filler: Filler, batch: Batch, tokens: Mapping[Path, int]) -> list[Influence]:
+def influences_on(
+    question: Explained, predictor: GapPredictor, batch: Batch, tokens: Mapping[Path, int]
+) -> list[Influence]:
     """The given properties that move the belief most when they are left out, one at a time."""
     names = _given_properties(question, batch)
     left_out = list(names.values())
@@ -317,21 +338,21 @@ def influences_on(question: Question, filler: Filler, batch: Batch, tokens: Mapp
     size = max(CHUNK // max(len(batch), 1), 2) - 1
     influences: list[Influence] = []
     for start in range(0, len(left_out), size):
-        some = list(range(start + 1, min(start + size, len(left_out)) + 1))
-        hidden = variants[:, [0, *some]]  # (T, R)
-        for name, change in zip([*names][start : start + size], _changes(filler, batch, hidden, paths), strict=True):
+        columns = list(range(start + 1, min(start + size, len(left_out)) + 1))
+        hidden = variants[:, [0, *columns]]  # (T, R)
+        for name, change in zip([*names][start : start + size], _changes(predictor, batch, hidden, paths), strict=True):
             influences.append(replace(change, name=name))
     moved = (influence for influence in influences if influence.distance >= MIN_INFLUENCE)
     return sorted(moved, key=lambda influence: -influence.distance)[:MAX_INFLUENCES]
 
 
-def _given_properties(question: Question, batch: Batch) -> dict[str, Tensor]:
-    """The visible tokens (T,) of each given property, by its path: of links with what comes over them.
+def _given_properties(question: Explained, batch: Batch) -> dict[str, Tensor]:
+    """The visible tokens (T,) of each given property, by its path: of links with the features that come over them.
 
-    Links from other entities, and what comes over them, are named by their class and path.
+    Links from other entities, and their features, are named by their class and path.
     """
     slots, tokens = question.codec.slots, dict[str, Tensor]()
-    table = question.codec.index.tables[question.of.name]
+    table = question.codec.index.tables[question.schema_class.name]
     for token in batch.known.nonzero()[:, 0].tolist():
         slot = slots[int(batch.slot[token])]
         if slot.path == CLASSES and slot.over is None:
@@ -340,23 +361,22 @@ def _given_properties(question: Question, batch: Batch) -> dict[str, Tensor]:
             name = f"links from {slot.over.of or 'entities'} by {show(slot.over.link)}"
         else:
             path = slot.path if slot.over is None else slot.over.link
-            property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.of.properties), path)  # fmt: skip
-            name = f"other parts of {show(property)}" if property == question.property else show(property)
+            property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.schema_class.properties), path)  # fmt: skip
+            name = f"other parts of {show(property)}" if property == question.property_path else show(property)
         tokens.setdefault(name, torch.zeros_like(batch.known))[token] = True
     return tokens
 
 
-def _changes(filler: Filler, batch: Batch, hidden: Tensor, paths: Mapping[int, Path]) -> Iterator[Influence]:
-    """How the beliefs about some tokens, by their paths, change where some tokens (T, R) are hidden beside the first column."""
+def _changes(predictor: GapPredictor, batch: Batch, hidden: Tensor, paths: Mapping[int, Path]) -> Iterator[Influence]:
+    """The changes of beliefs about tokens, by their paths, in each column of hidden tokens (T, R) beside the first."""
     count = hidden.shape[1]
     asked = torch.zeros_like(batch.known)
     asked[list(paths)] = True
     many = batch.repeat(count)
-    many = replace(
-        many, known=(batch.known[:, None] & ~hidden).flatten()
-    )  # the given-only expert looks at what is known
-    believed = beliefs(filler.model, many, asked.repeat_interleave(count))
-    leaves = [_Leaf.of(filler, many, believed, token, paths[token], count) for token in paths]
+    # the given-only expert looks at known tokens
+    many = replace(many, known=(batch.known[:, None] & ~hidden).flatten())
+    believed = beliefs(predictor.model, many, asked.repeat_interleave(count))
+    leaves = [_Leaf.of(predictor, many, believed, token, paths[token], count) for token in paths]
     for number in range(1, count):
         overlaps = [leaf.overlaps[number] for leaf in leaves]
         distance = math.sqrt(max(1 - math.prod(overlaps), 0.0))
@@ -377,32 +397,33 @@ class _Leaf:
     moved: Sequence[MovedLabel | None] = ()  # (R,) of a single label
 
     @classmethod
-    def of(cls, filler: Filler, batch: Batch, believed: Beliefs, token: int, path: Path, count: int) -> _Leaf:
+    def of(cls, predictor: GapPredictor, batch: Batch, believed: Beliefs, token: int, path: Path, count: int) -> _Leaf:
         """Of the beliefs about a token that was repeated so often."""
         kind, of_kind, first = _row_of(believed, token * count)
         rows = first + torch.arange(count, device=first.device)
         picked = Beliefs({kind: replace(of_kind, rows=of_kind.rows[rows], vectors=of_kind.vectors[rows], belief=of_kind.belief.pick(rows))}, believed.length)  # fmt: skip
         belief: Any = picked.kinds[kind].belief
-        codes = filler.trusting.said(batch, picked, estimated(picked)) if kind != "text" else estimated(picked)
-        predicted = answers(filler.codec, batch, picked, said=codes)
+        codes = predictor.shrinker.shrink(batch, picked, estimated(picked)) if kind != "text" else estimated(picked)
+        predicted = answers(predictor.codec, batch, picked, said=codes)
         values = [answer.value for answer in predicted]
         if kind == "number":
-            slot = filler.codec.slots[predicted[0].slot]
+            slot = predictor.codec.slots[predicted[0].slot]
             values = [_shortened(slot, answer.value, answer.interval) for answer in predicted]
             return cls(path, _number_overlaps(belief), values, [], [], [], [answer.interval for answer in predicted])
         if kind == SET:
-            return cls._of_sets(filler.codec, path, batch.slot[picked.kinds[kind].tokens], belief, values)
+            return cls._of_sets(predictor.codec, path, batch.slot[picked.kinds[kind].tokens], belief, values)
         written = {
             kind: codes[kind][:1].expand_as(codes[kind]) if kind != "text" else codes[kind][:1].expand(count, -1)
         }
-        sure = filler.trusting.sure(picked, batch, written)
+        shrunk = predictor.shrinker.probabilities(picked, batch, written)
         chances = [
-            sure.get(answer.token, answer.confidence) for answer in answers(filler.codec, batch, picked, said=written)
+            shrunk.get(answer.token, answer.confidence)
+            for answer in answers(predictor.codec, batch, picked, said=written)
         ]
         before = [chances[0]] * count
         if kind == "text":
             return cls(path, _overlaps(torch.tensor(chances)[:, None]), values, [values[0]] * count, chances, before)
-        moved = _moved_labels(filler.codec, batch.slot[picked.kinds[kind].tokens], belief.probs, values[0])
+        moved = _moved_labels(predictor.codec, batch.slot[picked.kinds[kind].tokens], belief.probs, values[0])
         return cls(path, _overlaps(belief.probs), values, [values[0]] * count, chances, before, moved=moved)
 
     @classmethod
@@ -418,7 +439,7 @@ class _Leaf:
         return cls(path, overlaps.tolist(), values, members, now, before)
 
     def influence(self, number: int, distance: float) -> Influence:
-        """That of the property that is left out in a row, without its name."""
+        """The influence of the property that is left out in a row, without its name."""
         if not self.labels:
             now, before = (rounded(self.intervals[place]) for place in (number, 0))
             values = self.values[number], self.values[0]
@@ -458,15 +479,17 @@ def _overlaps(shares: Tensor) -> list[float]:
 
 
 def _number_overlaps(belief: NumberBelief) -> list[float]:
-    """(R,) the same of beliefs in numbers, on the cells between the quantiles of each and of the first."""
+    """(R,) the Bhattacharyya coefficients of beliefs in numbers with the first, on the cells between the quantiles of both."""
     count = len(belief.slot)
-    levels = (torch.arange(GRID, dtype=torch.float64, device=belief.slot.device) + 0.5) / GRID
+    levels = (
+        torch.arange(QUANTILES_COMPARED, dtype=torch.float64, device=belief.slot.device) + 0.5
+    ) / QUANTILES_COMPARED
     quantiles = belief.quantile(levels)  # (R, m)
     grid = torch.cat([quantiles[:1].expand(count, -1), quantiles], 1).sort(1).values
     first = belief.pick(torch.zeros(count, dtype=torch.long, device=belief.slot.device))
     masses = []
-    for each in (first, belief):
-        up_to = each.cdf(grid).double()
+    for compared in (first, belief):
+        up_to = compared.cdf(grid).double()
         ends = up_to.new_zeros(count, 1), up_to.new_ones(count, 1)
         masses.append(torch.cat([ends[0], up_to, ends[1]], 1).diff(dim=1).clamp(min=0))
     coefficients: list[float] = (masses[0] * masses[1]).sqrt().sum(1).clamp(max=1).tolist()
@@ -481,7 +504,7 @@ def is_below(path: Path, beginning: Path) -> bool:
 
 
 def part_of(kind: Kind, value: Any, within: Path) -> Any:
-    """What stands within a value of a kind; None where nothing does."""
+    """The part at a path within a value of a kind; None where there is none."""
     if not within or value is None:
         return value
     parts = {leaf[len(within) :]: part for leaf, part in split_kind(kind, value).items() if is_below(leaf, within)}
@@ -489,7 +512,7 @@ def part_of(kind: Kind, value: Any, within: Path) -> Any:
 
 
 def _shortened(slot: Slot, value: Any, interval: tuple[float, float] | None) -> Any:
-    """A number as completing writes it: without digits that say nothing, but as it is where it occurs again and again."""
+    """A number as completing writes it: without insignificant digits; a number that many entities share as it is."""
     if interval is None or type(value) is not float or value in slot.codec.atoms:
         return value
     return shortened(value, interval)

@@ -1,10 +1,12 @@
-"""Which predicted values have to be left out so that the constraints of a class hold, together with what is given.
+"""Constraints in what is written: those of the model's schema, and those of a shapes file.
 
-    excluded(of, tree, proposals)     the proposals to leave out, each with the constraint that it would violate
-    restriction(of, tree, path)       what a single belief may be: an interval of numbers or dates, labels
+    Consistency                                the constraints on the entities of a source; both stages of completing ask it
+    excluded(schema_class, tree, proposals)    the proposals to leave out, each with the constraint that it would violate
+    restriction(schema_class, tree, path)      the values that a single belief may have: an interval, labels
 
-Given values may violate constraints already: a proposal must not make such violations worse. The surest
-proposal has the first choice. Proposals of one group, such as the parts of an address, are kept or left out together.
+The values that an entity would get are proposals, and those of one gap belong together. Where they violate a constraint with the
+given values or with each other, the surest are kept. Given values may violate constraints already: a proposal must not make such
+violations worse. Values that were filled in for other entities in the same run count, too, so that unique values stay unique.
 Nothing here needs a model: proposals are plain values with probabilities.
 """
 
@@ -17,7 +19,9 @@ from fractions import Fraction
 from math import prod
 from typing import Any, TypeAlias
 
-from kbdisk.entity import Date, Entity, Path, Quantity, Tree, at, is_gap, show, with_values, without_places
+from kbdisk.completion.gaps import Gap
+from kbdisk.data.superclasses import hierarchy_of
+from kbdisk.entity import Date, Entity, Filled, Path, Quantity, Tree, at, is_gap, show, with_values, without_places
 from kbdisk.entity import Link as LinkValue
 from kbdisk.schemas import numerals
 from kbdisk.schemas.comparison import Order, amount_of, identity, number_as, order
@@ -32,12 +36,169 @@ from kbdisk.schemas.constraints import (
     violations,
 )
 from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.leaf import Category, Number, Set
 from kbdisk.schemas.schema import Class, Schema
 
-Number: TypeAlias = int | float | Decimal
 State: TypeAlias = dict[tuple[int, Hashable], tuple[int, bool, str]]  # violations: degree, pending, what was got
-OTHER_ENTITIES = ("unique", "inverse")  # kinds of constraints that need an index of them
+NEED_OTHER_ENTITIES = ("unique", "inverse")  # kinds of constraints that need an index of other entities
+
+
+@dataclass(frozen=True)
+class _ConstrainedSchema:
+    """A schema whose constraints hold, and the index of other entities that they need."""
+
+    schema: Schema
+    others: OtherEntities | None
+    is_of_model: bool  # so that values of the kinds of its properties are predicted anyway
+
+
+class Consistency:
+    """The constraints on the entities of a source."""
+
+    def __init__(self, schema: Schema, shapes: Schema | None, entities: Iterable[Entity]) -> None:
+        self.missing = schema.missing
+        self.hierarchy: Mapping[str, Collection[str]] = {}
+        stated = [schema] if any(known.constraints for known in schema.classes.values()) else []
+        if shapes is not None:
+            stated.append(renamed(shapes, schema))
+            self.hierarchy = hierarchy_of(entities)
+        self.demands = [
+            _ConstrainedSchema(
+                constrained, self._others(constrained, entities, constrained is not schema), constrained is schema
+            )
+            for constrained in stated
+        ]
+
+    def _others(self, schema: Schema, entities: Iterable[Entity], links: bool) -> OtherEntities | None:
+        """The index of other entities, where a constraint needs one; `links`: the classes of linked entities count."""
+        constraints = (constraint for known in schema.classes.values() for constraint in known.constraints)
+        needs = links or any(
+            constraint.kind in NEED_OTHER_ENTITIES or constraint.where is not None for constraint in constraints
+        )
+        return OtherEntities.of(schema, entities, self.hierarchy) if needs else None
+
+    def restrictions(self, entity: Entity, gaps: Iterable[Gap]) -> dict[Path, list[Restriction]]:
+        """The values that the gaps of an entity may get beside its given values, by the paths of the gaps."""
+        restrictions: dict[Path, list[Restriction]] = {}
+        for demand in self.demands:
+            for schema_class in self._classes(demand.schema, entity):
+                for gap in gaps:
+                    if gap.path == gap.field.top and gap.path in _restricted(demand, schema_class):
+                        unit = getattr(gap.field.kind, "learnt_in", None)
+                        of_class = self._restriction(demand, schema_class, entity, gap.path, unit)
+                        restrictions.setdefault(gap.path, []).append(of_class)
+        return restrictions
+
+    def _restriction(
+        self, demand: _ConstrainedSchema, schema_class: Class, entity: Entity, path: Path, unit: str | None
+    ) -> Restriction:
+        by_constraints = restriction(
+            schema_class,
+            entity.tree,
+            path,
+            unit=unit,
+            missing=self.missing,
+            id=demand.schema.id_of(entity),
+            others=demand.others,
+        )
+        kind = schema_class.properties[path].kind if path in schema_class.properties else None
+        if isinstance(kind, Number):  # a shapes file bounds numbers by their kind
+            interval = by_constraints.interval or Interval()
+            for bound, is_open, low in (
+                (kind.minimum, False, True),
+                (kind.above, True, True),
+                (kind.maximum, False, False),
+                (kind.below, True, False),
+            ):
+                if bound is not None:
+                    interval = interval.above(bound, is_open) if low else interval.below(bound, is_open)
+            return replace(by_constraints, interval=interval)
+        if isinstance(kind, Category) and kind.closed:
+            labels, allowed = frozenset(kind.values), by_constraints.allowed
+            return replace(by_constraints, allowed=labels if allowed is None else allowed & labels)
+        return by_constraints
+
+    def refused(self, entity: Entity, filled: Mapping[Path, Filled]) -> dict[Path, str]:
+        """The values that are not written for an entity, with the reasons. The others count for entities after it."""
+        refused: dict[Path, str] = {}
+        for demand in self.demands:
+            for schema_class in self._classes(demand.schema, entity):
+                left = {path: value for path, value in filled.items() if path not in refused}
+                refused |= self._refused(demand, schema_class, entity, left)
+        written = {path: value.value for path, value in filled.items() if path not in refused}
+        for demand in self.demands if written else ():
+            if demand.others is not None:
+                for schema_class in self._classes(demand.schema, entity):
+                    entity_id = demand.schema.id_of(entity)
+                    demand.others.add(demand.schema, schema_class, entity_id, with_values(entity.tree, written))
+        return refused
+
+    def _refused(
+        self, demand: _ConstrainedSchema, schema_class: Class, entity: Entity, filled: Mapping[Path, Filled]
+    ) -> dict[Path, str]:
+        if not filled:
+            return {}
+        paths = list(filled)
+        proposals = [
+            Proposal(path, value.value, 1.0 if value.confidence is None else value.confidence, _gap_of(path, value))
+            for path, value in filled.items()
+        ]
+        tree = with_values(entity.tree, entity.made) if entity.made else entity.tree
+        exclusions = excluded(
+            schema_class, tree, proposals, missing=self.missing, id=demand.schema.id_of(entity), others=demand.others
+        )
+        return {paths[exclusion.index]: f"breaks a constraint: {exclusion.problem}" for exclusion in exclusions}
+
+    def _classes(self, schema: Schema, entity: Entity) -> list[Class]:
+        """All classes of a schema that an entity is of, their superclasses included."""
+        names, ahead = dict.fromkeys(entity.classes), list(entity.classes)
+        while ahead:
+            for name in self.hierarchy.get(ahead.pop(), ()):
+                if name not in names:
+                    names[name] = None
+                    ahead.append(name)
+        of_one_class = [replace(entity, classes=(name,)) for name in names] or [entity]
+        classes = map(schema.class_of, of_one_class)
+        return list({id(known): known for known in classes if known is not None}.values())
+
+
+def _restricted(demand: _ConstrainedSchema, schema_class: Class) -> set[Path]:
+    """The properties of a class whose beliefs are restricted."""
+    stated = {path for constraint in schema_class.constraints for path in (constraint.path, constraint.other) if path}
+    return stated if demand.is_of_model else stated | set(schema_class.properties)
+
+
+def _gap_of(path: Path, filled: Filled) -> Path:
+    """The path of the gap that a value was filled for."""
+    return getattr(filled.belief, "gap", path)
+
+
+def renamed(shapes: Schema, schema: Schema) -> Schema:
+    """Shapes whose properties have the paths of a schema's properties with the same IRIs."""
+    paths = {
+        known.iri: path
+        for schema_class in schema.classes.values()
+        for path, known in schema_class.properties.items()
+        if known.iri
+    }
+    classes = {}
+    for name, shape in shapes.classes.items():
+        new = {path: paths.get(known.iri or "", path) for path, known in shape.properties.items()}
+        constraints = tuple(
+            replace(
+                constraint,
+                path=new.get(constraint.path, constraint.path),
+                other=new.get(constraint.other, constraint.other),
+                allowed=tuple(new.get(path, path) for path in constraint.allowed),
+            )
+            for constraint in shape.constraints
+        )
+        properties = {new[path]: known for path, known in shape.properties.items()}
+        classes[name] = replace(shape, properties=properties, constraints=constraints)
+    return replace(shapes, classes=classes)
+
+
+# ---------------------------------------------------------------- proposals
 
 
 @dataclass(frozen=True)
@@ -67,8 +228,8 @@ class Exclusion:
 
 
 @dataclass
-class Others:
-    """What constraints need to know of the other entities of a source: classes, unique values, links."""
+class OtherEntities:
+    """An index of the other entities of a source for constraints: their classes, unique values and links."""
 
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hierarchy: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -80,26 +241,26 @@ class Others:
     @classmethod
     def of(
         cls, schema: Schema, entities: Iterable[Entity], hierarchy: Mapping[str, Collection[str]] | None = None
-    ) -> Others:
-        """The index of some entities, given values alone. One pass."""
-        of_all = (constraint for of in schema.classes.values() for constraint in of.constraints)
+    ) -> OtherEntities:
+        """The index of some entities by their given values alone. One pass."""
+        of_all = (constraint for known in schema.classes.values() for constraint in known.constraints)
         inverses = (constraint for constraint in of_all if constraint.kind == "inverse")
         others = cls(hierarchy=hierarchy or {}, inverses=tuple(dict.fromkeys(inverses)))
         for entity in entities:
-            of = schema.class_of(entity)
+            schema_class = schema.class_of(entity)
             id = schema.id_of(entity)
-            others.classes[id] = (*entity.classes, *([of.name] if of is not None else []))
-            if of is not None:
-                others.add(schema, of, id, entity.tree)
+            others.classes[id] = (*entity.classes, *([schema_class.name] if schema_class is not None else []))
+            if schema_class is not None:
+                others.add(schema, schema_class, id, entity.tree)
         return others
 
-    def add(self, schema: Schema, of: Class, id: str, tree: Tree) -> None:
-        """What an entity has: given values, or values that were written."""
-        view = View(of.properties, tree, schema.missing, id=of.id)
-        for constraint in of.constraints:
+    def add(self, schema: Schema, schema_class: Class, id: str, tree: Tree) -> None:
+        """Add the values of an entity: given ones, or those that were written."""
+        view = View(schema_class.properties, tree, schema.missing, id=schema_class.id)
+        for constraint in schema_class.constraints:
             if constraint.kind == "unique":
                 for typed in view.values(constraint.path):
-                    self.owners.setdefault((of.name, constraint.path, typed.identity), id)
+                    self.owners.setdefault((schema_class.name, constraint.path, typed.identity), id)
             elif constraint.kind == "inverse":
                 for target in _ids(view, constraint.path):
                     self.linked_from.setdefault(constraint.path, {}).setdefault(target, set()).add(id)
@@ -131,62 +292,66 @@ def _ids(view: View, path: Path) -> set[str]:
 
 
 def excluded(
-    of: Class,
+    schema_class: Class,
     tree: Tree,
     proposals: Sequence[Proposal],
     *,
     missing: Collection[str] = (),
     id: str = "",
-    others: Others | None = None,
+    others: OtherEntities | None = None,
 ) -> list[Exclusion]:
     """The proposals to leave out, in their order, so that all constraints of the class hold together with the given values.
 
     `tree` has the given values, `missing` are the schema's spellings of a gap, `id` is the entity's. Without `others`
-    nothing is known of other entities: `unique`, `inverse` and the classes of linked entities are not checked.
+    the constraints `unique` and `inverse` and the classes of linked entities are not checked.
     """
-    return _Search(of, tree, proposals, missing, id, others).excluded()
+    return _Search(schema_class, tree, proposals, missing, id, others).excluded()
 
 
 class _Search:
-    """Groups are added one after the other, the surest first; those that leave something open are taken back."""
+    """Greedy search: groups of proposals are added one after the other, the surest first.
+
+    A violation is pending where a further value may resolve it. Groups that leave one pending at the end are taken back.
+    """
 
     def __init__(
         self,
-        of: Class,
+        schema_class: Class,
         tree: Tree,
         proposals: Sequence[Proposal],
         missing: Collection[str],
         id: str,
-        others: Others | None,
+        others: OtherEntities | None,
     ) -> None:
-        self.of, self.tree, self.proposals = of, tree, proposals
+        self.schema_class, self.tree, self.proposals = schema_class, tree, proposals
         self.missing, self.id, self.others = missing, id, others
         groups: dict[Hashable, list[int]] = {}
         for n, proposal in enumerate(proposals):
             groups.setdefault(("alone", n) if proposal.group is None else ("group", proposal.group), []).append(n)
-        sure = {key: prod(proposals[n].probability for n in members) for key, members in groups.items()}
-        self.groups = [groups[key] for key in sorted(groups, key=lambda key: -sure[key])]
+        probability = {key: prod(proposals[n].probability for n in members) for key, members in groups.items()}
+        self.groups = [groups[key] for key in sorted(groups, key=lambda key: -probability[key])]
         inverses = others.inverses if others is not None else ()
-        own = of.constraints
-        self.constraints = [*own, *(back for back in inverses if back not in own and of.has(back.other))]
+        of_class = schema_class.constraints
+        of_others = (inverse for inverse in inverses if inverse not in of_class and schema_class.has(inverse.other))
+        self.constraints = [*of_class, *of_others]
         self.given = self._state(tree)
 
     def excluded(self) -> list[Exclusion]:
-        """What is left out at last."""
+        """The proposals to leave out."""
         banned: dict[int, Exclusion] = {}
         while True:
             out, kept = self._add_all(banned)
-            unmended = self._still_open(kept)
-            if unmended is None:
-                for group in self._mended(banned, kept):
+            pending = self._still_pending(kept)
+            if pending is None:
+                for group in self._restored(banned, kept):
                     for n in group:
                         del out[n]
                 return [out[n] for n in sorted(out)]
-            group, problem, constraint = unmended
+            group, problem, constraint = pending
             banned |= {n: Exclusion(n, problem, constraint) for n in group}
 
     def _add_all(self, banned: Mapping[int, Exclusion]) -> tuple[dict[int, Exclusion], list[list[int]]]:
-        """Add each group that violates nothing that no further value could mend."""
+        """Add each group without violations that no further value could resolve."""
         out, kept = dict(banned), list[list[int]]()
         tree, state = self.tree, self.given
         for group in self.groups:
@@ -203,8 +368,8 @@ class _Search:
             out |= {n: Exclusion(n, *reason) for n in group}
         return out, kept
 
-    def _mended(self, banned: Collection[int], kept: list[list[int]]) -> Iterable[list[int]]:
-        """Groups that were taken back, and leave nothing open beside those that are kept at last."""
+    def _restored(self, banned: Collection[int], kept: list[list[int]]) -> Iterable[list[int]]:
+        """Groups that were taken back, and leave no violation pending beside those that are kept at the end."""
         for group in self.groups:
             if group[0] in banned:
                 tree = self._tree_of(kept)
@@ -217,14 +382,14 @@ class _Search:
         """Why the properties themselves refuse a group; the tree with it."""
         for n in group:
             proposal = self.proposals[n]
-            head = next((path for path in _heads(proposal.path) if path in self.of.properties), None)
+            head = next((path for path in _heads(proposal.path) if path in self.schema_class.properties), None)
             try:
-                tree = _with(tree, proposal, None if head is None else self.of.properties[head].kind)
+                tree = _with(tree, proposal, None if head is None else self.schema_class.properties[head].kind)
             except ValueError as error:
                 return (str(error), None), tree
             if head is None:
                 continue
-            property_, kind = self.of.properties[head], self.of.properties[head].kind
+            property_, kind = self.schema_class.properties[head], self.schema_class.properties[head].kind
             values = View({head: property_}, tree, self.missing).values(head)
             if not isinstance(kind, Set | Listed | Mapped) and len(values) > 1:
                 return (f"expected one value at {show(head)}, got {len(values)}", None), tree
@@ -242,7 +407,7 @@ class _Search:
 
     def _state(self, tree: Tree, before: State | None = None, changed: Collection[str | int] = ()) -> State:
         """All violations; those of constraints on other properties than the changed ones are as before."""
-        view = View(self.of.properties, tree, self.missing, id=self.of.id)
+        view = View(self.schema_class.properties, tree, self.missing, id=self.schema_class.id)
         is_of: ClassTest | None = None if self.others is None else self.others.is_of
         state: State = {}
         for n, constraint in enumerate(self.constraints):
@@ -252,23 +417,23 @@ class _Search:
                 continue
             for violation in violations(constraint, view, is_of):
                 state[n, violation.key] = (violation.degree, violation.pending, violation.got)
-            if self.others is not None and constraint.kind in OTHER_ENTITIES:
+            if self.others is not None and constraint.kind in NEED_OTHER_ENTITIES:
                 for key, got in self._with_others(constraint, view, self.others):
                     state[n, key] = (1, False, got)
             for key, missing in self._without_room(constraint, view):
                 state[n, ("no room", key)] = (missing, False, "no room for it")
         return state
 
-    def _with_others(self, constraint: Constraint, view: View, others: Others) -> Iterable[tuple[Hashable, str]]:
+    def _with_others(self, constraint: Constraint, view: View, others: OtherEntities) -> Iterable[tuple[Hashable, str]]:
         """Values of other entities, and links that are not returned."""
         values = view.values(constraint.path)
         if constraint.kind == "unique":
             for typed in values:
-                owner = others.owners.get((self.of.name, constraint.path, typed.identity), self.id)
+                owner = others.owners.get((self.schema_class.name, constraint.path, typed.identity), self.id)
                 if owner != self.id:
                     yield typed.identity, f"a value of {owner!r}"
             return
-        for id in _ids(view, constraint.path) if constraint in self.of.constraints else ():
+        for id in _ids(view, constraint.path) if constraint in self.schema_class.constraints else ():
             back = others.links.get(constraint.other, {}).get(id)
             if back and self.id not in back:
                 yield id, f"{id!r}, which links to others"
@@ -278,34 +443,34 @@ class _Search:
                 yield ("from", id), f"others than {id!r}, which links to it"
 
     def _without_room(self, constraint: Constraint, view: View) -> Iterable[tuple[Hashable, int]]:
-        """Values that must be there, of a property that already has as many others as it may have."""
+        """Required values of a property that already has as many others as it may have."""
         needs = constraint.kind == "has_value" or (constraint.kind == "count" and constraint.least)
-        most = _most(self.of, constraint.path) if needs else None
-        if most is None:
+        max_count = _max_count(self.schema_class, constraint.path) if needs else None
+        if max_count is None:
             return
-        room = most - len(view.values(constraint.path))
+        room = max_count - len(view.values(constraint.path))
         is_of: ClassTest | None = None if self.others is None else self.others.is_of
         lacking = sum(violation.degree for violation in violations(constraint, view, is_of) if violation.pending)
         if lacking > max(room, 0):
             yield constraint.path, lacking - max(room, 0)
 
     def _worse(self, before: State, after: State, pending: bool) -> tuple[str, Constraint] | None:
-        """A violation that there is more of than before; of those that further values may mend only where asked for."""
+        """A violation that is worse than before, pending ones only with `pending`; None where there is none."""
         for key, (degree, is_pending, got) in after.items():
             if degree > before.get(key, (0, False, ""))[0] and (pending or not is_pending):
                 constraint = self.constraints[key[0]]
                 return problem_of(constraint, got), constraint
         return None
 
-    def _still_open(self, kept: list[list[int]]) -> tuple[list[int], str, Constraint] | None:
-        """The least sure group that a violation comes from which nothing mended; None where there is none."""
-        whole = self._state(self._tree_of(kept))
-        reason = self._worse(self.given, whole, pending=True)
+    def _still_pending(self, kept: list[list[int]]) -> tuple[list[int], str, Constraint] | None:
+        """The least sure group with a pending violation, and the violation; None where there is none."""
+        state = self._state(self._tree_of(kept))
+        reason = self._worse(self.given, state, pending=True)
         if reason is None:
             return None
-        for group in reversed(kept):  # without it there is less of what is wrong
+        for group in reversed(kept):  # without it violations are fewer
             rest = self._state(self._tree_of([other for other in kept if other is not group]))
-            if self._amount(rest) < self._amount(whole):
+            if self._amount(rest) < self._amount(state):
                 return group, *reason
         return kept[-1], *reason
 
@@ -316,8 +481,10 @@ class _Search:
         tree = self.tree
         for group in groups:
             for n in group:
-                head = next((path for path in _heads(self.proposals[n].path) if path in self.of.properties), None)
-                tree = _with(tree, self.proposals[n], None if head is None else self.of.properties[head].kind)
+                head = next(
+                    (path for path in _heads(self.proposals[n].path) if path in self.schema_class.properties), None
+                )
+                tree = _with(tree, self.proposals[n], None if head is None else self.schema_class.properties[head].kind)
         return tree
 
 
@@ -327,12 +494,12 @@ def _heads(path: Path) -> Iterable[Path]:
     return (names[:n] for n in range(len(names), 0, -1))
 
 
-def _most(of: Class, path: Path) -> int | None:
+def _max_count(schema_class: Class, path: Path) -> int | None:
     """How many values there may be at a path; None where there is no limit, or it is not known."""
-    property_ = of.properties.get(path)
+    property_ = schema_class.properties.get(path)
     limits = [
         constraint.most
-        for constraint in of.constraints
+        for constraint in schema_class.constraints
         if constraint.kind == "count" and constraint.path == path and constraint.where is None
     ]
     if property_ is not None and not isinstance(property_.kind, Listed | Mapped):
@@ -355,16 +522,18 @@ def _nested(path: Path, value: Any) -> Tree:
 
 
 def _with(tree: Tree, proposal: Proposal, kind: Any) -> Tree:
-    """A copy of a tree with a proposed value, beside those that stand there."""
+    """A copy of a tree with a proposed value beside those that stand at its path."""
     path, value = proposal.path, proposal.value
     try:
         here = at(tree, path)
     except KeyError:
         here = None
     if here is None or is_gap(here) or here in ("", []):
-        several = isinstance(kind, Set) and not isinstance(value, list) and path == without_places(path)
-        return with_values(tree, {path: [value] if several else value})
-    if isinstance(here, dict) or (isinstance(here, Quantity) and here.value is not None and not _is_several(kind)):
+        is_member = isinstance(kind, Set) and not isinstance(value, list) and path == without_places(path)
+        return with_values(tree, {path: [value] if is_member else value})
+    if isinstance(here, dict) or (
+        isinstance(here, Quantity) and here.value is not None and not _has_several_values(kind)
+    ):
         raise ValueError(f"expected a gap at {show(path)}, got {here!r}")
     given = here if isinstance(here, list) else [here]
     known = {identity(element) for element in given}
@@ -372,11 +541,11 @@ def _with(tree: Tree, proposal: Proposal, kind: Any) -> Tree:
     return with_values(tree, {path: [*given, *new]}) if new else tree
 
 
-def _is_several(kind: Any) -> bool:
+def _has_several_values(kind: Any) -> bool:
     return isinstance(kind, Set | Listed)
 
 
-# ---------------------------------------------------------------- what a single belief may be
+# ---------------------------------------------------------------- restrictions of a single belief
 
 
 @dataclass(frozen=True)
@@ -423,7 +592,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Restriction:
-    """What a single value at a path may be, by the entity's other values. None of these where nothing restricts it.
+    """The values that a single belief may have beside the entity's other values. None of these where nothing restricts it.
 
     `interval` is of numbers, of amounts in `unit`, or of dates. Labels and links are plain or Link values: they must be
     among `allowed` where that is not None, and not among `forbidden`. `admits` asks all at once, patterns and classes too.
@@ -437,27 +606,27 @@ class Restriction:
 
 
 def restriction(
-    of: Class,
+    schema_class: Class,
     tree: Tree,
     path: Path,
     *,
     unit: str | None = None,
     missing: Collection[str] = (),
     id: str = "",
-    others: Others | None = None,
+    others: OtherEntities | None = None,
 ) -> Restriction:
-    """What a value at a path of the class may be, together with the given values in `tree`.
+    """The values that may stand at a path of the class, together with the given values in `tree`.
 
     The bounds of the property's own kind are not part of it. Amounts are in `unit`, else in the main unit of the kind.
     """
-    search = _Search(of, tree, (), missing, id, others)
-    view = View(of.properties, tree, missing, id=of.id)
-    kind = item_kind(of.properties[path].kind) if path in of.properties else None
+    search = _Search(schema_class, tree, (), missing, id, others)
+    view = View(schema_class.properties, tree, missing, id=schema_class.id)
+    kind = item_kind(schema_class.properties[path].kind) if path in schema_class.properties else None
     unit = unit or getattr(kind, "unit", None)
-    interval = _interval(of, view, path, kind, unit)
+    interval = _interval(schema_class, view, path, kind, unit)
     allowed: set[Any] | None = None
     forbidden: set[Any] = set()
-    for constraint in of.constraints:
+    for constraint in schema_class.constraints:
         if path not in constraint.paths:
             continue
         other = constraint.other if constraint.path == path else constraint.path
@@ -472,15 +641,15 @@ def restriction(
         elif constraint.kind == "has_value":
             lacking = {_plain(typed.value) for value in constraint.values if (typed := view.read(path, value))}
             lacking -= {_plain(typed.value) for typed in view.values(path)}
-            most = _most(of, path)
-            if most is not None and lacking and most - len(view.values(path)) <= len(lacking):
+            max_count = _max_count(schema_class, path)
+            if max_count is not None and lacking and max_count - len(view.values(path)) <= len(lacking):
                 allowed = lacking if allowed is None else allowed & lacking
 
     def admits(value: Any) -> bool:
         if allowed is not None and _plain(value) not in allowed:
             return False
         proposals = [Proposal(path, value)]
-        again = _Search(of, tree, proposals, missing, id, others)
+        again = _Search(schema_class, tree, proposals, missing, id, others)
         reason, added = again._refused(tree, [0])
         return reason is None and again._worse(search.given, again._state(added), pending=False) is None
 
@@ -492,7 +661,7 @@ def restriction(
 
 
 def _plain(value: Any) -> Any:
-    """A value that is hashable: what cannot be is its key."""
+    """A hashable value: the value itself, or its identity."""
     try:
         hash(value)
     except TypeError:
@@ -500,10 +669,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _interval(of: Class, view: View, path: Path, kind: Any, unit: str | None) -> Interval:
-    """The numbers, amounts or dates that the constraints leave."""
+def _interval(schema_class: Class, view: View, path: Path, kind: Any, unit: str | None) -> Interval:
+    """The interval of numbers, amounts or dates that the constraints allow."""
     interval = Interval()
-    for constraint in of.constraints:
+    for constraint in schema_class.constraints:
         if constraint.kind in ("less_than", "less_than_or_equals") and path in constraint.paths:
             is_open = constraint.kind == "less_than"
             is_lower = constraint.path == path
@@ -537,7 +706,7 @@ def _is_of_dates(kind: Any) -> bool:
     return type(kind).__name__ == "Date"
 
 
-def _bound(value: Any, own: Any, kind: Any, unit: str | None, rounding: str = ROUND_HALF_EVEN) -> Any:
+def _bound(value: Any, value_kind: Any, kind: Any, unit: str | None, rounding: str = ROUND_HALF_EVEN) -> Any:
     """A value as a bound: a number, an amount in the unit, a date; None of what has no order with it."""
     if isinstance(value, Date):
         return value if value.year is not None else None
@@ -545,7 +714,7 @@ def _bound(value: Any, own: Any, kind: Any, unit: str | None, rounding: str = RO
         return value if unit is None else None
     if not isinstance(value, Quantity) or unit is None:
         return None
-    amount, unit_amount = amount_of(value, own), amount_of(Quantity(1, unit), kind)
+    amount, unit_amount = amount_of(value, value_kind), amount_of(Quantity(1, unit), kind)
     zero = amount_of(Quantity(0, unit), kind)
     if (
         amount is None
@@ -559,7 +728,7 @@ def _bound(value: Any, own: Any, kind: Any, unit: str | None, rounding: str = RO
     return _number(exact, rounding)
 
 
-def _number(exact: Fraction, rounding: str) -> Number:
+def _number(exact: Fraction, rounding: str) -> int | Decimal:
     """A fraction as a whole number or a decimal; rounded to 50 digits where it has no end."""
     if exact.denominator == 1:
         return exact.numerator
@@ -573,8 +742,3 @@ def years_of(interval: Interval) -> tuple[int | None, int | None]:
     first = None if low is None else low.year if isinstance(low, Date) else int(low)
     last = None if high is None else high.year if isinstance(high, Date) else int(high)
     return first, last
-
-
-__all__ = [
-    "Exclusion", "Interval", "Others", "Proposal", "Restriction", "excluded", "restriction", "years_of",
-]  # fmt: skip

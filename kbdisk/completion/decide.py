@@ -1,20 +1,23 @@
-"""Which statements are written: those whose confidence reaches the threshold, of properties where evidence says that it pays.
+"""Decide: which statements are written. Their confidence reaches the threshold, and evidence says that their property pays.
 
     asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and evidence
     likely   these, and absent properties: threshold and evidence
     all      every property that the entity's class has: neither, unless a threshold or a precision is stated
 
 Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value, and
-of what the schema requires, presence is 1.
+of what the schema requires, presence is 1. Properties that entities have together or not at all, such as the parts of an object,
+are written together or not at all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.summary import Measured
@@ -22,19 +25,22 @@ from kbdisk.entity import Path
 from kbdisk.evaluation.calibration import THRESHOLD, THRESHOLDS, Calibration, Evidence, precision_of
 from kbdisk.evaluation.intervals import Key
 from kbdisk.schemas.composites.date import Date
+from kbdisk.schemas.iris import last_word
+from kbdisk.schemas.schema import Schema
 from kbdisk.training.trained import Trained
 
 NOT_ASKED = "not asked for"
 ABSENT = "probably the entity has none"
 NO_EVIDENCE = "no gain on held-out values"
 UNMEASURED = "no held-out values to measure confidence on"
+INCOMPLETE_GROUP = "what it belongs together with is not written"
 
 
 @dataclass(frozen=True)
 class Decision:
     """A statement with its confidence; why it is not written, where it is not."""
 
-    filling: Prediction
+    prediction: Prediction
     presence: float  # calibrated
     correctness: float
     why_not: str = ""
@@ -48,9 +54,9 @@ class Decision:
 class Decider:
     """Decides which statements of a model are written."""
 
-    def __init__(self, trained: Trained, choices: Choices, calibration: Calibration | None = None) -> None:
+    def __init__(self, trained: Trained, config: CompletionConfig, calibration: Calibration | None = None) -> None:
         """By the model's own calibration, unless there is another for the entities in question."""
-        self.codec, self.choices = trained.codec, choices
+        self.codec, self.config = trained.codec, config
         self.calibration = calibration or calibration_of(trained)
         self._evidence: dict[tuple[Key, float], Evidence | None] = {}
         self._thresholds: dict[Key, float | None] = {}
@@ -58,17 +64,17 @@ class Decider:
 
     @property
     def minimum(self) -> float:
-        """The least confidence of what is written, whatever property it is of."""
-        choices = self.choices
-        stated = choices.min_confidence if choices.precision is None else choices.precision
-        return stated if stated is not None else 0.0 if choices.fill == "all" else THRESHOLD
+        """The least confidence of what is written, whatever its property."""
+        config = self.config
+        stated = config.min_confidence if config.precision is None else config.precision
+        return stated if stated is not None else 0.0 if config.fill == "all" else THRESHOLD
 
     def threshold(self, key: Key) -> float | None:
         """The confidence from which on statements of a property are written; None where no confidence suffices."""
-        choices = self.choices
-        if choices.precision is not None:
+        precision = self.config.precision
+        if precision is not None:
             if key not in self._thresholds:
-                self._thresholds[key] = self.calibration.threshold_for(choices.precision, key)
+                self._thresholds[key] = self.calibration.threshold_for(precision, key)
             return self._thresholds[key]
         return self.minimum
 
@@ -76,8 +82,8 @@ class Decider:
         """Why nothing of a property is written, whatever its confidence."""
         threshold = self.threshold(key)
         if threshold is None:
-            return f"its held-out values never reached a precision of {self.choices.precision:g}"
-        if self.choices.fill == "all":
+            return f"its held-out values never reached a precision of {self.config.precision:g}"
+        if self.config.fill == "all":
             return ""
         if not self.calibration.is_known:
             return UNMEASURED
@@ -91,9 +97,11 @@ class Decider:
         if not self.calibration.is_known:
             return None
         statements = [
-            one for key in self.keys for one in self.calibration.statements.get(key, ())
-            if one.confidence >= (self.threshold(key) or 0.0)
-        ]  # fmt: skip
+            statement
+            for key in self.keys
+            for statement in self.calibration.statements.get(key, ())
+            if statement.confidence >= (self.threshold(key) or 0.0)
+        ]
         return Measured(
             precision_of(statements),
             {threshold: self.calibration.precision(threshold, self.keys) for threshold in THRESHOLDS},
@@ -101,84 +109,149 @@ class Decider:
         )
 
     def not_asked(self, gap: Gap) -> str:
-        """Why a gap stays one that nothing asks for, where only others are filled; else empty."""
-        return NOT_ASKED if self.choices.fill == "asked" and not gap.asked else ""
+        """The reason of a gap without a place for a value where only asked gaps are filled; else empty."""
+        return NOT_ASKED if self.config.fill == "asked" and not gap.asked else ""
 
     def skips(self, gap: Gap, presence: float | None) -> str:
         """Why no value need be predicted for a gap: no statement about it could be written. Empty where one may be."""
         if not_asked := self.not_asked(gap):
             return not_asked
-        key = self.codec.learnt_as(gap.of.of, gap.of.lead or gap.of.path)
+        key = self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
         threshold = self.threshold(key)
         if why_not := self.why_not(key):
             return why_not
         return ABSENT if threshold is not None and self.presence(gap, presence, key) < threshold else ""
 
     def presence(self, gap: Gap, presence: float | None, key: Key | None = None) -> float:
-        """The calibrated probability that an entity has what a gap lacks; `key` is that of a statement about it."""
-        if gap.parts or gap.of.one.required:
+        """The calibrated probability that an entity has the value that a gap lacks; `key` is that of a statement about it."""
+        if gap.parts or gap.field.schema_property.required:
             return 1.0
-        key = key or self.codec.learnt_as(gap.of.of, gap.of.lead or gap.of.path)
-        return self.calibration.presence(key, presence, gap.of.of, has_place=gap.asked)
+        key = key or self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
+        return self.calibration.presence(key, presence, gap.field.class_name, has_place=gap.asked)
 
-    def decided(self, filling: Prediction) -> Decision:
-        """What becomes of a statement. Of a date as many parts are kept as reach the threshold."""
-        decisions = [self._decided(part) for part in by_precision(filling)]
+    def decided(self, prediction: Prediction) -> Decision:
+        """The decision on a prediction. Of a date as many parts are kept as reach the threshold."""
+        decisions = [self._decided(part) for part in by_precision(prediction)]
         written = [decision for decision in decisions if not decision.why_not]
         return written[-1] if written else decisions[0]
 
-    def _decided(self, filling: Prediction) -> Decision:
-        gap, key = filling.gap, self.key(filling)
-        presence = self.presence(gap, filling.presence, key)
-        correctness = correctness_of(filling)
-        correctness = 0.0 if correctness is None else self.calibration.correctness(key, correctness, gap.of.of)
-        decision = Decision(filling, presence, correctness, filling.why_not or self.why_not(key))
+    def _decided(self, prediction: Prediction) -> Decision:
+        gap, key = prediction.gap, self.key(prediction)
+        presence = self.presence(gap, prediction.presence, key)
+        correctness = correctness_of(prediction)
+        correctness = (
+            0.0 if correctness is None else self.calibration.correctness(key, correctness, gap.field.class_name)
+        )
+        decision = Decision(prediction, presence, correctness, prediction.why_not or self.why_not(key))
         threshold = self.threshold(key)
         if not decision.why_not and threshold is not None and decision.confidence < threshold:
             return replace(decision, why_not=below(threshold))
         return decision
 
-    def key(self, filling: Prediction) -> Key:
+    def key(self, prediction: Prediction) -> Key:
         """The property that a statement is learnt as; of a date its last part."""
-        gap = filling.gap
-        path = gap.of.lead or gap.of.path
-        if isinstance(gap.of.kind, Date) and filling.answers:
-            path = list(filling.answers)[-1]
-        return self.codec.learnt_as(gap.of.of, path)
+        field = prediction.gap.field
+        path = field.lead or field.path
+        if isinstance(field.kind, Date) and prediction.answers:
+            path = list(prediction.answers)[-1]
+        return self.codec.learnt_as(field.class_name, path)
 
 
 def calibration_of(trained: Trained) -> Calibration:
-    """The calibration of a model; one that changes nothing where nothing was held out."""
+    """The calibration of a model; one that changes nothing where no values were held out."""
     recorded = trained.record.calibration
     return Calibration.from_json(recorded) if recorded else Calibration()
 
 
 def below(threshold: float) -> str:
-    """Why a statement is not written whose confidence is below a threshold."""
+    """The reason of a statement whose confidence is below a threshold."""
     return f"confidence below {threshold:g}"
 
 
-def correctness_of(filling: Prediction) -> float | None:
+def correctness_of(prediction: Prediction) -> float | None:
     """The model's own probability that a statement is right, given that there is a value; None where none is made."""
-    if filling.why_not or not filling.leaves:
+    if prediction.why_not or not prediction.leaves:
         return None
-    return math.prod(answer.confidence for answer in filling.answers.values())
+    return math.prod(answer.confidence for answer in prediction.answers.values())
 
 
-def by_precision(filling: Prediction) -> Sequence[Prediction]:
-    """A statement; of a date that to the year, to the month and to the day."""
-    if not isinstance(filling.gap.of.kind, Date) or filling.why_not or len(filling.answers) < 2 or filling.gap.parts:
-        return [filling]
-    paths = list(filling.answers)
-    return [_first(filling, paths[: number + 1]) for number in range(len(paths))]
+def by_precision(prediction: Prediction) -> Sequence[Prediction]:
+    """The statements that may be made of a prediction: one, or of a date those to the year, to the month and to the day."""
+    gap = prediction.gap
+    if not isinstance(gap.field.kind, Date) or prediction.why_not or len(prediction.answers) < 2 or gap.parts:
+        return [prediction]
+    paths = list(prediction.answers)
+    return [_first_parts(prediction, paths[: number + 1]) for number in range(len(paths))]
 
 
-def _first(filling: Prediction, paths: Sequence[Path]) -> Prediction:
-    """A statement with some of its parts alone."""
+def _first_parts(prediction: Prediction, paths: Sequence[Path]) -> Prediction:
+    """A prediction with some of its parts alone."""
     return replace(
-        filling,
-        leaves={path: filling.leaves[path] for path in paths if path in filling.leaves},
-        answers={path: filling.answers[path] for path in paths},
-        tokens={path: filling.tokens[path] for path in paths if path in filling.tokens},
-        draws=[{path: leaf for path, leaf in each.items() if path in paths} for each in filling.draws],
+        prediction,
+        leaves={path: prediction.leaves[path] for path in paths if path in prediction.leaves},
+        answers={path: prediction.answers[path] for path in paths},
+        tokens={path: prediction.tokens[path] for path in paths if path in prediction.tokens},
+        draws=[{path: leaf for path, leaf in drawn.items() if path in paths} for drawn in prediction.draws],
     )
+
+
+# ---------------------------------------------------------------- properties that belong together
+
+MIN_SHARE_COMPLETE = 0.95  # of the entities that have any property of a group: those that have all of them
+MIN_ENTITIES_WITH_ANY = 10
+WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+")
+LIMITS = {
+    "min": "min", "minimum": "min", "lower": "min", "from": "min", "start": "min", "begin": "min",
+    "max": "min", "maximum": "min", "upper": "min", "to": "min", "end": "min",
+}  # fmt: skip
+
+
+class Groups:
+    """Groups of properties: the parts of an object, and a min with its max.
+
+    A group whose properties entities have together or not at all, nearly always, is written as a whole or not at all, so that no
+    object is left incomplete.
+    """
+
+    def __init__(self, schema: Schema, fillable: Mapping[str, Collection[Path]]) -> None:
+        """`fillable` are the properties of each class that a value may be written for."""
+        self.members: dict[str, dict[Path, list[Path]]] = {}  # by class, a key of the group -> its properties
+        for name, schema_class in schema.classes.items():
+            by_key: dict[Path, list[Path]] = defaultdict(list)
+            for path in schema_class.properties:
+                if path in fillable.get(name, ()):
+                    by_key[_group_key(path)].append(path)
+            self.members[name] = {key: paths for key, paths in by_key.items() if len(paths) > 1}
+        self._have_any: dict[tuple[str, Path], int] = defaultdict(int)
+        self._have_all: dict[tuple[str, Path], int] = defaultdict(int)
+
+    def paths(self, class_name: str) -> Iterator[Path]:
+        """The properties of a class that are in a group."""
+        return (path for paths in self.members.get(class_name, {}).values() for path in paths)
+
+    def count(self, class_name: str, known: Collection[Path]) -> None:
+        """Count the properties that an entity of a class has."""
+        for key, paths in self.members.get(class_name, {}).items():
+            number = sum(path in known for path in paths)
+            self._have_any[class_name, key] += number > 0
+            self._have_all[class_name, key] += number == len(paths)
+
+    def incomplete(self, class_name: str, missing: Iterable[Path], written: Collection[Path]) -> set[Path]:
+        """The missing properties of an entity in groups of which not all missing properties are written."""
+        all_missing = set(missing)
+        incomplete: set[Path] = set()
+        for key, paths in self.members.get(class_name, {}).items():
+            have_any = self._have_any[class_name, key]
+            if have_any >= MIN_ENTITIES_WITH_ANY and self._have_all[class_name, key] >= MIN_SHARE_COMPLETE * have_any:
+                missing_of_group = all_missing.intersection(paths)
+                if not missing_of_group <= set(written):
+                    incomplete |= missing_of_group
+        return incomplete
+
+
+def _group_key(path: Path) -> Path:
+    """The common key of a group's properties: the object that they are in, or a name without its min or max."""
+    if len(path) > 1:
+        return path[:-1]
+    words = [word.lower() for word in WORD_BOUNDARY.split(last_word(str(path[0]))) if word]
+    return ("", *(LIMITS.get(word, word) for word in words)) if any(word in LIMITS for word in words) else path

@@ -1,21 +1,21 @@
 """Fields: the units of filling, each a property or a field of the parts of a list; and why some fields are never filled.
 
-A list of which nothing is known is asked for as one field. Where its length is known, each field of each of its parts is asked
-for by itself.
+A list without any known part is asked for as one field. Where its length is known, each field of each of its parts is asked for
+by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
 from kbdisk.data.slots import Place, Slot, Source, counts_of, places_of
-from kbdisk.entity import Path, show, without_places
+from kbdisk.entity import Entity, Path, show, walk, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import is_class
 from kbdisk.schemas.composites import Composite, Kind
@@ -29,15 +29,15 @@ from kbdisk.schemas.suggest import did_you_mean, no_class
 
 @dataclass(eq=False)
 class Field:
-    """A place of a class that is filled as one."""
+    """What is filled as one: a property of a class, or a field of the parts of a list."""
 
-    of: str
+    class_name: str
     path: Path  # EACH for any place of a list
     top: Path  # of the schema's property
-    one: Property
-    kind: Kind  # of what stands there
-    held: str = ""  # why it is never filled
-    lead: Path = ()  # the slot, by its pattern, whose presence is that of the whole
+    schema_property: Property
+    kind: Kind  # of the value at the path
+    why_not: str = ""  # why it is never filled
+    lead: Path = ()  # the slot, by its pattern, whose presence is that of the whole value
     slots: list[int] = field(default_factory=list)
 
     @property
@@ -47,158 +47,189 @@ class Field:
 
 
 class Spot(NamedTuple):
-    """A slot that may be asked for, and what it is a part of."""
+    """A slot that may be asked for, and the field that it is a part of."""
 
     slot: int
     path: Path
     field: Field
-    length: int  # of the path of what is filled as one
-    counts: tuple[tuple[Path, int], ...]  # where the lists it stands in say how long they are, and its place in each
-    lists: tuple[Field | None, ...]  # these lists' own fields
+    length: int  # of the path of the field's value
+    counts: tuple[tuple[Path, int], ...]  # of each list that the slot is in: the path of its length, the slot's place
+    lists: tuple[Field | None, ...]  # the fields of these lists
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """All of a class: its fields, those that nothing is known of included, and the slots that may be asked for."""
+    """The fields of a class, those without a known value included, and the slots that may be asked for."""
 
-    of: Class
+    schema_class: Class
     fields: Mapping[Path, Field]  # by their patterns
     spots: Sequence[Spot]
-    property: Mapping[Path, Path]  # of each leaf of the class, by its pattern
+    property_of: Mapping[Path, Path]  # of each leaf of the class, by its pattern
 
     @cached_property
     def order(self) -> Mapping[Path, int]:
         """The place of each property in the schema."""
-        return {path: place for place, path in enumerate(self.of.properties)}
+        return {path: place for place, path in enumerate(self.schema_class.properties)}
 
 
-def fields_of(codec: Codec, choices: Choices) -> dict[str, Fields]:
-    """The fields of every class; SchemaError where a path was told that no class has."""
+def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
+    """The fields of every class; SchemaError for a path of `only` that no class has."""
     places = places_of(codec.schema)
-    made = {name: _Making(codec, found, places, choices).fields() for name, found in codec.schema.classes.items()}
-    refuse_unknown(codec.schema, choices.only)
-    for path in choices.only:
-        met = [one for each in made.values() for at, one in each.of.properties.items() if meets(path, at)]
-        if all(one.role == "ignore" for one in met):
+    fields = {
+        name: _FieldsOfClass(codec, schema_class, places, config).fields()
+        for name, schema_class in codec.schema.classes.items()
+    }
+    refuse_unknown(codec.schema, config.only)
+    for path in config.only:
+        named = [
+            known
+            for of_class in fields.values()
+            for at, known in of_class.schema_class.properties.items()
+            if overlaps(path, at)
+        ]
+        if all(known.role == "ignore" for known in named):
             raise SchemaError(show(path), "ignored by the schema of the model, which has not learnt it.")
-    return made
+    return fields
 
 
 def refuse_unknown(schema: Schema, only: Iterable[Path]) -> None:
-    """SchemaError where a path was told that no class has."""
-    known = {path for of in schema.classes.values() for path in of.properties} | {one.path for one in places_of(schema)}
+    """SchemaError for a path of `only` that no class has."""
+    known = {path for schema_class in schema.classes.values() for path in schema_class.properties}
+    known |= {source.path for source in places_of(schema)}
     for path in only:
-        if not any(meets(path, one) for one in known):
+        if not any(overlaps(path, known_path) for known_path in known):
             hint = did_you_mean(show(path), set(names_of(schema)))
             raise SchemaError(show(path), f"expected a path of the schema, got one that no class has.{hint}")
 
 
 def refuse_unknown_classes(schema: Schema, wanted: Iterable[str]) -> None:
-    """ConfigError where a class was told that there is none of."""
-    names = [name for one in schema.classes.values() for name in (one.name, one.iri) if name]
-    for each in wanted:
-        if not any(is_class(name, each) for name in names):
-            raise no_class(each, schema.classes)
+    """ConfigError for a class that the schema does not have."""
+    names = [name for schema_class in schema.classes.values() for name in (schema_class.name, schema_class.iri) if name]
+    for wanted_name in wanted:
+        if not any(is_class(name, wanted_name) for name in names):
+            raise no_class(wanted_name, schema.classes)
 
 
-class _Making:
-    """The fields of one class in the making."""
+def refuse_excluded(schema: Schema, only: Collection[Path], entities: Iterable[Entity], name: str, way: str) -> None:
+    """SchemaError for a path of `only` that the source `name` has and the schema leaves out; `way` says how to include it."""
+    known = [path for schema_class in schema.classes.values() for path in schema_class.properties]
+    unknown = [path for path in only if not any(overlaps(path, known_path) for known_path in known)]
+    in_source = {path for entity in entities for path, _ in walk(entity.tree)} if unknown else set()
+    for path in unknown:
+        if any(overlaps(path, source_path) for source_path in in_source):
+            raise SchemaError(show(path), f"{name} has it, and {way}")
 
-    def __init__(self, codec: Codec, of: Class, places: Mapping[Source, Place], choices: Choices) -> None:
-        self.codec, self.of, self.choices = codec, of, choices
-        self.places = {source.path: place for source, place in places.items() if source.of == of.name}
-        self.found: dict[Path, Field] = {}
-        self.known: dict[Path, int] = {}  # values by pattern: those trained on, and those held out of them
+
+class _FieldsOfClass:
+    """Makes the fields of one class."""
+
+    def __init__(
+        self, codec: Codec, schema_class: Class, places: Mapping[Source, Place], config: CompletionConfig
+    ) -> None:
+        self.codec, self.schema_class, self.config = codec, schema_class, config
+        self.places = {source.path: place for source, place in places.items() if source.of == schema_class.name}
+        self.by_path: dict[Path, Field] = {}
+        self.known: dict[Path, int] = {}  # known values by pattern: those trained on, and those held out of them
 
     def fields(self) -> Fields:
-        numbers = sorted(self.codec.index.tables[self.of.name].slot.values())
-        own = [(n, slot) for n in numbers if (slot := self.codec.slots[n]).role == "value"]
-        for _, slot in own:
+        numbers = sorted(self.codec.index.tables[self.schema_class.name].slot.values())
+        slots = [(n, slot) for n in numbers if (slot := self.codec.slots[n]).role == "value"]
+        for _, slot in slots:
             at = pattern(slot.path)
-            self.known.setdefault(at, self.codec.held_out.get((self.of.name, at), 0))
+            self.known.setdefault(at, self.codec.held_out.get((self.schema_class.name, at), 0))
             self.known[at] += slot.count
-        spots = [self._spot(number, slot) for number, slot in own if self._is_wanted(slot)]
-        for one in self.found.values():
-            one.held = self._held(one)
-        for path in self.of.properties:  # what nothing can be asked of
-            if not any(found.top == path for found in self.found.values()):
-                self._lacking(path)
-        fine = [spot for spot in spots if not (spot.field.held and all(one is None or one.held for one in spot.lists))]
-        property = {path: place.property for path, place in self.places.items()}
-        return Fields(self.of, self.found, fine, property)
+        spots = [self._spot(number, slot) for number, slot in slots if self._is_wanted(slot)]
+        for of_slots in self.by_path.values():
+            of_slots.why_not = self._why_not(of_slots)
+        for path in self.schema_class.properties:
+            if not any(of_slots.top == path for of_slots in self.by_path.values()):
+                self._add_field_without_slots(path)
+        fillable = [
+            spot
+            for spot in spots
+            if not (spot.field.why_not and all(of_list is None or of_list.why_not for of_list in spot.lists))
+        ]
+        property_of = {path: place.property for path, place in self.places.items()}
+        return Fields(self.schema_class, self.by_path, fillable, property_of)
 
     def _is_wanted(self, slot: Slot) -> bool:
-        """Text where it is named alone; what is computed not at all."""
-        named = any(meets(one, slot.path) for one in self.choices.only)
-        if self.choices.only and not named:
+        """Whether a slot may be asked for: text only where it is named, a computed property never."""
+        is_named = self._is_named(slot.path)
+        if self.config.only and not is_named:
             return False
-        return (slot.kind != "text" or named) and self._property(slot.path).formula is None
+        return (slot.kind != "text" or is_named) and self._property_at(slot.path).formula is None
 
-    def _property(self, path: Path) -> Property:
-        return self.of.properties[self.places[pattern(path)].property]
+    def _is_named(self, path: Path) -> bool:
+        return any(overlaps(named, path) for named in self.config.only)
+
+    def _property_at(self, path: Path) -> Property:
+        return self.schema_class.properties[self.places[pattern(path)].property]
 
     def _spot(self, number: int, slot: Slot) -> Spot:
         at, place = pattern(slot.path), self.places[pattern(slot.path)]
-        whole = place.whole
-        if _is_count(self.of.properties[place.property].kind, at[len(place.property) :]):
-            whole = at[:-1]
-        own = self._field(whole, place.property)
+        field_path = place.whole
+        if _is_count(self.schema_class.properties[place.property].kind, at[len(place.property) :]):
+            field_path = at[:-1]
+        of_slot = self._field(field_path, place.property)
         counts = counts_of(slot.path)
         lists = tuple(self._field(pattern(count[: -len(COUNT)]), place.property) for count, _ in counts)
-        for one in (own, *lists):
-            one.slots.append(number)
-            if one.is_list:
-                one.lead = (*one.path, *COUNT)
-            elif not one.lead or self._leads(at, one):
-                one.lead = at
-        return Spot(number, slot.path, own, len(whole), counts, lists)
+        for above in (of_slot, *lists):
+            above.slots.append(number)
+            if above.is_list:
+                above.lead = (*above.path, *COUNT)
+            elif not above.lead or self._leads(at, above):
+                above.lead = at
+        return Spot(number, slot.path, of_slot, len(field_path), counts, lists)
 
-    def _leads(self, at: Path, one: Field) -> bool:
-        """Whether a part is more than the leading one by now: known more often, or the first that the schema names."""
+    def _leads(self, at: Path, above: Field) -> bool:
+        """Whether a part comes before the one that leads so far: it is known more often, or the schema names it first."""
         order = list(self.places)
-        return (self.known[at], -order.index(at)) > (self.known[one.lead], -order.index(one.lead))
+        return (self.known[at], -order.index(at)) > (self.known[above.lead], -order.index(above.lead))
 
-    def _field(self, path: Path, property: Path) -> Field:
-        if path not in self.found:
-            one = self.of.properties[property]
-            kind = kind_at(one.kind, path[len(property) :])
-            self.found[path] = Field(self.of.name, path, property, one, kind)
-        return self.found[path]
+    def _field(self, path: Path, top: Path) -> Field:
+        if path not in self.by_path:
+            known = self.schema_class.properties[top]
+            kind = kind_at(known.kind, path[len(top) :])
+            self.by_path[path] = Field(self.schema_class.name, path, top, known, kind)
+        return self.by_path[path]
 
-    def _held(self, one: Field) -> str:
-        """Why a field is never filled, where it is not."""
-        if one.is_list and len(one.slots) == sum(self.codec.slots[slot].path[-1:] == COUNT for slot in one.slots):
-            return TEXT if any(isinstance(kind, Text) for kind in one.kind.leaves().values()) else NOTHING
-        known = self.known.get(one.lead, 0)
-        if known < self.choices.least:
-            return few(known, self.choices.least)
-        if any(meets(path, one.path) for path in self.choices.only):
+    def _why_not(self, of_slots: Field) -> str:
+        """Why a field is never filled; empty where it may be."""
+        if of_slots.is_list and len(of_slots.slots) == sum(
+            self.codec.slots[slot].path[-1:] == COUNT for slot in of_slots.slots
+        ):
+            has_text = any(isinstance(kind, Text) for kind in of_slots.kind.leaves().values())
+            return TEXT if has_text else NOTHING
+        known = self.known.get(of_slots.lead, 0)
+        if known < self.config.least:
+            return too_few_known(known, self.config.least)
+        if self._is_named(of_slots.path):
             return ""
-        if one.one.iri is not None and (why := why_never(one.one.iri)):
-            return why
-        if one.one.unique:
+        iri = of_slots.schema_property.iri
+        if iri is not None and (why_not := why_never(iri)):
+            return why_not
+        if of_slots.schema_property.unique:
             return UNIQUE
-        leading = next(slot for slot in map(self.codec.slots.__getitem__, one.slots) if pattern(slot.path) == one.lead)
+        slots = map(self.codec.slots.__getitem__, of_slots.slots)
+        leading = next(slot for slot in slots if pattern(slot.path) == of_slots.lead)
         return NAMES if _is_name(leading) else ""
 
-    def _lacking(self, path: Path) -> None:
-        """A property that has no slot to be asked for: why."""
-        one = self.of.properties[path]
-        if one.formula is not None or (self.choices.only and not any(meets(each, path) for each in self.choices.only)):
+    def _add_field_without_slots(self, path: Path) -> None:
+        """Add the field of a property that no slot can be asked of, with the reason; none for a computed or unnamed property."""
+        known = self.schema_class.properties[path]
+        is_named = self._is_named(path)
+        if known.formula is not None or (self.config.only and not is_named):
             return
-        found = Field(self.of.name, path, path, one, one.kind)
-        under = [leaf for leaf, place in self.places.items() if place.property == path]
-        leaves = [self.places[leaf].leaf for leaf in under]
-        named = any(meets(each, path) for each in self.choices.only)
-        if one.role == "ignore":
-            found.held = IGNORED
-        elif any(isinstance(leaf, Text) for leaf in leaves) and not named:
-            found.held = TEXT
-        elif one.role == "given":
-            found.held = GIVEN
+        leaves = [place.leaf for place in self.places.values() if place.property == path]
+        if known.role == "ignore":
+            why_not = IGNORED
+        elif any(isinstance(leaf, Text) for leaf in leaves) and not is_named:
+            why_not = TEXT
+        elif known.role == "given":
+            why_not = GIVEN
         else:
-            found.held = few(0, self.choices.least)
-        self.found[path] = found
+            why_not = too_few_known(0, self.config.least)
+        self.by_path[path] = Field(self.schema_class.name, path, path, known, known.kind, why_not)
 
 
 # ---------------------------------------------------------------- why not
@@ -228,8 +259,8 @@ NAMING = frozenset(
 
 
 def why_never(iri: str) -> str:
-    """Why a property is written in no mode unless it is named: it states what classes are, or what things are called."""
-    vocabulary = next((one for one in VOCABULARIES if iri.startswith(one)), None)
+    """Why a property is written in no mode unless it is named: it is an axiom, a label or an identifier."""
+    vocabulary = next((namespace for namespace in VOCABULARIES if iri.startswith(namespace)), None)
     if vocabulary is not None:
         return LABEL if iri[len(vocabulary) :] in LABELS else AXIOM
     if iri.startswith(WIKIDATA) and last_word(iri) in WIKIDATA_AXIOMS:
@@ -237,15 +268,15 @@ def why_never(iri: str) -> str:
     return LABEL if iri in NAMING else ""
 
 
-def few(known: int, least: int) -> str:
-    """That too few values are known."""
+def too_few_known(known: int, least: int) -> str:
+    """The reason of a field with fewer than `least` known values."""
     if known == 0:
         return "no value to learn from"
     return f"{known} known {'value' if known == 1 else 'values'} to learn from, fewer than {least}"
 
 
 def _is_name(slot: Slot) -> bool:
-    """Whether labels or links are met but once, nearly all."""
+    """Whether nearly all labels or links of a slot occur once."""
     labels = getattr(slot.codec, "labels", getattr(slot.codec, "targets", None))
     return slot.kind in ("category", "link") and labels is not None and labels.are_names
 
@@ -254,9 +285,9 @@ def _is_name(slot: Slot) -> bool:
 
 
 def kind_at(kind: Kind, within: Path) -> Kind | None:
-    """What stands at a path, by its pattern, within a value of a kind; None for a part of a list, which has no kind."""
+    """The kind of the value at a path, by its pattern, within a value of a kind; None for a part of a list, which has none."""
     while within:
-        found = next(
+        leaf = next(
             (
                 (path, inner)
                 for path, inner in kind.leaves().items()
@@ -264,9 +295,9 @@ def kind_at(kind: Kind, within: Path) -> Kind | None:
             ),
             None,
         )
-        if found is None:
+        if leaf is None:
             return None
-        within, kind = within[len(found[0]) :], found[1]
+        within, kind = within[len(leaf[0]) :], leaf[1]
     return kind
 
 
@@ -275,8 +306,8 @@ def _is_count(kind: Kind, within: Path) -> bool:
     return within[-len(COUNT) :] == COUNT and isinstance(kind_at(kind, within[: -len(COUNT)]), Listed | Mapped)
 
 
-def meets(told: Path, path: Path) -> bool:
-    """Whether a path that a user told leads to this one, or further into it."""
-    one, other = without_places(told), without_places(path)
-    least = min(len(one), len(other))
-    return one[:least] == other[:least]
+def overlaps(path: Path, other: Path) -> bool:
+    """Whether one of two paths begins with the other, or they are equal. Places in lists do not count."""
+    names, other_names = without_places(path), without_places(other)
+    shorter = min(len(names), len(other_names))
+    return names[:shorter] == other_names[:shorter]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from kbdisk.completion.fields import Field, Fields, Spot
@@ -18,84 +19,88 @@ from kbdisk.schemas.schema import Class
 
 @dataclass(eq=False)
 class Gap:
-    """A place of an entity without a value, or with part of one."""
+    """A place of an entity without a value, or with a part of one."""
 
-    of: Field
+    field: Field
     path: Path
     asked: bool = False  # whether there is a place for a value, or one is required
-    parts: bool = False  # whether some of it is known
-    spots: list[Spot] = field(default_factory=list)
-    named: set[int] = field(default_factory=set)  # slots that are asked for themselves
+    parts: bool = False  # whether a part of the value is known
+    spots: list[Spot] = dataclasses.field(default_factory=list)
+    named: set[int] = dataclasses.field(default_factory=set)  # slots that are asked for themselves
     bare: Any = None  # an amount that is given without its unit
 
 
 def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, object] | None) -> list[Gap]:
-    """What an entity lacks and could be filled; what an earlier completion wrote is no gap."""
+    """The fields that an entity lacks and that could be filled. A value that an earlier completion wrote (`made`) is no gap."""
     leaves, closed = reading.leaves, {*reading.said, *reading.none}
     named = set(ASKS["gaps"](reading, table))
     gaps: dict[Path, Gap] = {}
     for spot in fields.spots:
         if spot.path in leaves or spot.field.top in closed:
             continue
-        found = _place(spot, leaves)
-        if found is None or found[0].held:
+        place = _field_and_path(spot, leaves)
+        if place is None or place[0].why_not:
             continue
-        one, path = found
+        field, path = place
         gap = gaps.get(path)
         if gap is None:
-            gap = gaps[path] = Gap(one, path)
+            gap = gaps[path] = Gap(field, path)
         gap.spots.append(spot)
         if spot.slot in named:
             gap.named.add(spot.slot)
     if made:
-        gaps = {path: gap for path, gap in gaps.items() if not any(_meet(path, one) for one in made)}
-    partly = _partly(gaps, leaves)
+        gaps = {path: gap for path, gap in gaps.items() if not any(are_nested(path, filled) for filled in made)}
+    partly_known = _partly_known(gaps, leaves)
     for path, gap in gaps.items():
-        gap.asked, gap.parts, gap.bare = bool(gap.named), path in partly, leaves.get((*path, *BARE))
-    return sorted(gaps.values(), key=lambda gap: fields.order[gap.of.top])
+        gap.asked, gap.parts, gap.bare = bool(gap.named), path in partly_known, leaves.get((*path, *BARE))
+    return sorted(gaps.values(), key=lambda gap: fields.order[gap.field.top])
 
 
-def _place(spot: Spot, leaves: Mapping[Path, object]) -> tuple[Field, Path] | None:
-    """What a slot is asked for as a part of: its list, where the length of this is not known; None for a list's beyond."""
-    for turn, (count, place) in enumerate(spot.counts):
+def _field_and_path(spot: Spot, leaves: Mapping[Path, object]) -> tuple[Field, Path] | None:
+    """The field and the path for which a slot is asked: those of its list, where the length of the list is not known.
+
+    None for a place beyond the end of its list.
+    """
+    for depth, (count, place) in enumerate(spot.counts):
         length = leaves.get(count)
         if length is None:
-            own = spot.lists[turn]
-            last = turn == len(spot.counts) - 1 and spot.path[-1:] != COUNT
-            return (own, count[: -len(COUNT)]) if own is not None and last else None
+            of_list = spot.lists[depth]
+            is_innermost = depth == len(spot.counts) - 1 and spot.path[-1:] != COUNT
+            return (of_list, count[: -len(COUNT)]) if of_list is not None and is_innermost else None
         if isinstance(length, int | float) and place >= length:
             return None
     return spot.field, spot.path[: spot.length]
 
 
-def _partly(gaps: Mapping[Path, Gap], leaves: Mapping[Path, object]) -> set[Path]:
-    """Those that something is known of."""
+def _partly_known(gaps: Mapping[Path, Gap], leaves: Mapping[Path, object]) -> set[Path]:
+    """The paths of the gaps that have a known part."""
     return {leaf[:length] for leaf in leaves for length in range(1, len(leaf)) if leaf[:length] in gaps}
 
 
-def _meet(one: Path, other: Path) -> bool:
-    least = min(len(one), len(other))
-    return one[:least] == other[:least]
+def are_nested(path: Path, other: Path) -> bool:
+    """Whether one of two paths begins with the other, or they are equal."""
+    shorter = min(len(path), len(other))
+    return path[:shorter] == other[:shorter]
 
 
 def known_properties(fields: Fields, reading: Reading, made: Mapping[Path, object] | None) -> set[Path]:
-    """The properties that something is known of, if only that there is none."""
-    at = fields.property
-    known = {at[leaf] for path in reading.leaves if (leaf := pattern(path)) in at}
+    """The properties that have a known part, were filled in before (`made`), or are declared absent."""
+    property_of = fields.property_of
+    known = {property_of[leaf] for path in reading.leaves if (leaf := pattern(path)) in property_of}
     return {
         *known,
         *reading.said,
         *reading.none,
-        *(path for one in made or () for path in fields.of.properties if _meet(path, one)),
+        *(path for filled in made or () for path in fields.schema_class.properties if are_nested(path, filled)),
     }
 
 
-def passed_over(of: Class, entity: Entity) -> Iterator[tuple[Path, bool]]:
-    """The gaps of an entity that are of nothing its class has, or of what that ignores: the latter is told by each."""
+def unlearnt_gaps(schema_class: Class, entity: Entity) -> Iterator[tuple[Path, bool]]:
+    """The gaps of an entity at paths that its class does not have, or ignores; with each, whether the class ignores it."""
     for path, value in walk(entity.tree):
         if is_gap(value) and path not in (entity.made or ()):
             names = without_places(path)
-            heads = (of.properties.get(names[:length]) for length in range(1, len(names) + 1))
-            is_ignored = any(one is not None and one.role == "ignore" for one in heads)
-            if is_ignored or not of.knows(names):
+            heads = (schema_class.properties.get(names[:length]) for length in range(1, len(names) + 1))
+            is_ignored = any(known is not None and known.role == "ignore" for known in heads)
+            if is_ignored or not schema_class.knows(names):
                 yield names, is_ignored

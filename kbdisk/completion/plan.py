@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any
 
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import fields_of, refuse_unknown_classes
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties
 from kbdisk.data.parse import Reading, read
@@ -22,12 +22,12 @@ from kbdisk.loaders.target import writing
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.training.trained import Trained
 
-BLANK, PART, ABSENT = "blank", "part", "absent"  # kinds of gaps: a place without a value, or one that is required; ...
+BLANK, PART, ABSENT = "blank", "part", "absent"  # kinds of gaps: asked, part of a known value, absent property
 
 
 @dataclass(eq=False)
 class Planned:
-    """An entity, what it says, and what it lacks that may be filled."""
+    """An entity, its values as the model reads them, and its gaps that may be filled."""
 
     row: int  # its place in the source
     entity: Entity
@@ -44,12 +44,12 @@ class Planned:
 class Plan(Iterable[Planned]):
     """The entities of a source in their order, each with its gaps. They are read anew each time."""
 
-    def __init__(self, trained: Trained, entities: Iterable[Entity], choices: Choices) -> None:
-        self.trained, self.choices = trained, choices
+    def __init__(self, trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> None:
+        self.trained, self.config = trained, config
         self.entities = list(entities) if isinstance(entities, Iterator) else entities
         self.schema, self.codec = trained.schema, trained.codec
-        self.fields = fields_of(self.codec, choices)
-        refuse_unknown_classes(self.schema, choices.classes)
+        self.fields = fields_of(self.codec, config)
+        refuse_unknown_classes(self.schema, config.classes)
 
     def __iter__(self) -> Iterator[Planned]:
         for row, entity in enumerate(self.entities):
@@ -61,18 +61,18 @@ class Plan(Iterable[Planned]):
             yield planned
 
     def _is_chosen(self, entity: Entity, reading: Reading | None) -> bool:
-        wanted, names = self.choices.classes, (*entity.classes, *([reading.of] if reading is not None else []))
+        wanted, names = self.config.classes, (*entity.classes, *([reading.of] if reading is not None else []))
         return not wanted or any(is_class(name, chosen) for name in names for chosen in wanted)
 
-    def with_choices(self, choices: Choices) -> Plan:
+    def with_config(self, config: CompletionConfig) -> Plan:
         """The same plan with other thresholds, which change no gap."""
         plan = copy.copy(self)
-        plan.choices = choices
+        plan.config = config
         return plan
 
     @cached_property
     def total(self) -> int:
-        """How many entities there are."""
+        """The number of entities."""
         return len(self.entities) if isinstance(self.entities, Sequence) else sum(1 for _ in self.entities)
 
     @cached_property
@@ -88,13 +88,13 @@ class Plan(Iterable[Planned]):
     # ------------------------------------------------------------ inspection
 
     @property
-    def held(self) -> dict[tuple[str, Path], str]:
+    def never_filled(self) -> dict[tuple[str, Path], str]:
         """Why properties are never filled, by their classes and paths."""
         return {
-            (name, path): field.held
+            (name, path): field.why_not
             for name, fields in self.fields.items()
             for path, field in fields.fields.items()
-            if field.held
+            if field.why_not
         }
 
     @property
@@ -103,8 +103,8 @@ class Plan(Iterable[Planned]):
         for planned in self:
             for gap in planned.gaps:
                 kind = PART if gap.parts else BLANK if gap.asked else ABSENT
-                row = {"row": planned.row, "id": planned.entity.id, "class": gap.of.of}
-                yield row | {"path": show(gap.path), "property": show_pattern(gap.of.path), "gap": kind}
+                row = {"row": planned.row, "id": planned.entity.id, "class": gap.field.class_name}
+                yield row | {"path": show(gap.path), "property": show_pattern(gap.field.path), "gap": kind}
 
     @property
     def properties(self) -> list[dict[str, Any]]:
@@ -113,21 +113,21 @@ class Plan(Iterable[Planned]):
         entities: Counter[str] = Counter()
         for planned in self:
             if planned.reading is not None and planned.is_chosen:
-                of = planned.reading.of
-                entities[of] += 1
-                fields = self.fields[of]
-                known.update((of, path) for path in known_properties(fields, planned.reading, planned.entity.made))
-        held = self.held
+                name = planned.reading.of
+                entities[name] += 1
+                known_paths = known_properties(self.fields[name], planned.reading, planned.entity.made)
+                known.update((name, path) for path in known_paths)
+        never_filled = self.never_filled
         return [
             {
                 "class": name,
                 "path": show_pattern(path),
                 "known": known[name, path],
                 "missing": entities[name] - known[name, path],
-                "reason": held.get((name, path), ""),
+                "reason": never_filled.get((name, path), ""),
             }
             for name, fields in self.fields.items()
-            for path in fields.of.properties
+            for path in fields.schema_class.properties
             if path in fields.fields
         ]
 

@@ -1,15 +1,15 @@
-"""Predictions: what the model predicts for the gaps of a source, before anything is decided; kept, saved and read again.
+"""Predictions: a table of what the model predicts for the gaps of a source, before anything is decided; saved and read again.
 
-A table of JSON Lines. Its first line says what the predictions depend on, and each other line is a prediction:
+The table is JSON Lines. Its first line says what the predictions depend on, and each other line is a prediction:
 
 row, id     the entity: its place in the source, counted from 0, and its id
 path        the gap
-presence    how likely the entity has such a value, by the model itself; null where it does not predict that
+presence    the probability that the entity has such a value, before calibration; null where the model does not predict it
 reason      why no value was predicted, where none was
-parts       the leaves that make up a whole value
-answers     a leaf, its slot in the model, how likely it is right, the interval of a number, and its tolerance
+parts       the leaves of a complete value
+answers     a leaf, its slot in the model, the probability that it is right, the interval of a number, and its tolerance
 leaves      a leaf and its value
-draws       values that were drawn besides, leaf by leaf
+draws       values that were drawn besides, each leaf by leaf
 
 Leaves are paths from the gap. Lines are in the order of the source. Up to a size they are in memory, beyond it in a temporary
 file without a name.
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -37,16 +37,13 @@ from kbdisk.loaders.tagged import decode, encode, read_int
 from kbdisk.loaders.target import spooled, writing
 from kbdisk.schemas.numerals import show_digits
 
-if TYPE_CHECKING:
-    from kbdisk.completion.predicting import Predicting
-
 FORMAT = 1
 MAX_BYTES_IN_MEMORY = 1 << 26
-BLOCK = 1 << 20  # bytes that are read at once
+BYTES_READ_AT_ONCE = 1 << 20
 LARGEST_INTEGER = (1 << 63) - 1
 NO_PREDICTIONS = "expected predictions that kbdisk saved, got something else. Name another file, or move this one away."
-OTHER = "expected predictions {}, got those {}. Name another file, or move this one away."
-WORDS = {  # what predictions depend on -> what they are of
+OTHER_PREDICTIONS = "expected predictions {}, got those {}. Name another file, or move this one away."
+NAMED_DEPENDENCIES = {  # what predictions depend on -> how these are named, and others
     "source": ("of this source", "of another"),
     "model": ("by this model", "by another"),
     "shapes": ("with these shapes", "with others"),
@@ -55,7 +52,7 @@ WORDS = {  # what predictions depend on -> what they are of
 
 @dataclass(eq=False)
 class Prediction:
-    """What was predicted for a gap, leaf by leaf; or why nothing was."""
+    """The values that were predicted for a gap, leaf by leaf; or the reason why none was."""
 
     gap: Gap
     why_not: str = ""
@@ -63,11 +60,11 @@ class Prediction:
     leaves: dict[Path, Any] = field(default_factory=dict)
     answers: dict[Path, Answer] = field(default_factory=dict)
     draws: list[dict[Path, Any]] = field(default_factory=list)
-    tokens: dict[Path, int] = field(default_factory=dict)  # of all parts, those that are asked of the batch
+    tokens: dict[Path, int] = field(default_factory=dict)  # of all leaves of the value: their tokens in the batch
     presence_parts: tuple[float, float] | None = None  # by the networks and by trees, where there are trees; not saved
 
     def line(self, row: int, id: str) -> bytes:
-        """Itself as a line of a table."""
+        """The line of the table."""
         start = len(self.gap.path)
         data: dict[str, Any] = {"row": row, "id": id, "path": self.gap.path, "presence": _plain(self.presence)}
         data["reason"] = self.why_not
@@ -83,7 +80,7 @@ class Prediction:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], gap: Gap) -> Prediction:
-        """That of a line that was read, for the gap that it is about. It is of no batch any more."""
+        """The prediction of a line that was read, for the gap that it is about. Its tokens are of no batch any more."""
         leaves = _read_leaves(data["leaves"], gap.path)
         answers: dict[Path, Answer] = {}
         for within, slot, confidence, interval, tolerance in data["answers"]:
@@ -100,6 +97,19 @@ class Prediction:
         return cls(gap, str(data["reason"]), presence, leaves, answers, draws, tokens)
 
 
+class PredictedPlan(Protocol):
+    """The entities of a plan with their predictions, as `Predicting` has them."""
+
+    @property
+    def covers_all_gaps(self) -> bool:
+        """Whether all gaps are predicted, so that other thresholds need no new prediction."""
+
+    def about(self) -> Mapping[str, Any]:
+        """What the predictions depend on."""
+
+    def __iter__(self) -> Iterator[tuple[Planned, list[Prediction]]]: ...
+
+
 class Predictions:
     """The table of predictions."""
 
@@ -109,9 +119,9 @@ class Predictions:
         covers_all_gaps: bool,
         max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
     ) -> None:
-        """A table without rows. `about` tells what the predictions depend on, see `Predicting.about`: that takes a while.
+        """A table without rows. `about` computes what the predictions depend on, see `Predicting.about`, which takes a while.
 
-        With `covers_all_gaps` other thresholds than those that are told there need no new prediction.
+        With `covers_all_gaps` other thresholds need no new prediction.
         """
         self._about = about
         self.covers_all_gaps = covers_all_gaps
@@ -128,11 +138,11 @@ class Predictions:
         return self._about()
 
     @classmethod
-    def of(cls, predicting: Predicting, max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> Predictions:
-        """All that is predicted for the entities of a plan."""
-        table = cls(predicting.about, predicting.covers_all_gaps, max_bytes_in_memory)
-        for planned, several in predicting:
-            for prediction in several:
+    def of(cls, predicted: PredictedPlan, max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> Predictions:
+        """The table of all predictions for the entities of a plan."""
+        table = cls(predicted.about, predicted.covers_all_gaps, max_bytes_in_memory)
+        for planned, predictions in predicted:
+            for prediction in predictions:
                 table._lines.write(prediction.line(planned.row, planned.entity.id))
                 table.count += 1
         return table
@@ -170,22 +180,22 @@ class Predictions:
                 record = next(records, None)
             gaps = {gap.path: gap for gap in planned.gaps}
             if not by_path.keys() <= gaps.keys() or (self.covers_all_gaps and len(by_path) < len(gaps)):
-                raise LoadError(self.name, OTHER.format(*WORDS["source"]))
+                raise LoadError(self.name, OTHER_PREDICTIONS.format(*NAMED_DEPENDENCIES["source"]))
             try:
-                predictions = [Prediction.of(own, gaps[path]) for path, own in by_path.items()]
+                predictions = [Prediction.of(data, gaps[path]) for path, data in by_path.items()]
             except (ValueError, TypeError, KeyError):
                 raise LoadError(self.name, NO_PREDICTIONS) from None
             yield planned, predictions
 
     def refuse_other(self, about: Mapping[str, Any]) -> None:
-        """LoadError where predictions depend on something else than these."""
+        """LoadError where predictions that depend on `about` are not these."""
         for name, value in about.items():
             stored = self.about.get(name)
             if name == "thresholds" and self.covers_all_gaps:
                 continue
             if stored != value:
                 options = f"with {_shown(name, value)}", f"with {_shown(name, stored)}"
-                raise LoadError(self.name, OTHER.format(*WORDS.get(name, options)))
+                raise LoadError(self.name, OTHER_PREDICTIONS.format(*NAMED_DEPENDENCIES.get(name, options)))
 
     # ------------------------------------------------------------ files
 
@@ -225,7 +235,7 @@ class Predictions:
         place = 0
         while True:
             self._lines.seek(place)
-            block = self._lines.read(BLOCK)
+            block = self._lines.read(BYTES_READ_AT_ONCE)
             if not block:
                 break
             place += len(block)
@@ -240,15 +250,15 @@ class Predictions:
 
 
 def _shown(name: str, value: Any) -> str:
-    """One thing that predictions depend on, in words."""
+    """A dependency of predictions as text."""
     if isinstance(value, Mapping):
-        return " ".join(f"{name} {_shown('', each)}" for name, each in value.items())
+        return " ".join(f"{key} {_shown('', entry)}" for key, entry in value.items())
     words = ", ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)
     return f"{name} {words or 'none'}".strip()
 
 
 def _by_name(leaves: Mapping[Path, Any]) -> Any:
-    """A value that is one leaf itself; of several leaves each by its path."""
+    """The value itself where it is one leaf; else each leaf by its path."""
     if leaves.keys() == {()}:
         return leaves[()]
     return {show(path) if all(path) else "".join(map(str, path)): leaf for path, leaf in leaves.items()}
@@ -338,8 +348,8 @@ def _read(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     match value:
-        case {"@tuple": several}:
-            return tuple(_read(item) for item in several)
+        case {"@tuple": items}:
+            return tuple(_read(item) for item in items)
         case {"@float": text}:
             return float(text)
         case {"@integer": digits}:

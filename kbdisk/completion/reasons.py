@@ -1,4 +1,4 @@
-"""The reasons for a value: what `kbdisk.completion.why` finds, as plain data."""
+"""The reasons for a value, as plain data; see `kbdisk.completion.why`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RuleReason:
 
 @dataclass(frozen=True)
 class Predictor:
-    """What the network, or an expert, predicts on its own."""
+    """The prediction of the network, or of an expert, on its own."""
 
     path: Path  # of the leaf
     name: str
@@ -46,7 +46,7 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Unused:
-    """An expert without a say, and why."""
+    """An expert without a weight, and why."""
 
     path: Path
     name: str
@@ -117,7 +117,7 @@ class MovedLabel:
 
 @dataclass(frozen=True)
 class Influence:
-    """A given property, and what the model would believe without it."""
+    """A given property, and the belief without it."""
 
     name: str  # a path, or which links
     distance: float  # Hellinger's, between the beliefs with and without it
@@ -168,16 +168,14 @@ class Why:
     path: Path
     kind: str
     unit: str | None  # in which predictions and influences of an amount are stated
-    value: Any  # that would be written; None where none would be
-    presence: float | None  # the probability that the entity has the property; None where the model does not tell
+    value: Any  # the one that would be written; None where none would be
+    presence: float | None  # the probability that the entity has the property; None where the model does not predict it
     correctness: float | None  # the probability that the value is right, given that it has one
     interval: Any = None  # of a number, with 90 % probability; of several numbers by their names
     within: Any = None  # how far off a number may be and still count as right
     given: Any = None  # the value that stands there
     given_by: str = ""  # `source`, or `kbdisk` where an earlier completion wrote it
-    is_hidden: bool = (
-        False  # whether the given value is hidden; else it is a part of a value, and the rest is asked for
-    )
+    is_hidden: bool = False  # whether the given value is hidden; else it is a part, and the rest is asked for
     held_back: str = ""  # why completing would not write the value
     note: str = ""
     rule: RuleReason | None = None

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import calibration_of
 from kbdisk.completion.trial import Question, Trial, without
 from kbdisk.data.graph import Graph
@@ -26,9 +26,9 @@ from kbdisk.evaluation.drift import Drift
 from kbdisk.inspection import is_class
 from kbdisk.training.trained import Trained
 
-COMPARED = 1000  # entities, a random sample
-MIN_SHARE_UNLIKE = 0.05  # of these, from which on confidence is calibrated once more
-ASKED = 100  # of these that are unlike, and as many that are like: their values are hidden
+MAX_COMPARED = 1000  # entities, a random sample
+MIN_SHARE_UNLIKE = 0.05  # of the sample: with fewer unlike entities confidence is not calibrated once more
+MAX_ASKED = 100  # unlike entities of the sample whose values are hidden, and as many others
 MIN_OUTCOMES = 50  # for a calibration
 
 
@@ -39,7 +39,7 @@ class Calibrations(NamedTuple):
     unlike: Calibration
 
 
-def calibrations_of(trained: Trained, entities: Iterable[Entity], choices: Choices) -> Calibrations:
+def calibrations_of(trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> Calibrations:
     """The model's calibration; where enough of the entities are unlike the training data, calibrated on their known values."""
     before = calibration_of(trained)
     unchanged = Calibrations(before, before)
@@ -47,17 +47,17 @@ def calibrations_of(trained: Trained, entities: Iterable[Entity], choices: Choic
         return unchanged
     drift = Drift(trained.schema, trained.codec, trained.record.unlike_level)
     groups: dict[bool, list[Entity]] = {False: [], True: []}
-    for entity in (sample := _sample(trained, entities, choices)):
+    for entity in (sample := _sample(trained, entities, config)):
         groups[_is_unlike(drift, read(trained.schema, entity))].append(entity)
     if not groups[True] or len(groups[True]) < MIN_SHARE_UNLIKE * len(sample):
         return unchanged
     graph = Graph.read(trained.schema, entities if trained.codec.index.over else ())
     learnt = {*trained.record.training, *trained.record.validation}
     new = [entity for entity in groups[False] if trained.schema.id_of(entity) not in learnt]
-    asked = [*groups[True][:ASKED], *new[:ASKED]]
+    asked = [*groups[True][:MAX_ASKED], *new[:MAX_ASKED]]
     calibrations = []
     for is_unlike in (False, True):
-        trial = ShiftedTrial(replace(trained, judged={}), asked, graph, choices.seed, drift, is_unlike)
+        trial = ShiftedTrial(replace(trained, judged={}), asked, graph, config.seed, drift, is_unlike)
         outcomes = list(trial.outcomes(None, None))
         calibrations.append(before.adapted(outcomes) if len(outcomes) >= MIN_OUTCOMES else before)
     return Calibrations(*calibrations)
@@ -92,19 +92,19 @@ def _is_unlike(drift: Drift, reading: Reading | None) -> bool:
     return reading is not None and bool(drift.unlike(reading.entity, reading))
 
 
-def _sample(trained: Trained, entities: Iterable[Entity], choices: Choices) -> Sequence[Entity]:
+def _sample(trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> Sequence[Entity]:
     """A random sample of those entities that completion is asked for and that the model knows a class for."""
-    generator, sample, count = random.Random(choices.seed), list[Entity](), 0
+    generator, sample, count = random.Random(config.seed), list[Entity](), 0
     for entity in entities:
         known = trained.schema.class_of(entity)
         names = () if known is None else (*entity.classes, known.name)
         if not names or (
-            choices.classes and not any(is_class(name, other) for name in names for other in choices.classes)
+            config.classes and not any(is_class(name, other) for name in names for other in config.classes)
         ):
             continue
         count += 1
-        place = len(sample) if len(sample) < COMPARED else generator.randrange(count)
-        if place < COMPARED:
+        place = len(sample) if len(sample) < MAX_COMPARED else generator.randrange(count)
+        if place < MAX_COMPARED:
             sample[place : place + 1] = [entity]
     generator.shuffle(sample)
     return sample

@@ -1,7 +1,7 @@
-"""Retraction: taking out of a file what kbdisk filled in, by its blocks of RDF or by the sidecar beside it.
+"""Retraction: filled values are taken out of a file, by its blocks of RDF or by the sidecar beside it.
 
-A value goes where it stands as it was written. One that somebody changed since is theirs: it stays, and its row goes.
-What stood in the place of a value comes back as it was, to the byte in formats that are not re-serialised.
+A value is taken out where it stands as it was written. A value that somebody changed since stays, and its row is removed.
+The text that stood in the place of a value comes back as it was, to the byte in formats that are not re-serialised.
 """
 
 from __future__ import annotations
@@ -14,8 +14,17 @@ from pathlib import Path as FilePath
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from kbdisk.atomic import sync_folder
-from kbdisk.completion.earlier import BLOCKS, CELLS, Beside, Row, corrected, is_alike, leaf_by_leaf, rows_beside
-from kbdisk.completion.standing import standing
+from kbdisk.completion.sidecar import (
+    BLOCK_FORMATS,
+    CELL_FORMATS,
+    Row,
+    RowsOfEntities,
+    leaf_by_leaf,
+    may_be_same,
+    sidecar_rows,
+    standing_values,
+    with_changes_given,
+)
 from kbdisk.entity import Entity, Path, at, show, without_places
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.inspection import is_class
@@ -26,8 +35,8 @@ from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
 from kbdisk.schemas.suggest import refuse_unmet
 
-AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once
-NOTHING = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
+UNDONE_FORMATS = ("jsonld", "rdfxml")  # which take their values, and give them back, all at once
+NOTHING_FILLED = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
 NOT_AS_WRITTEN = (
     "expected the text that kbdisk complete wrote, got one that was changed since, or serialised anew: what was filled in"
     " cannot be taken out of {} then. Take it out by hand; {} tells what it is."
@@ -59,7 +68,7 @@ class Change(NamedTuple):
 
 @dataclass
 class Retractable:
-    """What can be taken out of a file, and what stays there."""
+    """The values that can be taken out of a file, and those that stay."""
 
     kb: KB
     retractions: list[Retraction] = field(default_factory=list)
@@ -67,21 +76,21 @@ class Retractable:
     changed: list[Change] = field(default_factory=list)
     left: list[Placeless] = field(default_factory=list)
     lines: dict[tuple[str, Path], bytes] = field(default_factory=dict)  # of the sidecar, that go with a value
-    dropped: set[bytes] = field(default_factory=set)  # lines that tell of nothing that stands
+    dropped: set[bytes] = field(default_factory=set)  # lines of values that do not stand
     edits: list[list[Edit]] = field(default_factory=list)  # of each completion, where all values go at once
 
 
 def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) -> Retractable:
-    """What kbdisk filled in a file, at these paths, in entities of these classes, or at all; LoadError where nothing tells that."""
-    rows = rows_beside(kb)
+    """The filled values of a file, at these paths and of entities of these classes, if any; LoadError where nothing records them."""
+    rows = sidecar_rows(kb)
     if rows is None and not getattr(kb, "is_completed", False):
-        raise LoadError(kb.name, NOTHING.format(sidecar_of(kb.name).name))
+        raise LoadError(kb.name, NOTHING_FILLED.format(sidecar_of(kb.name).name))
     for option, chosen in ("--only", only), ("--class", classes):
-        if chosen and kb.format in AT_ONCE:
+        if chosen and kb.format in UNDONE_FORMATS:
             raise ConfigError(option, ONLY_AT_ONCE.format(kb.format))
-    if kb.format in AT_ONCE and any(row.corrected for several in (rows or {}).values() for row in several):
+    if kb.format in UNDONE_FORMATS and any(row.corrected for of_entity in (rows or {}).values() for row in of_entity):
         raise LoadError(kb.name, CORRECTED_AT_ONCE.format(kb.format, sidecar_of(kb.name).name))
-    plan, beside = Retractable(kb), Beside(rows or {}, [kb])
+    plan, rows_of_entities = Retractable(kb), RowsOfEntities(rows or {}, [kb])
     paths: dict[Path, None] = {}
 
     def is_wanted(path: Path) -> bool:
@@ -91,18 +100,18 @@ def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) 
     ids_read: set[str] = set()
     classes_read: dict[str, None] = {}
     for entity in kb:
-        ids_read.update(beside.ids(entity))
+        ids_read.update(rows_of_entities.ids(entity))
         classes_read |= dict.fromkeys(entity.classes)
         is_chosen = not classes or any(is_class(name, chosen) for name in entity.classes for chosen in classes)
-        entity_rows = [row._replace(path=kb.path_named(row.path)) for row in beside.of(entity)]
-        entity_rows = [row for row in entity_rows if not row.corrected or kb.format in BLOCKS]
-        if kb.format in BLOCKS:
+        entity_rows = [row._replace(path=kb.path_named(row.path)) for row in rows_of_entities.of(entity)]
+        entity_rows = [row for row in entity_rows if not row.corrected or kb.format in BLOCK_FORMATS]
+        if kb.format in BLOCK_FORMATS:
             _take_blocks(plan, entity, entity_rows, is_wanted if is_chosen else _nothing)
         elif is_chosen:
             _take_rows(plan, entity, entity_rows, is_wanted)
     refuse_unmet(kb.name, tuple(classes), classes_read)
     if not kb.skipped and not classes:  # what could not be read is there again once it is mended
-        lost = (row for id, several in (rows or {}).items() if id not in ids_read for row in several)
+        lost = (row for id, of_entity in (rows or {}).items() if id not in ids_read for row in of_entity)
         plan.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
     for wanted in only:
         if not any(_is_at(path, wanted) for path in paths):
@@ -116,14 +125,14 @@ def _nothing(path: Path) -> bool:
 
 
 def _is_at(path: Path, wanted: Path) -> bool:
-    """Whether a path is the wanted one, or leads on from there; one without places means all places."""
+    """Whether a path begins with the wanted one. A wanted path without places stands for all places."""
     return path[: len(wanted)] == wanted or without_places(path)[: len(wanted)] == wanted
 
 
 def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
-    """What blocks tell, less what was changed in them."""
+    """Take the values of blocks, without those that were changed."""
     made = dict(entity.made or {})
-    given = {path: leaf for path, leaf in made.items() if path not in (corrected(entity, rows).made or {})}
+    given = {path: leaf for path, leaf in made.items() if path not in (with_changes_given(entity, rows).made or {})}
     values = {path: (leaf, None) for path, leaf in made.items() if path not in given and is_wanted(path)}
     if made:
         plan.retractions.append(Retraction(entity, values))
@@ -132,13 +141,13 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
     plan.changed += [
         Change(entity.id, path, recorded[path], leaf)
         for path, leaf in given.items()
-        if is_wanted(path) and not is_alike(leaf, recorded[path])
+        if is_wanted(path) and not may_be_same(leaf, recorded[path])
     ]
     for row in rows:
         if row.corrected or not is_wanted(row.path):
             continue
         if not row.block:
-            if standing(entity.tree, row.path, row.value, cells=False):
+            if standing_values(entity.tree, row.path, row.value, cells=False):
                 plan.left.append((entity.id, row.path, OUTSIDE))
             else:
                 plan.dropped.add(row.line)
@@ -149,9 +158,9 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
 
 
 def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
-    """What rows tell, and stands as they do; of one place the last row tells."""
+    """Take the values of rows that stand as they were written; of several rows of one place the last counts."""
     values: dict[Path, tuple[Any, Any]] = {}
-    cells = plan.kb.format in CELLS
+    cells = plan.kb.format in CELL_FORMATS
     for row in rows:
         data = load_json(row.line)
         if "edits" in data:
@@ -161,7 +170,7 @@ def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Ca
             continue
         if row.path in values:
             plan.dropped.add(row.line)
-        elif standing(entity.tree, row.path, row.value, cells=cells):
+        elif standing_values(entity.tree, row.path, row.value, cells=cells):
             values[row.path] = row.value, load_json(row.line).get("was")
             plan.lines[entity.id, row.path] = row.line
         else:
@@ -188,8 +197,8 @@ def _now(entity: Entity, path: Path) -> Any:
 def retract(plan: Retractable) -> list[Placeless]:
     """Write the file without its fillings, then its sidecar without their rows; returns the values that stay, and why.
 
-    At whatever call this stops, no value stands there that nothing tells of: blocks tell by themselves, and their sidecar
-    takes its name first; any other file does before its sidecar.
+    Wherever this stops, every filled value that stands is recorded. Blocks record their values themselves, so that their
+    sidecar is replaced first; any other file is replaced before its sidecar.
     """
     kb = plan.kb
     assert kb.path is not None
@@ -197,11 +206,11 @@ def retract(plan: Retractable) -> list[Placeless]:
         left = [*plan.left, *_restored(plan, text)]
         stay = {(id, path) for id, path, _ in left}
         gone = {line for place, line in plan.lines.items() if place not in stay} | plan.dropped
-        if kb.format in BLOCKS:
+        if kb.format in BLOCK_FORMATS:
             _write_text(kb, text, several)
         for beside in sidecars_of(kb.path):
             _write_rest(beside, gone, several)
-        if kb.format not in BLOCKS:
+        if kb.format not in BLOCK_FORMATS:
             _write_text(kb, text, several)
         kb.refuse_changed()
     plan.fillings = [filling for filling in plan.fillings if (filling.id, filling.path) not in stay]
@@ -209,9 +218,9 @@ def retract(plan: Retractable) -> list[Placeless]:
 
 
 def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
-    """Write the text of the file as it was."""
+    """Write the text of the file without its fillings; returns the values that stay, and why."""
     kb = plan.kb
-    if kb.format not in AT_ONCE:
+    if kb.format not in UNDONE_FORMATS:
         return kb.restore(plan.retractions, text)
     from kbdisk.loaders.rdf import retracting
     from kbdisk.loaders.rdf.file import RdfFile
@@ -223,7 +232,7 @@ def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
 
 
 def _write_rest(file: FilePath, gone: set[bytes], several: ExitStack) -> None:
-    """A sidecar without some of its lines; none where no line is left."""
+    """Write a sidecar without some of its lines; remove it where no line is left."""
     rest = [line for line in file.read_bytes().splitlines(keepends=True) if line.rstrip(b"\r\n") not in gone]
     if rest:
         with writing(file, several=several) as stream:
@@ -243,7 +252,7 @@ def _write_rest(file: FilePath, gone: set[bytes], several: ExitStack) -> None:
 
 
 def _write_text(kb: KB, text: IO[bytes], several: ExitStack) -> None:
-    """Write a text as its file is compressed: by the stored bytes, where it is the beginning of what they say."""
+    """Write a text, compressed as its file is: by the stored bytes, where the text is the beginning of what they hold."""
     assert kb.path is not None
     kind = compression_of(str(kb.path))
     length = None if kind is None else stored_length(kb.path, kind, text)

@@ -1,17 +1,17 @@
-"""A review: a row for each proposed value, for people to decide on, and what `kbdisk apply` needs to heed them.
+"""A review: a row for each proposed value, for people to decide on, and for `kbdisk apply` to read again.
 
 CSV or JSON Lines, with these columns or keys:
 
 id, label, class        the entity
-path, property          where the value is, and what that is called
-value, value_label      what is proposed; of a link the id, and what that is called
+path, property          the place of the value, and its label
+value, value_label      the proposed value; of a link the id, and its label
 unit                    of an amount
-presence, correctness   how likely such an entity has the property; how likely the value is right if it has
-confidence              how likely the statement is right
-low, high, within       between which bounds a number is; how far off it may be and still count as right
+presence, correctness   the probability that the entity has the property; the probability that the value is right if it has
+confidence              the probability that the statement is right
+low, high, within       the interval of a number; how far off it may be and still count as right
 reason, rule            `written`, or why it was held back; the rule that gives it
 decision, correction    for people: accept or reject; another value
-fingerprint             what stood in this place, as a digest
+fingerprint             a digest of what stood in this place
 source, sha256, target  the file that was completed, from the folder of the review; its digest; the file that was written
 options                 how the source was read
 row                     the row of a sidecar for the value, as JSON: a spreadsheet may change what people see
@@ -52,7 +52,7 @@ WRITTEN = "written"
 FORMATS = (".csv", ".tsv", ".jsonl")
 NUMBERS = ("presence", "correctness", "confidence", "low", "high", "within")
 SHOWN_DIGITS = 6
-CHUNK = 1 << 20
+BYTES_READ_AT_ONCE = 1 << 20
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 NO_REVIEW = "expected a review that kbdisk complete --review wrote, got a file without the column {!r}. Save all of its columns."
 BROKEN_ROW = (
@@ -62,7 +62,7 @@ BROKEN_ROW = (
 
 @dataclass(frozen=True)
 class ReviewRow:
-    """A proposed value, and what people decided on it."""
+    """A proposed value, and the decision of people on it."""
 
     id: str
     path: str
@@ -90,7 +90,7 @@ class ReviewRow:
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What a review is of."""
+    """The file that a review is of."""
 
     source: str  # from the folder of the review
     sha256: str
@@ -128,7 +128,7 @@ def review_row(
     expected: Mapping[str, Any],
     reason: str = WRITTEN,
 ) -> ReviewRow:
-    """The row of a value that a row of a sidecar tells of."""
+    """The row of a value, from its row of a sidecar."""
     bounds, within = row.get("interval"), row.get("within")
     low, high = bounds if isinstance(bounds, list | tuple) else (None, None)
     linked = value.id if isinstance(value, Link) else value if isinstance(value, str) else ""
@@ -203,7 +203,7 @@ def sha256_of(file: str | os.PathLike[str]) -> str:
     """The digest of a file's bytes."""
     digest = hashlib.sha256()
     with FilePath(file).open("rb") as stream:
-        while chunk := stream.read(CHUNK):
+        while chunk := stream.read(BYTES_READ_AT_ONCE):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -233,7 +233,7 @@ def write_review(stream: IO[bytes], name: str, rows: Iterable[ReviewRow], about:
 
 def _ascii(data: Any) -> str:
     """JSON that no encoding of a spreadsheet harms."""
-    return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], dump_json(data, 0).decode())
+    return _BEYOND_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], dump_json(data, 0).decode())
 
 
 def _cell(value: Any) -> str:
@@ -254,7 +254,7 @@ def _line(cells: Iterable[str], delimiter: str) -> bytes:
 
 
 def read_review(name: str) -> tuple[Reviewed, list[ReviewRow]]:
-    """What a review is of, and its rows."""
+    """The file that a review is of, and its rows."""
     try:
         data = FilePath(name).read_bytes()
     except OSError as error:
@@ -383,25 +383,25 @@ def _decoded(name: str, data: bytes) -> str:
 
 
 def _delimiter(text: str) -> str:
-    """What parts the cells of the header."""
+    """The delimiter of the cells of the header."""
     first = text.lstrip("\r\n").partition("\n")[0]
     if first.lower().strip().strip('"').startswith("sep=") and len(first.strip().strip('"')) == 5:
         return first.strip().strip('"')[4]
     return max(",;\t|", key=first.count)
 
 
-# ---------------------------------------------------------------- what a completion proposes
+# ---------------------------------------------------------------- the rows of a completion
 
 
 class Reviewing:
-    """Makes rows of the values that a completion fills in."""
+    """Makes the rows of the values that completions fill in."""
 
     def __init__(self, kb: KB, entities: Iterable[Entity], schema: Schema) -> None:
         self.kb, self.schema = kb, schema
         self.labels = {entity.id: entity.label for entity in entities if entity.label}
 
     def row(self, completion: Completion, path: Path, row: Mapping[str, Any]) -> ReviewRow:
-        """The row of one value, of which a row of the sidecar tells."""
+        """The row of one value, from its row of the sidecar."""
         expected = expected_of(self.schema, str(row["class"]), path)
         value = completion.filled[path].value
         return review_row(row, value, completion.entity, path, self.labels, self._property(path), expected)
@@ -409,11 +409,11 @@ class Reviewing:
     def held_back(self, completion: Completion, model: Mapping[str, Any], time: str) -> Iterator[ReviewRow]:
         """The rows of the values that are not written."""
         values = Completion(completion.entity, {path: value for path, (value, _) in completion.held_back.items()})
-        for row, (path, (_, why)) in zip(rows_of(values, model, time), completion.held_back.items(), strict=True):
-            yield replace(self.row(values, path, row), reason=why)
+        for row, (path, (_, why_not)) in zip(rows_of(values, model, time), completion.held_back.items(), strict=True):
+            yield replace(self.row(values, path, row), reason=why_not)
 
     def _property(self, path: Path) -> str:
-        """What the source calls a property, else its last word."""
+        """The label of a property in the source, else its last word."""
         words = [key for key in path if isinstance(key, str)]
         iri = getattr(getattr(self.kb, "names", None), "iris", {}).get(words[-1], "")
         return self.labels.get(iri) or words[-1]
@@ -422,7 +422,7 @@ class Reviewing:
 def write_review_of(
     name: str, rows: Iterable[ReviewRow], report: Report, source: str, target: str, options: Mapping[str, Any]
 ) -> int:
-    """Write the review of a completion beside which a report says what the target took, and how; all of it or nothing."""
+    """Write the review of a completion, with the values as the target has them by its report; all of it or nothing."""
     folder = FilePath(name).absolute().parent
     about = Reviewed(
         os.path.relpath(source, folder), sha256_of(source), os.path.relpath(target, folder) if target else "", options
@@ -432,8 +432,8 @@ def write_review_of(
 
 
 def _as_taken(rows: Iterable[ReviewRow], report: Report) -> Iterator[ReviewRow]:
-    """Rows with the values as a target has them, and with why it has none."""
-    refused = {(id, show(path)): why for id, path, why in report.unwritable}
+    """The rows with the values as a target has them, and with the reasons of those that it refused."""
+    refused = {(id, show(path)): why_not for id, path, why_not in report.unwritable}
     spelt = {(id, show(path)): value for (id, path), value in report.spelt.items()}
     for row in rows:
         place = row.id, row.path
@@ -445,7 +445,7 @@ def _as_taken(rows: Iterable[ReviewRow], report: Report) -> Iterator[ReviewRow]:
 
 
 def expected_of(schema: Schema, of: str, path: Path) -> dict[str, Any]:
-    """What a schema wants at a path, as plain data: the kind, and the settings of a leaf that are not the usual ones."""
+    """The kind of value that a schema has at a path, as plain data, with the settings of a leaf that are not the defaults."""
     known = schema.classes.get(of)
     if known is None:
         return {}

@@ -1,13 +1,13 @@
-"""Gaps that a rule of the schema fills: exact values, before the model is asked.
+"""Rules: exact values that a rule of the schema gives for gaps, before the model is asked.
 
 A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its
 group, and every country a king. So its value is as sure as the model is that there is one, times the rule's own confidence;
 where the model predicts none, times the share of the entities where the rule applies that have the property. A rule of another
 kind that was found in data presumes it, too, where fewer than half of the entities that it applies to have the property: `second =
-first` holds where there is a second, and most entities may have none. What a person states is taken to hold.
+first` holds where there is a second, and most entities may have none. A rule that a person states is taken to hold.
 
-Most rules need one entity's own values. Those of the kinds `determined`, `linked` and `inverse` read what is given of the
-other entities that are completed with it, once, before the first is filled.
+Most rules need the values of one entity alone. Those of the kinds `determined`, `linked` and `inverse` read the given values of
+the other entities that are completed with it, once, before the first is filled.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ from kbdisk.schemas.leaf import Text as TextKind
 from kbdisk.schemas.rules import Rule, Values, number_of, plain, text_of, value_at
 from kbdisk.schemas.schema import Property, Schema
 
-MAJORITY = 2 / 3  # of the entities with a label, that have to agree on the value that it determines
-ROUNDS = 4  # of rules that need what other rules fill
+MAJORITY = 2 / 3  # of the entities with a label: the share that has to agree on the value that it determines
+MAX_ROUNDS = 4  # in each of which rules may need the values of the rounds before
 PRESUMING = ("determined", "linked")  # kinds that give a value even where an entity has no such property
-MIN_SHARE_HAVING = (
-    0.5  # of the entities that a rule of another kind applies to: with fewer it presumes the property, too,
-)
-MIN_APPLIES = 20  # where it applies to so many
+# A rule of another kind presumes the property, too, where a smaller share of the entities that it applies to have it.
+MIN_SHARE_HAVING = 0.5
+MIN_APPLIES = 20  # entities; a rule that applies to fewer does not presume the property
 
-PresenceAt = Callable[
-    [Path], float | None
-]  # the probability that an entity has a property; None where nothing tells it
+# property -> the probability that an entity has it; None where the model does not predict it
+PresenceAt = Callable[[Path], float | None]
 
 
 class Ruled(NamedTuple):
@@ -49,9 +47,7 @@ class Ruled(NamedTuple):
     known: Property
     rule: Rule
     value: Any
-    presence: (
-        float  # the probability that the entity has the property, and those that the rule and rules before it need
-    )
+    presence: float  # the probability that the entity has the property, and those that the rule needs
     correctness: float
 
     @property
@@ -61,7 +57,7 @@ class Ruled(NamedTuple):
 
 
 def no_presence(path: Path) -> float | None:
-    """No model tells whether an entity has a property."""
+    """The presence of a property without a model: None."""
     return None
 
 
@@ -95,14 +91,14 @@ class RuleFiller:
         closed: Collection[Path],
         presence_at: PresenceAt = no_presence,
     ) -> Iterator[Ruled]:
-        """What the rules give for an entity of a class that lacks it. `gaps` are places without a value."""
+        """The values that the rules give for an entity of a class. `gaps` are places without a value."""
         if not self.rules:
             return
         values = values_of(self.schema, entity)
         id, ruled = self.schema.id_of(entity), dict[Path, Ruled]()
         properties = self.schema.classes[class_name].properties
         waiting = [rule for rule in self.rules if self._may_fill(rule, class_name, properties, values, gaps, closed)]
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             is_filled = False
             for rule in waiting:
                 if rule.target in values and not _is_blank(values[rule.target]):
@@ -185,14 +181,14 @@ class RuleFiller:
         return schema_rules.evaluate(rule, values)
 
     def _most(self, rule: Rule, key: Any) -> Any:
-        """What most entities with a label have, as it is compared."""
+        """The value of most entities with a label, in the form by which values are compared."""
         counts = self._tables[rule].get(key)
         if not counts:
             return None
         best, count = counts.most_common(1)[0]
         return best if count >= MAJORITY * counts.total() else None
 
-    # ------------------------------------------------------------ what is given of all
+    # ------------------------------------------------------------ the given values of all entities
 
     def _read(self, entity: Entity) -> None:
         entity_class = self.schema.class_of(entity)
@@ -237,7 +233,7 @@ class RuleFiller:
 
 
 def confidence_of(rule: Rule) -> float:
-    """How sure a value by a rule is: by its support and exceptions; a rule that states neither is taken to hold."""
+    """The confidence of a rule by its support and exceptions; a rule that states neither is taken to hold."""
     return rule.confidence if rule.support or rule.exceptions else 1.0
 
 
@@ -273,12 +269,12 @@ def _whole(number: Any) -> Any:
 
 
 def _is_blank(value: Any) -> bool:
-    """Whether a value is a quantity whose number lacks, or a list of nothing."""
+    """Whether a value is a quantity without a number, or an empty list."""
     return (isinstance(value, Quantity) and value.value is None) or value == []
 
 
 def _keys_of(rule: Rule, values: Values) -> list[Any]:
-    """What determines: the values at a rule's paths, as they are compared; of several links each."""
+    """The values at a rule's paths that determine its value, in the form by which values are compared; of several links each."""
     inputs = [value_at(values, path) for path in rule.of]
     if len(inputs) == 1 and isinstance(inputs[0], list) and all(isinstance(link, Link) for link in inputs[0]):
         return [(plain(link),) for link in inputs[0]]

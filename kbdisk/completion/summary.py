@@ -15,50 +15,50 @@ Quality = Mapping[tuple[str, str], Mapping[str, Any]]  # by class and path: rows
 LearntAs = Callable[[str, Path], tuple[str, str]]  # the class and path of the row of a class's leaf
 
 
-def as_itself(of: str, path: Path) -> tuple[str, str]:
+def as_itself(class_name: str, path: Path) -> tuple[str, str]:
     """A leaf that is learnt for its class alone."""
-    return of, show_pattern(path)
+    return class_name, show_pattern(path)
 
 
 @dataclass
 class Row:
     """One property, or one field of the parts of a list."""
 
-    of: str
+    class_name: str
     path: Path
     missing: int = 0
     filled: int = 0
-    held: Counter[str] = field(default_factory=Counter)  # why -> how many
-    leaves: Counter[Path] = field(default_factory=Counter)  # of what was filled, by their patterns
+    held_back: Counter[str] = field(default_factory=Counter)  # reason -> how many
+    leaves: Counter[Path] = field(default_factory=Counter)  # of the filled values, by their patterns
     unit: str = ""
-    sure: float = 0.0  # the sum of all confidences
+    confidence_sum: float = 0.0  # of the filled values
     by_rule: Counter[str] = field(default_factory=Counter)  # rule -> how many it filled
     quality: Quality = field(default_factory=dict)
     learnt_as: LearntAs = as_itself
 
     @property
     def confidence(self) -> float | None:
-        """The mean of those that were filled."""
-        return self.sure / self.filled if self.filled else None
+        """The mean of the filled values."""
+        return self.confidence_sum / self.filled if self.filled else None
 
     @property
-    def told(self) -> Mapping[str, Any]:
-        """How well it was told on what was held out: as a row of an evaluation, of the leaf that was filled most."""
-        rows = (self.quality.get(self.learnt_as(self.of, leaf)) for leaf, _ in self.leaves.most_common())
+    def held_out_quality(self) -> Mapping[str, Any]:
+        """The row of an evaluation on held-out values, of the leaf that was filled most; empty where there is none."""
+        rows = (self.quality.get(self.learnt_as(self.class_name, leaf)) for leaf, _ in self.leaves.most_common())
         return next((row for row in rows if row), {})
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         return {
-            "class": self.of,
+            "class": self.class_name,
             "path": show_pattern(self.path),
             "missing": self.missing,
             "filled": self.filled,
-            "held_back": dict(self.held.most_common()),
-            "metric": self.told.get("metric"),
-            "expected_error": self.told.get("ours"),
-            "constant_error": self.told.get("constant"),
-            "error_of": self.told.get("path"),
+            "held_back": dict(self.held_back.most_common()),
+            "metric": self.held_out_quality.get("metric"),
+            "expected_error": self.held_out_quality.get("ours"),
+            "constant_error": self.held_out_quality.get("constant"),
+            "error_of": self.held_out_quality.get("path"),
             "confidence": self.confidence,
             "rules": dict(self.by_rule.most_common()),
         }
@@ -75,14 +75,14 @@ class Measured:
 
 @dataclass
 class Summary:
-    """Of all entities that were gone through by now."""
+    """The counts of all entities that were completed so far."""
 
     entities: int = 0
     strangers: int = 0  # of no class of the schema, or of none that was asked for
-    left_out: Counter[Path] = field(default_factory=Counter)  # what the schema leaves out -> gaps of it, which stay
-    ignored: Counter[Path] = field(default_factory=Counter)  # what it has, and the model has not learnt -> its gaps
+    left_out: Counter[Path] = field(default_factory=Counter)  # gaps at paths that the schema leaves out
+    ignored: Counter[Path] = field(default_factory=Counter)  # gaps at paths that the schema ignores
     unlike: int = 0  # entities unlike those that the model learnt from
-    unlike_in: Counter[str] = field(default_factory=Counter)  # what makes them so -> how many
+    unlike_in: Counter[str] = field(default_factory=Counter)  # in which way they are unlike -> how many
     askable: int = 0  # gaps for which the model can predict a value, or a rule or a formula gives one
     measured: Measured | None = None  # None until the last entity, and where nothing was held out
     confidences: list[float] = field(default_factory=list)  # of all statements that another threshold would write
@@ -92,7 +92,7 @@ class Summary:
 
     @classmethod
     def of(cls, quality: Sequence[Mapping[str, Any]], learnt_as: LearntAs = as_itself) -> Summary:
-        """A blank one that knows how well each property is told, as rows of an evaluation have it."""
+        """An empty one, with the rows of an evaluation on held-out values."""
         return cls(quality={(row["class"], row["path"]): row for row in quality}, learnt_as=learnt_as)
 
     def add(self, confidence: float) -> None:
@@ -125,33 +125,33 @@ class Summary:
             {"threshold": None, "values": self.askable, "precision": self.measured.everything},
         ]
 
-    def row(self, one: Field) -> Row:
+    def row(self, of_field: Field) -> Row:
         """The row of a field."""
-        key = (one.of, one.path)
+        key = (of_field.class_name, of_field.path)
         if key not in self.rows:
-            unit = getattr(one.kind, "learnt_in", None) or ""  # of errors, too
-            self.rows[key] = Row(one.of, one.path, unit=unit, quality=self.quality, learnt_as=self.learnt_as)
+            unit = getattr(of_field.kind, "learnt_in", None) or ""  # of errors, too
+            self.rows[key] = Row(*key, unit=unit, quality=self.quality, learnt_as=self.learnt_as)
         return self.rows[key]
 
-    def unwritten(self, of: str, path: str, why: str) -> None:
-        """A gap that was filled, and that the target then had no place for."""
-        row = next(row for row in self.rows.values() if row.of == of and show_pattern(row.path) == path)
-        row.sure *= (row.filled - 1) / row.filled
+    def unwritten(self, class_name: str, path: str, why_not: str) -> None:
+        """Count a gap as held back that was counted as filled."""
+        row = next(row for row in self.rows.values() if row.class_name == class_name and show_pattern(row.path) == path)
+        row.confidence_sum *= (row.filled - 1) / row.filled
         row.filled -= 1
-        row.held[why] += 1
+        row.held_back[why_not] += 1
 
     @property
     def filled(self) -> int:
-        """How many in all."""
+        """The number of filled gaps."""
         return sum(row.filled for row in self.rows.values())
 
     @property
     def missing(self) -> int:
-        """How many in all."""
+        """The number of gaps."""
         return sum(row.missing for row in self.rows.values())
 
     def shown(self) -> list[Row]:
-        """The rows of what was missing."""
+        """The rows of properties with gaps."""
         return [row for row in self.rows.values() if row.missing]
 
     def to_json(self) -> dict[str, Any]:

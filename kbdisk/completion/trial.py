@@ -1,13 +1,13 @@
 """A trial of completion: values of held-out entities are hidden and filled, and what the entities lack is filled, too.
 
-Each statement is compared with what the entity has. The outcomes are what confidence is calibrated on. A question hides one
+Each statement is compared with the values of the entity. Confidence is calibrated on the outcomes. A question hides one
 property of an entity, with everything that came over its links. It also hides properties that lack together with this one
 more often than by chance: those that a randomly drawn entity of the class without this property lacks, too. So values are as
 hard to predict as in gaps. Presence is asked for without hiding these: where a whole group lacks, such as the day, city and
-country of a death, that is taken for a fact. All other values are given. What the source declares absent is asked for, too:
-any statement about it is wrong. Of entities that the model was trained on only reserved values are asked for.
+country of a death, that is taken for a fact. All other values are given. Properties that the source declares absent are asked
+for, too: any statement about them is wrong. Of entities that the model was trained on only reserved values are asked for.
 
-T tokens
+T tokens   N entities   P properties of a class
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import Decider, by_precision, correctness_of
 from kbdisk.completion.fields import Field, fields_of
-from kbdisk.completion.filling import Filler
 from kbdisk.completion.gaps import Gap, gaps_of
-from kbdisk.completion.keys import Keys
-from kbdisk.completion.lacking import LackingTogether
+from kbdisk.completion.predict import GapPredictor
 from kbdisk.completion.predictions import Prediction
+from kbdisk.completion.unique_pairs import UniquePairs
 from kbdisk.constants import Constants
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK
@@ -46,7 +46,7 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 
 PRESENCE_ALONE = "presence alone is asked for"
-BLOCK = 1024  # questions that are asked by property; a trial that ends early has asked whole blocks, drawn at random
+SORTED_QUESTIONS = 1024  # that are asked property by property; a trial that ends early has asked whole blocks of these
 MAX_QUESTIONS = 300  # about a property where its value is hidden, and as many where it lacks
 
 Watch = Callable[[int, int], None]
@@ -73,7 +73,7 @@ def outcomes_of(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> list[Outcome]:
-    """What completion would state about held-out entities, and how right that would be."""
+    """The outcomes of the statements that completion would make about held-out entities."""
     trial = Trial(trained, entities, graph, reserved, seed)
     return list(trial.outcomes(seconds, watch))
 
@@ -91,8 +91,8 @@ class Trial:
     ) -> None:
         self.trained, self.codec, self.reserved = trained, trained.codec, reserved
         self.random = random.Random(seed)
-        self.choices = Choices(fill="all", seed=seed)
-        self.fields, self.decider = fields_of(self.codec, self.choices), Decider(trained, self.choices)
+        self.config = CompletionConfig(fill="all", seed=seed)
+        self.fields, self.decider = fields_of(self.codec, self.config), Decider(trained, self.config)
         self.readings = [reading for entity in entities if (reading := read(trained.schema, entity)) is not None]
         self._hidden_gaps: dict[tuple[str, Path], tuple[Gap, ...]] = {}
         graph = Graph.read(trained.schema, entities) if graph is None else graph
@@ -101,20 +101,20 @@ class Trial:
         for reading in self.readings:
             encoding.add(reading)
         self.tokens = encoding.tokens().to(trained.device)
-        self.lacking_together = self._lacking_together()
+        self.joint_missingness = self._joint_missingness()
         self.constants = Constants.from_json(trained.record.constants or {}).slots
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
-        """The outcome of every statement; of a random part of them where the seconds do not suffice."""
-        keys = Keys(self.codec, ())
-        filler = Filler(self.trained.as_judged, self.choices, 1, keys, has_truth=True)
-        presence_filler = Filler(self.trained.as_judged, self.choices, 1, keys, lambda gap, presence: PRESENCE_ALONE)
+        """The outcomes of all statements; of a random sample where the seconds do not suffice."""
+        unique_pairs, trained = UniquePairs(self.codec, ()), self.trained.as_judged
+        predictor = GapPredictor(trained, self.config, 1, unique_pairs, has_truth=True)
+        presence_predictor = GapPredictor(trained, self.config, 1, unique_pairs, lambda gap, presence: PRESENCE_ALONE)
         begun, questions = time.monotonic(), list(self.questions())
         self.random.shuffle(questions)
         questions = [
-            one
-            for start in range(0, len(questions), BLOCK)
-            for one in sorted(questions[start : start + BLOCK], key=_by_property)
+            question
+            for start in range(0, len(questions), SORTED_QUESTIONS)
+            for question in sorted(questions[start : start + SORTED_QUESTIONS], key=_by_property)
         ]
         sizes = self.tokens.sizes.tolist()
         done, number = 0, 0
@@ -123,12 +123,12 @@ class Trial:
             while end < len(questions) and (end == done or room >= sizes[questions[end].entity]):
                 room -= sizes[questions[end].entity]
                 end += 1
-            some, number = questions[done:end], number + 1
-            batch, ids = self._batch(some), [self.readings[one.entity].id for one in some]
-            predicted = filler.fill(batch, ids, [one.gaps for one in some], number)
-            self._ask_presence(presence_filler, some, predicted)
+            asked, number = questions[done:end], number + 1
+            batch, ids = self._batch(asked), [self.readings[question.entity].id for question in asked]
+            predicted = predictor.predict(batch, ids, [question.gaps for question in asked], number)
+            self._ask_presence(presence_predictor, asked, predicted)
             counts = given_counts(batch, batch.known)
-            for question, count, predictions in zip(some, counts, predicted, strict=True):
+            for question, count, predictions in zip(asked, counts, predicted, strict=True):
                 for prediction in predictions:
                     *less_precise, statement = by_precision(prediction)
                     yield from (self._outcome(question, part) for part in less_precise)
@@ -138,23 +138,23 @@ class Trial:
                 watch(done, len(questions))
 
     def _ask_presence(
-        self, filler: Filler, questions: Sequence[Question], predicted: Sequence[Sequence[Prediction]]
+        self, predictor: GapPredictor, questions: Sequence[Question], predicted: Sequence[Sequence[Prediction]]
     ) -> None:
-        """Replace the presence in predictions by that where nothing is hidden beside the property itself."""
-        some = [place for place, question in enumerate(questions) if question.along]
-        if not some:
+        """Replace the presence in predictions by the one where no other property is hidden."""
+        places = [place for place, question in enumerate(questions) if question.along]
+        if not places:
             return
-        alone = [questions[place]._replace(along=frozenset()) for place in some]
+        alone = [questions[place]._replace(along=frozenset()) for place in places]
         ids = [self.readings[question.entity].id for question in alone]
-        asked = filler.fill(self._batch(alone), ids, [question.gaps for question in alone], 0)
-        for place, others in zip(some, asked, strict=True):
+        asked = predictor.predict(self._batch(alone), ids, [question.gaps for question in alone], 0)
+        for place, others in zip(places, asked, strict=True):
             for prediction, other in zip(predicted[place], others, strict=True):
                 prediction.presence, prediction.presence_parts = other.presence, other.presence_parts
 
     # ------------------------------------------------------------ questions
 
     def questions(self) -> Iterator[Question]:
-        """One for each hidden property of an entity, and one for all that an entity lacks; of each property so many at most."""
+        """One for each hidden property of an entity, and one for all properties that it lacks; at most MAX_QUESTIONS for a property."""
         hidden: dict[Key, list[tuple[int, Path]]] = {}
         lacking: dict[Key, list[tuple[int, Gap]]] = {}
         held_out: dict[tuple[str, Key], HeldOut] = defaultdict(HeldOut)
@@ -165,13 +165,13 @@ class Trial:
                 continue
             for gap in self._gaps(reading):
                 if not gap.parts:
-                    lacking.setdefault(self._key(gap.of), []).append((number, gap))
+                    lacking.setdefault(self._key(gap.field), []).append((number, gap))
             for path, field in self.fields[reading.of].fields.items():
-                if not field.held and path == field.top:
+                if not field.why_not and path == field.top:
                     held_out[reading.of, self._key(field)].add(self._share(reading.of, field.lead))
         by_entity: dict[tuple[int, float], list[Gap]] = {}
         for key in dict.fromkeys([*hidden, *lacking]):
-            with_value, without_value = self._some(hidden.get(key, [])), self._some(lacking.get(key, []))
+            with_value, without_value = self._sample(hidden.get(key, [])), self._sample(lacking.get(key, []))
             count_hidden = Counter(self.readings[number].of for number, _ in with_value)
             count_lacking = Counter(self.readings[number].of for number, _ in without_value)
             weight = {
@@ -187,91 +187,91 @@ class Trial:
             for number, gap in without_value:
                 _, for_lacking = weight[self.readings[number].of]
                 by_entity.setdefault((number, for_lacking), []).append(gap)
-        for (number, for_lacking), several in by_entity.items():
-            yield Question(number, None, tuple(several), for_lacking)
+        for (number, for_lacking), gaps_of_entity in by_entity.items():
+            yield Question(number, None, tuple(gaps_of_entity), for_lacking)
         yield from self._declared_questions()
 
     def _declared_questions(self) -> Iterator[Question]:
-        """What the source says that an entity lacks, as far as it would be filled."""
+        """The questions about properties that the source declares absent, as far as they would be filled."""
         declared: dict[Key, list[tuple[int, Gap]]] = {}
         for number, reading in enumerate(self.readings):
             if reading.id not in self.reserved:
                 for gap in self._declared(reading):
-                    declared.setdefault(self._key(gap.of), []).append((number, gap))
+                    declared.setdefault(self._key(gap.field), []).append((number, gap))
         by_entity: dict[int, list[Gap]] = defaultdict(list)
-        for several in declared.values():
-            for number, gap in self._some(several):
+        for of_property in declared.values():
+            for number, gap in self._sample(of_property):
                 by_entity[number].append(gap)
         for number, gaps in by_entity.items():
             yield Question(number, None, tuple(gaps), 1.0, is_declared=True)
 
     def _declared(self, reading: Reading) -> Iterator[Gap]:
-        """The gaps that an entity would have if what it lacks by declaration were not declared."""
+        """The gaps that an entity would have in properties that are declared absent."""
         fields = self.fields[reading.of].fields
-        absent = {path for path in reading.none if path in fields and not fields[path].held}
+        absent = {path for path in reading.none if path in fields and not fields[path].why_not}
         if absent:
             undeclared = reading._replace(none=[path for path in reading.none if path not in absent])
             yield from (gap for gap in self._gaps(undeclared) if gap.path in absent and not gap.parts)
 
-    def _lacking_together(self) -> LackingTogether:
+    def _joint_missingness(self) -> JointMissingness:
         properties = {
-            name: [path for path, field in fields.fields.items() if path == field.top and not field.held]
+            name: [path for path, field in fields.fields.items() if path == field.top and not field.why_not]
             for name, fields in self.fields.items()
         }
         having = ((reading.of, frozenset(self._properties_of(reading))) for reading in self.readings)
-        return LackingTogether(having, properties)
+        return JointMissingness(having, properties)
 
     def _properties_of(self, reading: Reading) -> Iterator[Path]:
-        property = self.fields[reading.of].property
-        return (property[at] for path in reading.leaves if (at := pattern(path)) in property)
+        property_of = self.fields[reading.of].property_of
+        return (property_of[at] for path in reading.leaves if (at := pattern(path)) in property_of)
 
     def _along_with(self, number: int, path: Path) -> frozenset[Path]:
-        """The properties of an entity that lack together with what is hidden, as a random entity lacks them."""
+        """The properties of an entity that are hidden with one, as a random entity without that one lacks them."""
         reading = self.readings[number]
-        lacking = self.lacking_together.drawn(reading.of, path, self.random)
+        lacking = self.joint_missingness.drawn(reading.of, path, self.random)
         return (lacking & frozenset(self._properties_of(reading))) - {path}
 
-    def _some(self, all_of: list[Any]) -> list[Any]:
-        return all_of if len(all_of) <= MAX_QUESTIONS else self.random.sample(all_of, MAX_QUESTIONS)
+    def _sample(self, questions: list[Any]) -> list[Any]:
+        return questions if len(questions) <= MAX_QUESTIONS else self.random.sample(questions, MAX_QUESTIONS)
 
     def _share(self, of: str, path: Path) -> float:
-        """The share of a class that has a value at a path; of a list's places the first."""
+        """The share of a class that has a value at a path; of the places of a list the largest share."""
         slots = self.codec.index.tables[of].slot
         return max((self.codec.index.fill(of, slot) for at, slot in slots.items() if pattern(at) == path), default=0.0)
 
     def _known(self, reading: Reading) -> Iterator[tuple[Path, Field]]:
-        """Where an entity has what is filled as one, and what that is; of a trained entity where all of it is reserved."""
+        """The paths of known values that are filled as one, with their fields; of a trained entity those fully reserved."""
         fields, reserved = self.fields[reading.of], self.reserved.get(reading.id)
         slots: dict[Path, list[int]] = {}
-        found: dict[Path, Field] = {}
+        by_path: dict[Path, Field] = {}
         for spot in fields.spots:
             if spot.path not in reading.leaves:
                 continue
             path = spot.path[: spot.length]
-            found[path] = spot.field
+            by_path[path] = spot.field
             slots.setdefault(path, []).append(spot.slot)
-        for path, field in found.items():
+        for path, field in by_path.items():
             beneath = slots[path]
             if field.is_list:
-                beneath = [slot for other, own in slots.items() if other[: len(path)] == path for slot in own]
-            if not field.held and (reserved is None or set(beneath) <= set(reserved)):
+                beneath = [slot for other, below in slots.items() if other[: len(path)] == path for slot in below]
+            if not field.why_not and (reserved is None or set(beneath) <= set(reserved)):
                 yield path, field
 
     def _gaps(self, reading: Reading) -> list[Gap]:
         return gaps_of(self.fields[reading.of], reading, self.codec.index.tables[reading.of], None)
 
     def _gaps_at(self, reading: Reading, path: Path) -> tuple[Gap, ...]:
-        """The gap that an entity would have if what stands at a path lacked."""
+        """The gap that an entity would have if the value at a path lacked."""
         key = reading.id, path
         if key not in self._hidden_gaps:
             self._hidden_gaps[key] = tuple(gap for gap in self._gaps(without(reading, path)) if gap.path == path)
         return self._hidden_gaps[key]
 
     def _key(self, field: Field) -> Key:
-        return self.codec.learnt_as(field.of, field.lead or field.path)
+        return self.codec.learnt_as(field.class_name, field.lead or field.path)
 
     def _asked_slots(self, reading: Reading, table: Any) -> Iterator[int]:
-        """The slots of all that an entity lacks, and of the parts that its values lack."""
+        """The slots of the gaps of an entity, and those that its values lack."""
         if reading.id not in self.reserved:
             yield from (spot.slot for gap in self._gaps(reading) for spot in gap.spots)
             yield from (spot.slot for gap in self._declared(reading) for spot in gap.spots)
@@ -282,58 +282,62 @@ class Trial:
     # ------------------------------------------------------------ batches
 
     def _batch(self, questions: Sequence[Question]) -> Batch:
-        """The questions as a batch, an entity for each: what is hidden is asked for, and what would tell it is gone."""
-        batch = self.tokens.batch(torch.tensor([one.entity for one in questions]))
+        """The questions as a batch, an entity for each. Hidden values are asked for, and values that depend on them are removed."""
+        batch = self.tokens.batch(torch.tensor([question.entity for question in questions]))
         slots = len(self.tokens.layout.fixed)
         keys = batch.entity * slots + batch.slot  # (T,)
         wanted = [
-            number * slots + spot.slot for number, one in enumerate(questions) for gap in one.gaps for spot in gap.spots
+            number * slots + spot.slot
+            for number, question in enumerate(questions)
+            for gap in question.gaps
+            for spot in gap.spots
         ]
         asked = torch.isin(keys, torch.tensor(wanted, device=keys.device)) & ~batch.fixed
         hidden = asked & batch.known
-        gone = [
+        hidden_along = [
             number * slots + slot
-            for number, one in enumerate(questions)
-            for path in one.along
-            for slot in self._slots_of(self.readings[one.entity].of, path)
+            for number, question in enumerate(questions)
+            for path in question.along
+            for slot in self._slots_of(self.readings[question.entity].of, path)
         ]
-        hidden |= torch.isin(keys, torch.tensor(gone, device=keys.device)) & batch.known & ~batch.fixed
+        hidden |= torch.isin(keys, torch.tensor(hidden_along, device=keys.device)) & batch.known & ~batch.fixed
         visible = batch.seen(batch.known & ~hidden)
         return replace(batch, known=visible).only(visible | asked)
 
-    def _slots_of(self, of: str, path: Path) -> Iterator[int]:
-        table = self.codec.index.tables[of]
+    def _slots_of(self, class_name: str, path: Path) -> Iterator[int]:
+        table = self.codec.index.tables[class_name]
         return (table.slot[under] for under in table.under.get(path, ()))
 
     # ------------------------------------------------------------ outcomes
 
-    def _outcome(self, question: Question, filling: Prediction) -> Outcome:
+    def _outcome(self, question: Question, prediction: Prediction) -> Outcome:
         reading = self.readings[question.entity]
-        key, correctness = self.decider.key(filling), correctness_of(filling)
+        key, correctness = self.decider.key(prediction), correctness_of(prediction)
         outcome = Outcome(
             key,
-            filling.presence,
+            prediction.presence,
             correctness,
             None,
             None,
             question.weight,
             reading.of,
             question.is_declared,
-            presence_parts=filling.presence_parts,
+            presence_parts=prediction.presence_parts,
         )
         if question.hidden is None:
             return outcome
         known = {path: leaf for path, leaf in reading.leaves.items() if path[: len(question.hidden)] == question.hidden}
-        truth = known if filling.why_not else {path: leaf for path, leaf in known.items() if path in filling.leaves}
-        truth = truth if isinstance(filling.gap.of.kind, Date) else known
+        truth = known
+        if isinstance(prediction.gap.field.kind, Date) and not prediction.why_not:
+            truth = {path: leaf for path, leaf in known.items() if path in prediction.leaves}
         constant = {path: self._constant(reading.of, path) for path in truth}
         return outcome._replace(
-            right=self._right(reading.of, truth, filling.leaves) if correctness is not None else 0.0,
+            right=self._right(reading.of, truth, prediction.leaves) if correctness is not None else 0.0,
             constant=self._right(reading.of, truth, constant),
         )
 
     def _ranks(self, question: Question, prediction: Prediction, given: int) -> tuple[Rank, ...]:
-        """Where the hidden numbers that a statement is about lie in their beliefs, with so many values given."""
+        """The ranks of the hidden numbers in their beliefs, for a statement with `given` given values."""
         reading = self.readings[question.entity]
         if question.hidden is None:
             return ()
@@ -344,20 +348,20 @@ class Trial:
                 given,
                 question.weight,
                 is_reserved=reading.id in self.reserved,
-                is_in_list=prediction.gap.of.is_list,
+                is_in_list=prediction.gap.field.is_list,
             )
             for path, answer in prediction.answers.items()
             if answer.rank is not None and path in reading.leaves
         )
 
-    def _constant(self, of: str, path: Path) -> Any:
-        slot = self.codec.index.tables[of].slot.get(path)
+    def _constant(self, class_name: str, path: Path) -> Any:
+        slot = self.codec.index.tables[class_name].slot.get(path)
         constant = None if slot is None else self.constants.get(slot)
         return None if constant is None else constant.value
 
-    def _right(self, of: str, truth: Mapping[Path, Any], stated: Mapping[Path, Any]) -> float:
-        """1 where all that is known of the truth was stated so; of a set the share of the stated members that are right."""
-        table, right = self.codec.index.tables[of], 1.0
+    def _right(self, class_name: str, truth: Mapping[Path, Any], stated: Mapping[Path, Any]) -> float:
+        """1 where all known leaves of the truth were stated so; of a set the share of the stated members that are right."""
+        table, right = self.codec.index.tables[class_name], 1.0
         for path, value in truth.items():
             slot = table.slot.get(path)
             if slot is None:
@@ -374,13 +378,15 @@ def rightness(slot: Slot, truth: Any, stated: Any) -> float:
         tolerance = slot.codec.tolerances(np.array([float(stated)]))[0]
         return float(abs(float(truth) - float(stated)) <= tolerance * (1 + 1e-9))
     if slot.kind == "set":
-        said, true = members(stated), members(truth)
-        return len(said & true) / len(said) if said else float(not true)
+        stated_members, true_members = members(stated), members(truth)
+        if not stated_members:
+            return float(not true_members)
+        return len(stated_members & true_members) / len(stated_members)
     return float(label(truth) == label(stated))
 
 
 def _by_property(question: Question) -> str:
-    """Questions about the same property come together, so that its experts are asked once for many."""
+    """The sort key by which questions about the same property come together, so that its experts are asked once for many."""
     return repr(question.hidden)
 
 
@@ -409,6 +415,77 @@ def weights(hidden: int, lacking: int, having: float, held_out: int) -> tuple[fl
     return scale * having / hidden, scale * (held_out - having) / lacking
 
 
-def without(reading: Reading, top: Path) -> Reading:
-    """What an entity says, but for one property."""
-    return reading._replace(leaves={path: leaf for path, leaf in reading.leaves.items() if path[: len(top)] != top})
+def without(reading: Reading, property_path: Path) -> Reading:
+    """A reading without one property."""
+    return reading._replace(
+        leaves={path: leaf for path, leaf in reading.leaves.items() if path[: len(property_path)] != property_path}
+    )
+
+
+# ---------------------------------------------------------------- properties that lack together
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+MIN_DEVIATION = 3.0  # standard errors by which two properties lack together more often than by chance
+
+
+class JointMissingness:
+    """Properties that entities lack together: a city without a population lacks a census, too, more often than by chance.
+
+    Two properties of a class lack together where, among the entities that lack the first, the second lacks more often than among
+    those that have it, by `MIN_DEVIATION` standard errors.
+    """
+
+    def __init__(
+        self, entities: Iterable[tuple[str, Collection[Path]]], properties: Mapping[str, Collection[Path]]
+    ) -> None:
+        """`entities` with their class and the properties that they have; `properties` by class."""
+        having: dict[str, list[Collection[Path]]] = defaultdict(list)
+        for class_name, known in entities:
+            having[class_name].append(known)
+        self._classes = {
+            class_name: _ClassMissingness.of(known_properties, list(properties[class_name]))
+            for class_name, known_properties in having.items()
+        }
+
+    def drawn(self, class_name: str, path: Path, generator: random.Random) -> frozenset[Path]:
+        """The properties that a random entity without a property lacks with it; none where every entity has the property."""
+        lacking = self._classes.get(class_name)
+        return frozenset() if lacking is None else lacking.drawn(path, generator)
+
+
+class _ClassMissingness:
+    """The missing properties of the entities of a class, and which properties lack together."""
+
+    def __init__(self, column: Mapping[Path, int], lacks: Flags, together: Flags) -> None:
+        self.column, self.lacks, self.together = column, lacks, together  # (N, P), (P, P)
+        self.paths = list(column)
+
+    @classmethod
+    def of(cls, entities: Sequence[Collection[Path]], paths: Sequence[Path]) -> Self:
+        """By the properties that each entity has."""
+        lacks = np.array([[path not in known for path in paths] for known in entities], dtype=bool)
+        lacks = lacks.reshape(len(entities), len(paths))
+        return cls({path: place for place, path in enumerate(paths)}, lacks, _together(lacks.astype(float)))
+
+    def drawn(self, path: Path, generator: random.Random) -> frozenset[Path]:
+        """The properties that a random entity without a property lacks with it."""
+        place = self.column.get(path)
+        if place is None or not self.together[place].any():
+            return frozenset()
+        row = generator.choice(np.flatnonzero(self.lacks[:, place]).tolist())
+        return frozenset(self.paths[other] for other in np.flatnonzero(self.lacks[row] & self.together[place]).tolist())
+
+
+def _together(lacks: npt.NDArray[np.float64]) -> Flags:
+    """(P, P) whether two properties lack together. The diagonal is false."""
+    count = len(lacks)
+    lacking = lacks.sum(0)  # (P,)
+    having = count - lacking
+    both = lacks.T @ lacks  # (P, P)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        among_lacking, among_having = both / lacking[:, None], (lacking[None] - both) / having[:, None]
+        share = lacking / count
+        error = np.sqrt((share * (1 - share))[None] * (1 / lacking + 1 / having)[:, None])
+        deviation = np.nan_to_num((among_lacking - among_having) / error, nan=0.0, posinf=0.0)
+    np.fill_diagonal(deviation, 0.0)
+    return np.asarray(deviation > MIN_DEVIATION)

@@ -1,8 +1,8 @@
-"""Why a value was, or would be, filled in: what its confidence is made of, and what it rests on.
+"""Why a value was, or would be, filled in: the parts of its confidence, and its attribution.
 
-One property of one entity is asked about, a composite as a whole. A value that stands there is hidden, with all that
+The question is about one property of one entity, a composite as a whole. A value that stands there is hidden, with all that
 would give it away, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no
-model predicts the value. Otherwise the value comes from the filler of completing, and what it rests on from `attribution`.
+model predicts the value. Otherwise the value is predicted as completing does it, and attributed by `attribution`.
 
 T tokens
 """
@@ -17,14 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.completion.attribution import Watch, influences_on, is_below, part_of, predictors_of, similar_entities
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.attribution import influences_on, is_below, part_of, predictors_of, similar_entities
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import Decider, below, calibration_of
 from kbdisk.completion.fields import Fields, fields_of
-from kbdisk.completion.filling import Filler
-from kbdisk.completion.gaps import Gap, gaps_of
-from kbdisk.completion.keys import Keys, Known, labels_of
-from kbdisk.completion.placing import Placing, by_name, in_units
+from kbdisk.completion.gaps import Gap, are_nested, gaps_of
+from kbdisk.completion.predict import GapPredictor, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.reasons import (
     PresenceParts,
@@ -35,6 +33,8 @@ from kbdisk.completion.reasons import (
     rounded,
 )
 from kbdisk.completion.rules import RuleFiller
+from kbdisk.completion.unique_pairs import UniquePairs, label_slots, labelled_entities
+from kbdisk.completion.values import Placer, by_name, in_written_units
 from kbdisk.data.batch import Batch
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
@@ -63,7 +63,7 @@ def why(
     graph: Graph | None = None,
     watch: Watch | None = None,
 ) -> Why:
-    """The reasons for a property of an entity. `entities` are those of its source, `graph` what its links bring.
+    """The reasons for a property of an entity. `entities` and `graph` are those of its source.
 
     SchemaError where the schema has no class for the entity, or nothing can be predicted at the path.
     """
@@ -77,9 +77,6 @@ def why(
         if by_rule is None:
             raise
         return by_rule
-
-
-# ---------------------------------------------------------------- what is asked
 
 
 class Question:
@@ -96,50 +93,52 @@ class Question:
             got, known = ", ".join(entity.classes) or "none", ", ".join(self.schema.classes)
             raise SchemaError(entity.id, f"expected a class of {known}, got {got}.")
         self.reading = reading
-        self.of: Class = self.schema.classes[reading.of]
-        self.property = property_at(self.schema, reading.of, path)
-        self.known: Property = self.of.properties[self.property]
+        self.schema_class: Class = self.schema.classes[reading.of]
+        self.property_path = property_at(self.schema, reading.of, path)
+        self.schema_property: Property = self.schema_class.properties[self.property_path]
         self.given, self.given_by = self._given()
 
     def _given_at(self, path: Path) -> Any:
-        """What is given of what is filled as one."""
-        return part_of(self.known.kind, self.given, path[len(self.property) :])
+        """The given value at the path of what is filled as one."""
+        return part_of(self.schema_property.kind, self.given, path[len(self.property_path) :])
 
     @property
     def is_closed(self) -> bool:
-        """Whether what stands at the property has no place for a value, such as `novalue`."""
-        return self.property in {*self.reading.said, *self.reading.none}
+        """Whether the property is declared absent, as by `novalue`, so that it has no place for a value."""
+        return self.property_path in {*self.reading.said, *self.reading.none}
 
     def _given(self) -> tuple[Any, str]:
-        """The value that stands at the property, and from whom it is."""
-        value = values_of(self.schema, self.entity).get(self.property)
-        if value is not None and any(is_below(leaf, self.property) for leaf in self.reading.leaves):
+        """The value that stands at the property, and its origin: `source` or `kbdisk`."""
+        value = values_of(self.schema, self.entity).get(self.property_path)
+        if value is not None and any(is_below(leaf, self.property_path) for leaf in self.reading.leaves):
             return value, "source"
         if self.is_closed:
-            return _at(self.entity.tree, self.property), "source"
-        made = {path: value for path, value in (self.entity.made or {}).items() if _meet(path, self.property)}
+            return _at(self.entity.tree, self.property_path), "source"
+        made = {path: value for path, value in (self.entity.made or {}).items() if are_nested(path, self.property_path)}
         if made:
             earlier = replace(self.entity, tree=with_values(self.entity.tree, made))
-            return values_of(self.schema, earlier).get(self.property), "kbdisk"
+            return values_of(self.schema, earlier).get(self.property_path), "kbdisk"
         return None, ""
 
     # ------------------------------------------------------------ by a rule
 
     def by_rule(self) -> Why | None:
         """The reason where a rule or a formula gives the value."""
-        if self.known.formula is not None:
+        if self.schema_property.formula is not None:
             return self._by_formula()
-        if not any(rule.target == self.property for rule in self.schema.rules or ()):
+        if not any(rule.target == self.property_path for rule in self.schema.rules or ()):
             return None
         hidden = self._without_value()
         others = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
-        filler = RuleFiller(self.schema, others, "likely")
-        is_asked = bool(self.given_by) or self.property in self.reading.gaps
+        rule_filler = RuleFiller(self.schema, others, "likely")
+        is_asked = bool(self.given_by) or self.property_path in self.reading.gaps
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
-        closed = {*self.reading.said, *self.reading.none, *made} - {self.property}
-        gaps = [*self.reading.gaps, *([self.property] if is_asked else [])]
-        for ruled in filler.filled(hidden, self.of.name, gaps, closed, partial(self._presence_at, hidden)):
-            if ruled.path == self.property:
+        closed = {*self.reading.said, *self.reading.none, *made} - {self.property_path}
+        gaps = [*self.reading.gaps, *([self.property_path] if is_asked else [])]
+        for ruled in rule_filler.filled(
+            hidden, self.schema_class.name, gaps, closed, partial(self._presence_at, hidden)
+        ):
+            if ruled.path == self.property_path:
                 rule = ruled.rule
                 reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)
                 held_back = below(THRESHOLD) if ruled.confidence < THRESHOLD else ""
@@ -148,21 +147,23 @@ class Question:
 
     def _presence_at(self, hidden: Entity, path: Path) -> float | None:
         """The model's presence of a property of the entity without the property that is asked; None where it predicts none."""
-        fields, reading = fields_of(self.codec, Choices())[self.of.name], read(self.schema, hidden)
+        fields, reading = fields_of(self.codec, CompletionConfig())[self.schema_class.name], read(self.schema, hidden)
         assert reading is not None
-        gaps = gaps_of(fields, reading, self.codec.index.tables[self.of.name], None)
-        gap = next((gap for gap in gaps if gap.path == path and gap.of.top == path), None)
+        gaps = gaps_of(fields, reading, self.codec.index.tables[self.schema_class.name], None)
+        gap = next((gap for gap in gaps if gap.path == path and gap.field.top == path), None)
         if gap is None:
             return None
-        [[prediction]] = self._filler(self.trained, fields).fill(self._batch(gap), [self.reading.id], [[gap]], 0)
+        [[prediction]] = self._predictor(self.trained, fields).predict(self._batch(gap), [self.reading.id], [[gap]], 0)
         return (
-            None if prediction.presence is None else Decider(self.trained, Choices()).presence(gap, prediction.presence)
+            None
+            if prediction.presence is None
+            else Decider(self.trained, CompletionConfig()).presence(gap, prediction.presence)
         )
 
     def _by_formula(self) -> Why | None:
         hidden = self._without_value()
-        for path, known, value in computed(self.of, self.schema.leaves(hidden, ignored=True), ()):
-            if path == self.property and known.formula is not None:
+        for path, known, value in computed(self.schema_class, self.schema.leaves(hidden, ignored=True), ()):
+            if path == self.property_path and known.formula is not None:
                 return self._exact(value, 1.0, 1.0, RuleReason(known.formula.text, "formula", 0, 0))
         raise SchemaError(show(self.path), "computed by a formula, and a value that the formula needs is missing.")
 
@@ -177,18 +178,20 @@ class Question:
         )
 
     def _head(self) -> Why:
-        kind = type(self.known.kind).__name__.lower()
-        unit = unit_of(self.schema, self.of.name, (*self.property, "value"))
+        kind = type(self.schema_property.kind).__name__.lower()
+        unit = unit_of(self.schema, self.schema_class.name, (*self.property_path, "value"))
         given, by = (self.given, self.given_by)
         return Why(
-            self.reading.id, self.entity.label, self.of.name, self.property, kind, unit, None, None, None,
+            self.reading.id, self.entity.label, self.schema_class.name, self.property_path, kind, unit, None, None, None,
             given=given, given_by=by,
         )  # fmt: skip
 
     def _without_value(self) -> Entity:
         """The entity without the property."""
-        made = {path: value for path, value in (self.entity.made or {}).items() if not _meet(path, self.property)}
-        return replace(self.entity, tree=_without(self.entity.tree, self.property), made=made)
+        made = {
+            path: value for path, value in (self.entity.made or {}).items() if not are_nested(path, self.property_path)
+        }
+        return replace(self.entity, tree=_without(self.entity.tree, self.property_path), made=made)
 
     # ------------------------------------------------------------ by the model
 
@@ -196,17 +199,17 @@ class Question:
     def by_model(self, watch: Watch | None) -> Why:
         """The reasons of the model."""
         self.trained.warn_of_order(": what it fills in is a rough guess.", stacklevel=5)
-        fields = fields_of(self.codec, Choices(only=(self.property,), least=1))[self.of.name]
+        fields = fields_of(self.codec, CompletionConfig(only=(self.property_path,), least=1))[self.schema_class.name]
         gap, is_hidden = self._gap(fields)
         trained = self.trained.as_judged if is_hidden else self.trained
         batch = self._batch(gap)
-        filler = self._filler(trained, fields)
-        judged = judgement(trained, filler, batch, self.reading.id, gap)
-        filling = judged.filling
-        tokens = self._tokens(batch, filling)
+        predictor = self._predictor(trained, fields)
+        judged = judgement(trained, predictor, batch, self.reading.id, gap)
+        prediction = judged.prediction
+        tokens = self._tokens(batch, prediction)
         lead = max(tokens.values(), key=lambda token: self._slot(int(batch.slot[token])).fill)
         predictors, unused, limits = predictors_of(trained, batch, tokens)
-        value, interval, within = self._value(filling)
+        value, interval, within = self._value(prediction)
         held_back = "" if is_hidden else self._held_back(gap, judged, value)
         return replace(
             self._head(),
@@ -223,16 +226,16 @@ class Question:
             predictors=tuple(predictors),
             unused=tuple(unused),
             limits=tuple(limits),
-            shrinkages=tuple(self._shrinkages(filler, batch, tokens)),
+            shrinkages=tuple(self._shrinkages(predictor, batch, tokens)),
             similar=tuple(similar_entities(self, batch, lead, gap, watch)),
-            influences=tuple(influences_on(self, filler, batch, tokens)),
-            presence_parts=_presence_parts(trained, filling),
+            influences=tuple(influences_on(self, predictor, batch, tokens)),
+            presence_parts=_presence_parts(trained, prediction),
         )
 
     def _gap(self, fields: Fields) -> tuple[Gap, bool]:
-        """What is filled as one, and whether a value that stands there is hidden for that."""
-        target, table = self._target(fields), self.codec.index.tables[self.of.name]
-        opened = _opened(self.reading, self.property)
+        """The gap, and whether a value that stands there is hidden for it."""
+        target, table = self._target(fields), self.codec.index.tables[self.schema_class.name]
+        opened = _opened(self.reading, self.property_path)
         gaps = {gap.path: gap for gap in gaps_of(fields, self.reading, table, None)}
         if target in gaps and self.path not in self.reading.leaves:
             return gaps[target], False
@@ -243,30 +246,33 @@ class Question:
         return hidden[target], True
 
     def _target(self, fields: Fields) -> Path:
-        """The path of what is filled as one: the property, or a field of a part of a list whose length is known."""
-        kind, place = self.known.kind, self.path[len(self.property) : len(self.property) + 1]
-        count = self.reading.leaves.get((*self.property, *COUNT), 0)
+        """The path that is filled as one: that of the property, or of a field of a part of a list whose length is known."""
+        kind, place = self.schema_property.kind, self.path[len(self.property_path) : len(self.property_path) + 1]
+        count = self.reading.leaves.get((*self.property_path, *COUNT), 0)
         if not isinstance(kind, Listed | Mapped) or not place or not isinstance(place[0], int) or place[0] >= count:
-            return self.property
-        spots = [spot for spot in fields.spots if _meet(spot.path, self.path) and spot.path[-1:] != COUNT]
+            return self.property_path
+        spots = [spot for spot in fields.spots if are_nested(spot.path, self.path) and spot.path[-1:] != COUNT]
         targets = sorted({spot.path[: spot.length] for spot in spots}, key=show)
         if not targets:
             raise SchemaError(
-                show(self.path), unknown_to(self.of, self.path, self.codec.index.tables[self.of.name].slot)
+                show(self.path),
+                unknown_to(self.schema_class, self.path, self.codec.index.tables[self.schema_class.name].slot),
             )
         if len(targets) > 1:
-            several = ", ".join(map(show, targets))
-            raise SchemaError(show(self.path), f"expected the path of one value, got several. Say one of {several}.")
+            paths = ", ".join(map(show, targets))
+            raise SchemaError(show(self.path), f"expected the path of one value, got several. Say one of {paths}.")
         return targets[0]
 
     def _why_none(self, fields: Fields, target: Path) -> str:
         field, left_out = fields.fields.get(pattern(target)), self.codec.left_out.items()
-        reasons = (reason for (of, path), reason in left_out if of == self.of.name and _meet(path, target))
-        return (field.held if field is not None else "") or next(reasons, "no value to learn from")
+        reasons = (
+            reason for (of, path), reason in left_out if of == self.schema_class.name and are_nested(path, target)
+        )
+        return (field.why_not if field is not None else "") or next(reasons, "no value to learn from")
 
     def _batch(self, gap: Gap) -> Batch:
-        """The entity, with the gap asked for, and without all that is hidden with it."""
-        reading = _opened(self.reading, self.property)
+        """The entity with the gap asked for, and without the values that are hidden with it."""
+        reading = _opened(self.reading, self.property_path)
         slots = {spot.slot: spot.path for spot in gap.spots}
         hidden = {leaf for leaf in reading.leaves if is_below(leaf, gap.path) and (leaf in slots.values())}
         batch = self._encoded(reading, [slot for slot, path in slots.items() if path not in hidden])
@@ -294,47 +300,40 @@ class Question:
 
     @property
     def evidence(self) -> Evidence | None:
-        """What links bring, where the model looks at any."""
+        """The features that come over links, where the model has any."""
         if not self.codec.index.over:
             return None
         graph = self.graph if self.graph is not None else Graph.read(self.schema, [self.reading])
         return self.codec.evidence(graph)
 
-    def _filler(self, trained: Trained, fields: Fields) -> Filler:
-        most = max(len({spot.path for spot in fields.spots}), 1)
-        choices = Choices(only=(self.property,), least=1)
-        levels = calibration_of(trained).levels
-        return Filler(trained, choices, most, Keys(self.codec, self._labels()), levels=levels)
+    def _predictor(self, trained: Trained, fields: Fields) -> GapPredictor:
+        max_leaves = max(len({spot.path for spot in fields.spots}), 1)
+        config = CompletionConfig(only=(self.property_path,), least=1)
+        may_have_key = self.schema_class.name in label_slots(self.codec)
+        others = (entity for entity in self.entities if may_have_key and entity.id != self.entity.id)
+        unique_pairs = UniquePairs(self.codec, labelled_entities(self.codec, self.schema, others))
+        return GapPredictor(trained, config, max_leaves, unique_pairs, levels=calibration_of(trained).levels)
 
-    def _labels(self) -> Iterator[Known]:
-        """What keys are learnt from."""
-        wanted = labels_of(self.codec)
-        for entity in self.entities if self.of.name in wanted else ():
-            of = self.schema.class_of(entity)
-            if of is not None and of.name in wanted and entity.id != self.entity.id:
-                labels = {path: leaf for path, leaf in self.schema.leaves(entity).items() if path in wanted[of.name]}
-                yield Known(self.schema.id_of(entity), of.name, labels, entity.made or {})
-
-    def _value(self, filling: Prediction) -> tuple[Any, Any, Any]:
-        """The value as a whole, in the form of its kind; the interval and the tolerance of its numbers."""
-        placing = Placing(self.schema, lambda entity, path, value: {}, "median")
-        given = {} if not filling.gap.parts else self.reading.leaves
-        if filling.gap.path != self.property:  # a part of a list whose other parts are given
-            given = {leaf: value for leaf, value in self.schema.leaves(self.entity).items() if not is_below(leaf, filling.gap.path)}  # fmt: skip
+    def _value(self, prediction: Prediction) -> tuple[Any, Any, Any]:
+        """The value in the form of its kind; the interval and the tolerance of its numbers."""
+        placer = Placer(self.schema, lambda entity, path, value: {}, "median")
+        given = {} if not prediction.gap.parts else self.reading.leaves
+        if prediction.gap.path != self.property_path:  # a part of a list whose other parts are given
+            given = {leaf: value for leaf, value in self.schema.leaves(self.entity).items() if not is_below(leaf, prediction.gap.path)}  # fmt: skip
         try:
-            whole = placing.value_of(filling, filling.leaves, given)
+            property_value = placer.value_of(prediction, prediction.leaves, given)
         except ValueError:
             return None, None, None
-        written = in_units(self.known.kind, self.property, whole, filling.answers)
-        interval, within = (by_name(written, name, len(self.property)) for name in ("interval", "within"))
-        value = part_of(self.known.kind, whole, filling.gap.path[len(self.property) :])
+        written = in_written_units(self.schema_property.kind, self.property_path, property_value, prediction.answers)
+        interval, within = (by_name(written, name, len(self.property_path)) for name in ("interval", "within"))
+        value = part_of(self.schema_property.kind, property_value, prediction.gap.path[len(self.property_path) :])
         return value, rounded(interval), rounded(within)
 
     def _held_back(self, gap: Gap, judged: Judgement, value: Any) -> str:
-        """Why completing would leave the gap alone, as far as this is known of one gap by itself."""
-        field = fields_of(self.codec, Choices())[self.of.name].fields.get(pattern(gap.path))
-        if field is not None and field.held:
-            return field.held
+        """Why completing would not write a value, as far as this is known of one gap by itself."""
+        field = fields_of(self.codec, CompletionConfig())[self.schema_class.name].fields.get(pattern(gap.path))
+        if field is not None and field.why_not:
+            return field.why_not
         if judged.held_back:
             return judged.held_back
         if value is None:
@@ -342,66 +341,61 @@ class Question:
         return ""
 
     def _note(self, gap: Gap) -> str:
-        """What a reader has to know of a hidden value."""
+        """The warning that the model was trained on the hidden value; empty where it was not."""
         id, record = self.reading.id, self.trained.record
         reserved = self.trained.reserved.get(id, ())
         if self.entity.nameless or id not in record.training or all(spot.slot in reserved for spot in gap.spots):
             return ""
         return "the model was trained on this entity, and may know the value by heart"
 
-    def _tokens(self, batch: Batch, filling: Prediction) -> dict[Path, int]:
-        """The tokens of the leaves that are explained, in the order of the schema; of a list its length is the first."""
+    def _tokens(self, batch: Batch, prediction: Prediction) -> dict[Path, int]:
+        """The tokens of the leaves that are explained, in the order of the schema; the length of a list comes first."""
         order = self.codec.index.layout.order
-        tokens = {path: token for path, token in filling.tokens.items() if bool(batch.asked[token])}
-        count = (*filling.gap.path, *COUNT)
-        for token in batch.asked.nonzero()[:, 0].tolist() if filling.gap.of.is_list else ():
+        tokens = {path: token for path, token in prediction.tokens.items() if bool(batch.asked[token])}
+        count = (*prediction.gap.path, *COUNT)
+        for token in batch.asked.nonzero()[:, 0].tolist() if prediction.gap.field.is_list else ():
             if self._slot(int(batch.slot[token])).path == count:
                 tokens[count] = token
         if not tokens:
             raise SchemaError(
-                show(self.path), f"nothing is predicted there: {filling.why_not or 'no value to learn from'}."
+                show(self.path), f"nothing is predicted there: {prediction.why_not or 'no value to learn from'}."
             )
         return dict(sorted(tokens.items(), key=lambda pair: (pair[0] != count, int(order[int(batch.slot[pair[1]])]))))
 
-    def _shrinkages(self, filler: Filler, batch: Batch, tokens: Mapping[Path, int]) -> Iterator[Shrinkage]:
+    def _shrinkages(self, predictor: GapPredictor, batch: Batch, tokens: Mapping[Path, int]) -> Iterator[Shrinkage]:
         for path, token in tokens.items():
             slot = int(batch.slot[token])
-            if slot in filler.trusting.weights:
-                constant = filler.trusting.constants[slot]
+            if slot in predictor.shrinker.weights:
+                constant = predictor.shrinker.constants[slot]
                 value = (
                     decoded(self.codec, batch.slot[[token]], constant)[0] if isinstance(constant, Tensor) else constant
                 )
-                yield Shrinkage(path, filler.trusting.weights[slot], value)
+                yield Shrinkage(path, predictor.shrinker.weights[slot], value)
 
 
 def property_at(schema: Schema, class_name: str, path: Path) -> Path:
     """The property that a path is of, or leads into. SchemaError where there is none, or several, or it is not predicted."""
-    of = schema.classes[class_name]
-    property = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in of.properties), None)
-    if property is None:
-        below = [show(other) for other in of.properties if is_below(other, path)]
+    schema_class = schema.classes[class_name]
+    property_path = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in schema_class.properties), None)
+    if property_path is None:
+        below = [show(other) for other in schema_class.properties if is_below(other, path)]
         if below:
             raise SchemaError(show(path), f"expected one property, got several. Say one of {', '.join(below)}.")
-        raise SchemaError(show(path), unknown_to(of, path))
-    known = of.properties[property]
+        raise SchemaError(show(path), unknown_to(schema_class, path))
+    known = schema_class.properties[property_path]
     if known.role == "ignore" and known.formula is None:
-        raise SchemaError(show(path), unknown_to(of, path))
+        raise SchemaError(show(path), unknown_to(schema_class, path))
     if known.role == "given" and known.formula is None:
         raise SchemaError(show(path), "expected a property that is predicted, got one that is only given.")
-    if path != property and not any(is_below(leaf, pattern(path)) for leaf in of.leaves()):
-        raise SchemaError(show(path), unknown_to(of, path, of.leaves()))
-    return property
+    if path != property_path and not any(is_below(leaf, pattern(path)) for leaf in schema_class.leaves()):
+        raise SchemaError(show(path), unknown_to(schema_class, path, schema_class.leaves()))
+    return property_path
 
 
-def _opened(reading: Reading, property: Path) -> Reading:
-    """A reading of which nothing is said of a property that is no value."""
-    said, none = ([path for path in paths if path != property] for paths in (reading.said, reading.none))
+def _opened(reading: Reading, property_path: Path) -> Reading:
+    """A reading in which a property is not declared absent."""
+    said, none = ([path for path in paths if path != property_path] for paths in (reading.said, reading.none))
     return reading._replace(said=said, none=none)
-
-
-def _meet(one: Path, other: Path) -> bool:
-    least = min(len(one), len(other))
-    return one[:least] == other[:least]
 
 
 def _at(tree: Any, path: Path) -> Any:
@@ -426,22 +420,22 @@ def _without(tree: Tree, path: Path) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """A gap with the value for it, how likely the entity has the property, and how likely the value is right if so."""
+    """A prediction, the probability that the entity has the property, and the probability that the value is right if so."""
 
-    filling: Prediction
+    prediction: Prediction
     presence: float | None
     correctness: float | None
     held_back: str
 
 
-def _presence_parts(trained: Trained, filling: Prediction) -> PresenceParts | None:
-    if trained.presence_trees is None or filling.presence_parts is None:
+def _presence_parts(trained: Trained, prediction: Prediction) -> PresenceParts | None:
+    if trained.presence_trees is None or prediction.presence_parts is None:
         return None
-    return PresenceParts(*map(brief, (*filling.presence_parts, float(trained.presence_trees.weight))))
+    return PresenceParts(*map(brief, (*prediction.presence_parts, float(trained.presence_trees.weight))))
 
 
-def judgement(trained: Trained, filler: Filler, batch: Batch, id: str, gap: Gap) -> Judgement:
-    """The value of one gap of one entity as completing would have it, given what is given alone."""
-    [[filling]] = filler.fill(batch, [id], [[gap]], 0)
-    decision = Decider(trained, Choices()).decided(filling)
-    return Judgement(decision.filling, decision.presence, decision.correctness, decision.why_not)
+def judgement(trained: Trained, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
+    """The prediction for one gap of one entity as completing would have it, by the given values alone."""
+    [[prediction]] = predictor.predict(batch, [id], [[gap]], 0)
+    decision = Decider(trained, CompletionConfig()).decided(prediction)
+    return Judgement(decision.prediction, decision.presence, decision.correctness, decision.why_not)

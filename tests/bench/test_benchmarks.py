@@ -443,7 +443,7 @@ def test_a_statement_about_hidden_values_is_right_within_the_tolerance_beside_it
 
     from kbdisk.bench.imputers import tasks_of
     from kbdisk.bench.masking import Values, mask
-    from kbdisk.completion.placing import Told
+    from kbdisk.completion.provenance import Provenance
     from kbdisk.entity import Completion, Filled
 
     entities = [Entity(f"e{n}", {"a": float(n), "b": n % 3, "c": 1}) for n in range(100)]
@@ -454,7 +454,7 @@ def test_a_statement_about_hidden_values_is_right_within_the_tolerance_beside_it
     other = next(number for number in range(100) if (number, ("a",)) not in hidden)
 
     def statement(number: int, error: float, paths: tuple[str, ...] = ("a",)) -> list:
-        belief = Told("", ("a",), ("a",), interval=(-1.0, 200.0), within=2.0)
+        belief = Provenance("", ("a",), ("a",), interval=(-1.0, 200.0), within=2.0)
         filled = {(path,): Filled(number + error, 0.7, belief) for path in paths}
         completions = [Completion(entity) for entity in masked.entities]
         completions[number] = Completion(masked.entities[number], filled)

@@ -8,7 +8,7 @@ import pytest
 from models import calibrated, tiny
 
 from kbdisk.completion import complete
-from kbdisk.completion.consistency import Consistency, renamed
+from kbdisk.completion.constraints import Consistency, renamed
 from kbdisk.entity import Entity, Filled
 from kbdisk.schemas import imports
 from kbdisk.schemas.yamlfile import loads
@@ -45,10 +45,10 @@ def test_a_prediction_that_breaks_a_constraint_with_a_given_value_is_held_back(m
     assert small.filled["high",].value >= 0
     assert ("high",) not in large.filled
     assert ("low",) not in other.filled
-    [why] = next(row for row in completing.summary.shown() if row.path == ("high",)).held
+    [why] = next(row for row in completing.summary.shown() if row.path == ("high",)).held_back
     assert why.startswith("breaks a constraint: expected ")
     for row in completing.summary.shown():
-        assert row.missing == row.filled + sum(row.held.values())
+        assert row.missing == row.filled + sum(row.held_back.values())
 
 
 def test_of_two_predictions_that_break_a_constraint_the_surer_is_kept(model):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import examples, for_each
 
-from kbdisk.completion.constraints import Interval, Others, Proposal, excluded, restriction, years_of
+from kbdisk.completion.constraints import Interval, OtherEntities, Proposal, excluded, restriction, years_of
 from kbdisk.entity import Date, Entity, Link, Quantity, Text, with_values
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
@@ -140,7 +140,7 @@ def test_languages_and_patterns_of_each_value_hold():
 def test_links_of_a_wrong_class_are_left_out_and_unknown_ones_are_not():
     of = class_of(Constraint("values", ("boss",), where=ValueShape(classes=("Person",))), boss=LinkKind())
     schema = Schema({"Thing": of, "Person": Class("Person"), "Town": Class("Town")})
-    others = Others.of(schema, [Entity("p", {}, ("Person",)), Entity("t", {}, ("Town",))])
+    others = OtherEntities.of(schema, [Entity("p", {}, ("Person",)), Entity("t", {}, ("Town",))])
     assert [left_out(of, {}, (("boss",), Link(id)), others=others) for id in "ptu"] == [[], [0], []]
     assert left_out(of, {}, (("boss",), Link("t"))) == []
 
@@ -149,7 +149,7 @@ def test_unique_values_and_links_back_are_those_of_other_entities():
     person = class_of("code unique", "parent inverse child", name="Person", code=Category(), parent=LinkKind(), child=Set(LinkKind()))  # fmt: skip
     schema = Schema({"Person": person})
     trees = {"a": {"code": "1", "child": [Link("b")]}, "b": {}, "c": {"parent": Link("d")}, "d": {}}
-    others = Others.of(schema, [Entity(id, tree, ("Person",)) for id, tree in trees.items()])
+    others = OtherEntities.of(schema, [Entity(id, tree, ("Person",)) for id, tree in trees.items()])
     told = {"others": others, "id": "b"}
     assert left_out(person, {}, (("code",), "1"), **told) == [0]
     assert left_out(person, {}, (("code",), "2"), **told) == []
@@ -165,7 +165,7 @@ def test_a_link_that_a_constraint_of_another_class_asks_for_is_kept_free():
     city = class_of(name="City", capital_of=LinkKind())
     schema = Schema({"Country": country, "City": city})
     entities = [Entity("fr", {"capital": Link("paris")}, ("Country",)), Entity("it", {}, ("Country",))]
-    others = Others.of(schema, [*entities, Entity("paris", {}, ("City",))])
+    others = OtherEntities.of(schema, [*entities, Entity("paris", {}, ("City",))])
     assert left_out(city, {}, (("capital_of",), Link("it")), others=others, id="paris") == [0]
     assert left_out(city, {}, (("capital_of",), Link("fr")), others=others, id="paris") == []
 

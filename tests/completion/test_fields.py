@@ -12,7 +12,7 @@ from things import COUNT, entities, schema, thing
 from kbdisk.api.reading import Reading
 from kbdisk.api.training import untrained
 from kbdisk.completion import complete
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import AXIOM, LABEL, fields_of, why_never
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as EntityLink
@@ -23,7 +23,7 @@ from kbdisk.training.folder import open_folder, save
 
 def why(codec, **choices) -> str:
     """Why the rare property is not filled."""
-    return fields_of(codec, Choices(**choices))[""].fields["rare",].held
+    return fields_of(codec, CompletionConfig(**choices))[""].fields["rare",].why_not
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_an_axiom_is_held_back_in_every_mode(choices):
     above = Property(Link(), iri="http://www.w3.org/2000/01/rdf-schema#subClassOf")
     some = [Entity(f"e{n}", {"above": EntityLink(f"e{n % 3}"), "x": n % 5}) for n in range(60)]
     model = tiny(of_one_class({("above",): above, ("x",): Property(Number())}), some)
-    field = fields_of(model.codec, Choices(**choices))[""].fields["above",]
-    assert field.held == ("" if "only" in choices else AXIOM)
+    field = fields_of(model.codec, CompletionConfig(**choices))[""].fields["above",]
+    assert field.why_not == ("" if "only" in choices else AXIOM)
     filled = [one.filled for one in complete(model, [*some, Entity("new", {"x": 1})], **choices)][-1]
     assert (("above",) in filled) == ("only" in choices)

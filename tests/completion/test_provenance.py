@@ -7,8 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kbdisk import Completion, Entity, Filled
-from kbdisk.completion.placing import Told
-from kbdisk.completion.provenance import line, rows, unwritten
+from kbdisk.completion.provenance import Provenance, line, rows, unwritten
 from kbdisk.completion.summary import Row, Summary
 
 ends = st.floats(-1e12, 1e12) | st.floats(allow_nan=False, allow_infinity=False)
@@ -16,7 +15,7 @@ ends = st.floats(-1e12, 1e12) | st.floats(allow_nan=False, allow_infinity=False)
 
 def told(interval):
     """The interval in the row of a number."""
-    belief = Told("C", ("x",), ("x",), interval=interval)
+    belief = Provenance("C", ("x",), ("x",), interval=interval)
     completion = Completion(Entity("a"), {("x",): Filled(1.5, 0.5, belief)})
     return next(rows(completion, {}, ""))["interval"]
 
@@ -40,20 +39,20 @@ def test_an_interval_has_the_digits_that_its_width_gives_a_meaning():
 def test_what_a_target_has_no_place_for_is_no_gap_where_it_only_goes_with_another():
     amount, currency = ("price", "amount"), ("price", "currency")
     filled = {
-        amount: Filled(1.5, 0.5, Told("C", amount, amount)),
-        currency: Filled("EUR", 0.9, Told("C", currency, currency, estimate="shared")),
+        amount: Filled(1.5, 0.5, Provenance("C", amount, amount)),
+        currency: Filled("EUR", 0.9, Provenance("C", currency, currency, estimate="shared")),
     }
     kept = io.BytesIO(b"".join(map(line, rows(Completion(Entity("a"), filled), {}, ""))))
-    row = Row("C", amount, missing=2, filled=1, sure=0.5)
+    row = Row("C", amount, missing=2, filled=1, confidence_sum=0.5)
     summary, given = Summary(rows={("C", amount): row}), ("b", amount, "no column")
     assert unwritten(summary, kept, [("a", currency, "no column"), given]) == [given]
-    assert (row.filled, row.sure) == (1, 0.5)
+    assert (row.filled, row.confidence_sum) == (1, 0.5)
     assert unwritten(summary, kept, [("a", amount, "no column")]) == []
-    assert (row.filled, row.sure, row.held) == (0, 0, {"no column": 1})
+    assert (row.filled, row.confidence_sum, row.held_back) == (0, 0, {"no column": 1})
 
 
 def test_rows_of_an_entity_that_is_unlike_training_say_so():
-    filled = {("x",): Filled(1.5, 0.5, Told("C", ("x",), ("x",)))}
+    filled = {("x",): Filled(1.5, 0.5, Provenance("C", ("x",), ("x",)))}
     reasons = ("year above 2012", "unseen maker")
     [row] = rows(Completion(Entity("a"), filled, unlike=reasons), {}, "")
     assert row["unlike"] == list(reasons)

@@ -9,7 +9,7 @@ from models import SURE, calibrated
 from things import entities, thing
 
 from kbdisk.completion import complete
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import calibration_of
 from kbdisk.completion.recalibration import calibrations_of
 
@@ -29,13 +29,13 @@ def sure(model):
 
 
 def test_of_a_source_like_the_training_data_the_calibration_stays(sure):
-    calibrations = calibrations_of(sure, entities(*map(thing, range(SOME))), Choices())
+    calibrations = calibrations_of(sure, entities(*map(thing, range(SOME))), CompletionConfig())
     assert calibrations.like == calibrations.unlike == calibration_of(sure)
 
 
 def test_a_few_entities_that_are_unlike_change_nothing_and_are_flagged(sure):
     source = [*entities(*map(thing, range(SOME))), *shifted([SOME])]
-    assert calibrations_of(sure, source, Choices()).unlike == calibration_of(sure)
+    assert calibrations_of(sure, source, CompletionConfig()).unlike == calibration_of(sure)
     *like, unlike = complete(sure, source)
     assert not any(completion.unlike for completion in like)
     assert unlike.unlike
@@ -43,7 +43,7 @@ def test_a_few_entities_that_are_unlike_change_nothing_and_are_flagged(sure):
 
 def test_what_is_wrong_on_known_values_of_the_source_is_stated_with_less_confidence(sure):
     source = shifted(range(SOME))
-    before, after = calibration_of(sure), calibrations_of(sure, source, Choices()).unlike
+    before, after = calibration_of(sure), calibrations_of(sure, source, CompletionConfig()).unlike
     key = sure.codec.learnt_as("", ("colour",))
     statements = after.statements[key]
     right = sum(statement.right for statement in statements) / len(statements)
@@ -61,21 +61,21 @@ def test_entities_that_are_unlike_are_counted_and_completed_by_their_own_calibra
     assert completing.summary.unlike == 20
     assert max(completing.summary.unlike_in.values()) == 20
     assert completing.summary.to_json()["unlike"]["entities"] == 20
-    calibrations = calibrations_of(sure, gappy, Choices(fill="all"))
+    calibrations = calibrations_of(sure, gappy, CompletionConfig(fill="all"))
     assert {completions[0].filled[("colour",)].confidence} != {completions[-1].filled[("colour",)].confidence}
     assert calibrations.like != calibrations.unlike
 
 
 def test_the_same_source_is_calibrated_to_the_same(sure):
     source = shifted(range(SOME))
-    first, second = (calibrations_of(sure, source, Choices()).unlike for _ in range(2))
+    first, second = (calibrations_of(sure, source, CompletionConfig()).unlike for _ in range(2))
     assert first == second
 
 
 def test_entities_that_the_model_was_trained_on_do_not_raise_the_confidence_of_the_others(sure):
     """A model is right about what it has learnt: that says nothing about new entities."""
     source = [*entities(*map(thing, range(SOME))), *shifted(range(100, 110))]
-    calibrations = calibrations_of(sure, source, Choices())
+    calibrations = calibrations_of(sure, source, CompletionConfig())
     assert {sure.schema.id_of(entity) for entity in source[:SOME]} <= {*sure.record.training, *sure.record.validation}
     assert calibrations.unlike != calibration_of(sure)
     statements = sum(len(own) for own in calibrations.like.statements.values())

@@ -18,8 +18,8 @@ from reviews import ACCEPT, NOTHING, REJECT, cells, correct, decide, propose
 import kbdisk
 from kbdisk.completion.answers import REJECTED, Answer, Answers, answers_in_blocks, answers_of
 from kbdisk.completion.apply import corrected_value
-from kbdisk.completion.earlier import given
 from kbdisk.completion.review import Reviewed, ReviewRow, read_review, write_review
+from kbdisk.completion.sidecar import given_entities
 from kbdisk.entity import Coordinate, Date, Entity, Filled, Link, Quantity, Text, show
 
 PHONES = Path(__file__).parents[2] / "examples" / "phones.jsonl"
@@ -144,7 +144,7 @@ def test_a_corrected_value_is_given_from_then_on_and_no_retraction_takes_it(run,
     propose(source, "review.csv", {E + "b": {"size": 7}, E + "a": {"in": "x"} if source == "kb.jsonl" else {"age": 3}})
     decide("review.csv", *([correct("9"), NOTHING] if source == "kb.jsonl" else [NOTHING, correct("9")]))
     assert run("apply", "review.csv", "--in-place")[0] == 0
-    entity = next(one for one in given(kbdisk.load(source)) if one.id == E + "b")
+    entity = next(one for one in given_entities(kbdisk.load(source)) if one.id == E + "b")
     assert (entity.tree["size"], entity.made) == (9, None)
     assert Path(f"{source}.before").read_bytes() == before
     after = Path(source).read_bytes()
@@ -159,7 +159,7 @@ def test_an_accepted_value_is_taken_out_by_a_retraction_as_kbdisk_filled_it_in(r
     decide("review.csv", ACCEPT, correct("9"))
     assert run("apply", "review.csv", "--out", "done.ttl")[0] == 0
     assert run("retract", "done.ttl") == (0, "", "took 1 value out of done.ttl\n")
-    left = {one.id: one for one in given(kbdisk.load("done.ttl"))}
+    left = {one.id: one for one in given_entities(kbdisk.load("done.ttl"))}
     assert ("size" in left[E + "b"].tree, left[E + "c"].tree["size"]) == (False, 9)
 
 

@@ -16,12 +16,11 @@ from tables import for_each
 from things import entities
 
 from kbdisk.completion import complete
-from kbdisk.completion.choices import FILLS, Choices
-from kbdisk.completion.completing import Completing, predicting_what_may_be_written
-from kbdisk.completion.filling import Filler
+from kbdisk.completion.complete import Completing, predicting_writable_gaps
+from kbdisk.completion.config import FILLS, CompletionConfig
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.plan import Plan
-from kbdisk.completion.predicting import Predicting
+from kbdisk.completion.predict import GapPredictor, Predicting
 from kbdisk.completion.predictions import Prediction, Predictions, read_line
 from kbdisk.entity import Date, Link, Quantity, Text
 from kbdisk.errors import LoadError
@@ -83,24 +82,24 @@ def test_other_thresholds_decide_on_the_same_predictions_as_if_all_was_predicted
     model, gaps, thresholds, monkeypatch
 ):
     wanted = anew(model, gaps, **thresholds)
-    plan = Plan(model, gaps, Choices())
+    plan = Plan(model, gaps, CompletionConfig())
     predictions = predicted(plan)
     usual = decided(plan, predictions)
-    monkeypatch.setattr(Filler, "fill", None)  # the network is asked by this alone
-    assert decided(plan.with_choices(Choices(**thresholds)), predictions) == wanted
+    monkeypatch.setattr(GapPredictor, "predict", None)  # the network is asked by this alone
+    assert decided(plan.with_config(CompletionConfig(**thresholds)), predictions) == wanted
     assert (wanted == usual) == (not thresholds)
 
 
 def test_the_same_predictions_tell_a_review_what_is_held_back(model, gaps):
     wanted = anew(model, gaps, keeps_held_back=True)
     assert any(held for _, held in wanted[0])
-    plan = Plan(model, gaps, Choices())
+    plan = Plan(model, gaps, CompletionConfig())
     assert decided(plan, predicted(plan), keeps_held_back=True) == wanted
 
 
 @for_each("draws", [0, 2])
 def test_predictions_that_are_saved_and_read_again_or_on_disk_give_the_same(model, gaps, draws, tmp_path):
-    plan = Plan(model, gaps, Choices(fill="all", draws=draws))
+    plan = Plan(model, gaps, CompletionConfig(fill="all", draws=draws))
     kept = predicted(plan)
     wanted = decided(plan, kept)
     assert any(filled for filled, _ in wanted[0])
@@ -116,7 +115,7 @@ def test_predictions_that_are_saved_and_read_again_or_on_disk_give_the_same(mode
 
 
 def test_several_can_read_the_same_predictions_side_by_side(model, gaps):
-    plan = Plan(model, gaps, Choices())
+    plan = Plan(model, gaps, CompletionConfig())
     predictions = predicted(plan)
     for one, other in zip(predictions.rows, predictions.rows, strict=True):
         assert one == other
@@ -158,15 +157,15 @@ def test_numbers_are_read_to_the_last_digit():
 
 
 def test_predictions_of_another_source_model_or_choice_are_refused(model, gaps, things, tmp_path):
-    plan = Plan(model, gaps, Choices())
+    plan = Plan(model, gaps, CompletionConfig())
     predicted(plan).save(tmp_path / "p.jsonl")
     predictions = Predictions.read(tmp_path / "p.jsonl")
-    predictions.refuse_other(Predicting(plan.with_choices(Choices(min_confidence=0.3, fill="all"))).about())
+    predictions.refuse_other(Predicting(plan.with_config(CompletionConfig(min_confidence=0.3, fill="all"))).about())
     others = {
-        "of this source": Plan(model, gaps[:-1], Choices()),
-        "with seed 1": Plan(model, gaps, Choices(seed=1)),
-        "with estimate mean": Plan(model, gaps, Choices(estimate="mean")),
-        "with only size": Plan(model, gaps, Choices(only=(("size",),))),
+        "of this source": Plan(model, gaps[:-1], CompletionConfig()),
+        "with seed 1": Plan(model, gaps, CompletionConfig(seed=1)),
+        "with estimate mean": Plan(model, gaps, CompletionConfig(estimate="mean")),
+        "with only size": Plan(model, gaps, CompletionConfig(only=(("size",),))),
     }
     for what, other in others.items():
         with pytest.raises(LoadError, match=f"p.jsonl: expected predictions {what}, got those ") as error:
@@ -179,13 +178,13 @@ def test_predictions_of_another_source_model_or_choice_are_refused(model, gaps, 
 
 
 def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
-    plan = Plan(model, gaps, Choices(min_confidence=0.4))
-    predicting = predicting_what_may_be_written(plan)
+    plan = Plan(model, gaps, CompletionConfig(min_confidence=0.4))
+    predicting = predicting_writable_gaps(plan)
     predictions = Predictions.of(predicting)
     assert not predictions.covers_all_gaps
     assert decided(plan, predictions) == anew(model, gaps, min_confidence=0.4)
     predictions.refuse_other(predicting.about())
-    lower = predicting_what_may_be_written(plan.with_choices(Choices(min_confidence=0.3)))
+    lower = predicting_writable_gaps(plan.with_config(CompletionConfig(min_confidence=0.3)))
     with pytest.raises(LoadError, match=r"with fill likely min_confidence 0.3 .*, got those with .* 0.4 "):
         predictions.refuse_other(lower.about())
 
@@ -196,7 +195,7 @@ def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
 )
 def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, broken, tmp_path):
     file = tmp_path / "p.jsonl"
-    plan = Plan(model, gaps, Choices())
+    plan = Plan(model, gaps, CompletionConfig())
     predicted(plan).save(file)
     head, *lines = file.read_bytes().splitlines(keepends=True)
     first, last = json.loads(lines[0]), lines[-1]
@@ -225,7 +224,7 @@ def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, br
 
 
 def test_a_plan_tells_what_is_there_what_lacks_and_what_may_be_filled(model, gaps, tmp_path):
-    plan = Plan(model, gaps, Choices())
+    plan = Plan(model, gaps, CompletionConfig())
     rows = list(plan.rows)
     assert {row["gap"] for row in rows} == {"blank", "part", "absent"}
     assert {(row["id"], row["path"]) for row in rows} >= {("t3", "born"), ("t4", "mass"), ("t5", "parts[1].kind")}
@@ -241,7 +240,7 @@ def test_a_plan_tells_what_is_there_what_lacks_and_what_may_be_filled(model, gap
 
 
 def test_predictions_tell_value_presence_correctness_interval_and_reason_of_each_gap(model, gaps):
-    plan = Plan(model, gaps, Choices())
+    plan = Plan(model, gaps, CompletionConfig())
     predictions = predicted(plan)
     rows = list(predictions.rows)
     assert [(row["row"], row["id"], row["path"]) for row in rows] == [
@@ -258,7 +257,7 @@ def test_predictions_tell_value_presence_correctness_interval_and_reason_of_each
 
 @for_each("fill", FILLS)
 def test_every_gap_is_written_or_held_back_once(model, gaps, fill):
-    plan = Plan(model, gaps, Choices(fill=fill))
+    plan = Plan(model, gaps, CompletionConfig(fill=fill))
     _, summary = decided(plan, predicted(plan))
     for row in summary["properties"]:
         assert row["missing"] == row["filled"] + sum(row["held_back"].values())

@@ -14,7 +14,7 @@ from models import tiny, tiny_run
 from things import COUNT, entities, schema, thing
 
 from kbdisk.api import Model, Reading
-from kbdisk.completion import Choices
+from kbdisk.completion import CompletionConfig
 from kbdisk.completion.attribution import _given_properties, stacked_weights
 from kbdisk.completion.fields import fields_of
 from kbdisk.completion.why import Question
@@ -118,7 +118,7 @@ def _given_names(asked, source):
     """What may be left out for the date of t5."""
     entity, graph = asked._asked("t5", source)
     question = Question(asked.trained, entity, ("born",), source.entities, graph)
-    fields = fields_of(question.codec, Choices(only=(("born",),), least=1))[question.of.name]
+    fields = fields_of(question.codec, CompletionConfig(only=(("born",),), least=1))[question.schema_class.name]
     return _given_properties(question, question._batch(question._gap(fields)[0]))
 
 

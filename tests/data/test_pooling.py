@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from models import tiny_run
 from tables import examples
 
-from kbdisk.completion.completing import complete
+from kbdisk.completion.complete import complete
 from kbdisk.data import Codec
 from kbdisk.data.config import CodecConfig
 from kbdisk.data.pooling import Pools

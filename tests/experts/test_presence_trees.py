@@ -12,9 +12,9 @@ from models import tiny_run
 
 from kbdisk import Model
 from kbdisk.api.training import presence_trees_of, train
-from kbdisk.completion.choices import Choices
+from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import fields_of
-from kbdisk.completion.filling import leading_slots
+from kbdisk.completion.predict import leading_slots
 from kbdisk.data import Codec
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity
@@ -61,7 +61,7 @@ def model() -> Model:
 
 def fitted(schema: Schema, known: list[Entity], **options) -> tuple[Codec, PresenceTrees | None]:
     codec = Codec.fit(schema, known)
-    leading = leading_slots(fields_of(codec, Choices(fill="all")), codec.slots)
+    leading = leading_slots(fields_of(codec, CompletionConfig(fill="all")), codec.slots)
     config = options.pop("config", PresenceTreesConfig(share=0.1))
     return codec, presence_trees.fit(codec, codec.encode(known), leading, config=config, seed=0, **options)
 

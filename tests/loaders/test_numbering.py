@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import kbdisk
 from kbdisk.api.reading import named_by_schema
-from kbdisk.completion.carried import Carried
-from kbdisk.completion.earlier import given as given_entities
+from kbdisk.completion.sidecar import CarriedRows, given_entities
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskError
 from kbdisk.loaders.identifiers import Identifiers, identifiers, tells_apart
@@ -152,7 +151,7 @@ def test_a_value_that_was_filled_in_is_found_by_its_number_and_by_the_path_of_an
     sidecar(path, id="6", id_path="x")
     assert made(path) == [("2", {("y",): "b"})]
     assert made(path, id="x") == [("6", {("y",): "b"})]
-    carried = Carried([kbdisk.load(path)], "csv")
+    carried = CarriedRows([kbdisk.load(path)], "csv")
     [line] = [json.loads(line) for one in given_entities(kbdisk.load(path)) for line in carried.of(one)]
     assert line == {"id": "2", "path": "y", "value": "b", "numbered": True}
 

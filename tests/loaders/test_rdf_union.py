@@ -14,8 +14,7 @@ from tables import for_each
 import kbdisk
 from kbdisk.api.reading import Reading
 from kbdisk.api.training import schema_of
-from kbdisk.completion.carried import Carried
-from kbdisk.completion.earlier import given
+from kbdisk.completion.sidecar import CarriedRows, given_entities
 from kbdisk.entity import Completion, Filled, Link
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.loaders import together
@@ -165,11 +164,11 @@ def test_what_was_filled_in_is_no_evidence_and_is_told_of_the_target_too(names, 
         assert "kind" not in known[E + name].tree
         assert known[E + name].made == {("kind",): "new"}
     format = {"ttl": "turtle", "rdf": "rdfxml", "jsonl": "jsonl"}[target[4:]]
-    carried = Carried(reading.sources, format)
+    carried = CarriedRows(reading.sources, format)
     rows = [line for one in reading.entities for line in carried.of(one)]
     kbdisk.write((Completion(one, {}) for one in reading.entities), target)
     Path(f"{target}.provenance.jsonl").write_bytes(b"".join(rows))
-    again = {one.id: one for one in given(kbdisk.load(target))}
+    again = {one.id: one for one in given_entities(kbdisk.load(target))}
     for name in ("one", "two"):
         assert "kind" not in again[E + name].tree
         assert again[E + name].made == {("kind",): "new"}
@@ -229,7 +228,7 @@ def test_what_a_sidecar_tells_is_found_by_the_predicate_and_not_by_what_that_is_
     reading = Reading.of(["one.ttl", name])
     [b] = [one for one in reading.entities if one.id == row["id"]]
     assert (b.tree, b.made) == ({"size": 3, "k": 1}, {("t:size",): 2})
-    [line] = Carried(reading.sources, "rdfxml").of(b)
+    [line] = CarriedRows(reading.sources, "rdfxml").of(b)
     assert json.loads(line)["confidence"] == 0.5
 
 
@@ -251,7 +250,7 @@ def test_only_what_stands_outside_of_blocks_is_told_to():
     Path("two.ttl").write_text("@prefix : <http://ex.org/> . :b :size 1 ; :kind 3 .")
     beside("two.ttl", {"id": "http://ex.org/b", "path": "kind", "value": 3, "confidence": 0.5, "block": False})
     reading = Reading.of(["one.ttl", "two.ttl"])
-    carried = Carried(reading.sources, "turtle")
+    carried = CarriedRows(reading.sources, "turtle")
     rows = {row["id"][-1]: row for one in reading.entities for row in map(json.loads, carried.of(one))}
     assert ("block" in rows["a"], rows["b"]["block"]) == (False, False)
     kbdisk.write([Completion(one) for one in reading.entities], "all.ttl")
@@ -278,7 +277,7 @@ def test_what_was_filled_in_stays_so_beside_what_another_source_says(names):
     [entity] = reading.entities
     assert entity.tree == {"size": 6, "kind": "a"}
     assert entity.made == {("size", 1): 5}
-    [line] = Carried(reading.sources, "rdfxml").of(entity)
+    [line] = CarriedRows(reading.sources, "rdfxml").of(entity)
     assert json.loads(line)["value"] == 5
     assert json.loads(line)["confidence"] == 0.5
 

@@ -1,4 +1,4 @@
-"""The options of completing: what is filled, with which value, and how."""
+"""The options of completing: which gaps are filled, with which value, and in which order."""
 
 from __future__ import annotations
 
@@ -9,31 +9,33 @@ from kbdisk.entity import Path
 from kbdisk.errors import ConfigError
 from kbdisk.estimates import ESTIMATES
 
-# What is filled: only what is asked for (a blank cell, a null, a missing part, what the schema requires), also what
-# such an entity is likely to have, or all that its class has.
+# Which gaps are filled: only those that are asked for (a blank cell, a null, a missing part, what the schema requires), also
+# properties that such an entity is likely to have, or all properties of its class.
 FILLS = ("asked", "likely", "all")
-PASSES = 8  # at most, where no leap is told
+MAX_PASSES = 8  # of the network, where `leap` is not stated
 
 
 @dataclass(frozen=True)
-class Choices:
-    """How knowledge is completed."""
+class CompletionConfig:
+    """How a knowledge base is completed."""
 
     fill: str = "likely"
-    only: tuple[Path, ...] = ()  # nothing but what stands at these paths or below; text too, where it is named
-    classes: tuple[str, ...] = ()  # nothing but entities of these classes, by their names, IRIs or last words
-    estimate: str = "median"  # which value is said of a number: a row of ESTIMATES
-    order: str = GIVEN  # a row of ORDERS: whether the values of an entity are filled by each other, and in which order
-    leap: int | None = None  # how many of an entity at a time; enough for PASSES passes where it is not told
-    draws: int = 0  # values drawn of each gap, besides the one that is filled in
+    only: tuple[Path, ...] = ()  # only values at these paths or below them; text, too, where it is named
+    classes: tuple[str, ...] = ()  # only entities of these classes, by their names, IRIs or last words
+    estimate: str = "median"  # which value of its distribution a number gets: a row of ESTIMATES
+    order: str = GIVEN  # a row of ORDERS: whether values are predicted from filled ones, too, and in which order
+    leap: int | None = (
+        None  # how many values of an entity are predicted at a time; None: as many as take MAX_PASSES passes
+    )
+    draws: int = 0  # values that are drawn for each gap, besides the one that is filled in
     min_confidence: float | None = None  # None: as `fill` has it
-    precision: float | None = None  # in the place of a confidence, the share of right statements
+    precision: float | None = None  # instead of a confidence: the share of statements that are to be right
     least: int = 30  # values in training that a property must have
     seed: int = 0
 
     @property
     def is_independent(self) -> bool:
-        """Whether a value does not depend on which other gaps are asked."""
+        """Whether a value does not depend on which other gaps are asked for."""
         return self.order == GIVEN and self.estimate != "sample" and not self.draws
 
     def __post_init__(self) -> None:

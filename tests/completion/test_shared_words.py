@@ -4,7 +4,7 @@ import pytest
 from models import tiny_run
 
 import kbdisk
-from kbdisk.completion.siblings import FEW, Siblings
+from kbdisk.completion.values import MIN_PARTS, SharedWords
 from kbdisk.entity import Entity, Filled, Link
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, of_one_class
@@ -15,15 +15,15 @@ SCHEMA = of_one_class({AMOUNT: Property(Number()), CURRENCY: Property(Category()
 
 def beside(parts, tree=None, filled=(AMOUNT,), schema=SCHEMA, made=None, **choices):
     """What is filled of an entity among others with such prices."""
-    siblings = Siblings(schema, **choices)
+    shared = SharedWords(schema, **choices)
     for part in parts:
-        siblings.see("", {"price": part})
+        shared.add("", {"price": part})
     entity = Entity("new", tree or {}, made=made or {})
-    found = siblings.beside("", entity, {path: Filled(1.5) for path in filled})
+    found = shared.with_shared("", entity, {path: Filled(1.5) for path in filled})
     return {path: one.value for path, one in found.items()}
 
 
-EUROS = [{"@type": "Price", "amount": n, "currency": "EUR", "note": "x"} for n in range(FEW)]
+EUROS = [{"@type": "Price", "amount": n, "currency": "EUR", "note": "x"} for n in range(MIN_PARTS)]
 
 
 def test_a_new_part_has_what_all_others_have_in_their_order():
@@ -31,7 +31,7 @@ def test_a_new_part_has_what_all_others_have_in_their_order():
     assert list(found.items()) == [(("price", "@type"), "Price"), (AMOUNT, 1.5), (CURRENCY, "EUR")]
     assert beside(EUROS, {"price": {"amount": None, "currency": None}}) == found
     unit = Link("http://qudt.org/vocab/unit/GM")
-    assert beside([{"amount": 1, "unit": unit}] * FEW) == {AMOUNT: 1.5, ("price", "unit"): unit}
+    assert beside([{"amount": 1, "unit": unit}] * MIN_PARTS) == {AMOUNT: 1.5, ("price", "unit"): unit}
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_a_new_part_has_what_all_others_have_in_their_order():
         [*EUROS, {"amount": 9, "currency": "USD"}],
         [*EUROS, {"amount": 9}],
         EUROS[1:],
-        [{"amount": n, "source": "census"} for n in range(FEW)],  # what a value is from is not what it is in
-        [{"amount": n, "unit": 7} for n in range(FEW)],
-        [{"amount": n, "currency": ["EUR"]} for n in range(FEW)],
+        [{"amount": n, "source": "census"} for n in range(MIN_PARTS)],  # what a value is from is not what it is in
+        [{"amount": n, "unit": 7} for n in range(MIN_PARTS)],
+        [{"amount": n, "currency": ["EUR"]} for n in range(MIN_PARTS)],
     ],
 )
 def test_what_not_all_have_or_says_nothing_of_their_meaning_is_left_out(parts):
@@ -69,9 +69,9 @@ def test_what_the_model_has_a_say_in_is_not_shared(role):
 
 
 def test_a_word_of_too_few_parts_is_left_out_as_unsure():
-    assert CURRENCY in beside(EUROS, least=(FEW + 1) / (FEW + 2))
-    assert CURRENCY not in beside(EUROS, least=0.9)
-    assert CURRENCY in beside(EUROS * 2, least=0.9)
+    assert CURRENCY in beside(EUROS, min_confidence=(MIN_PARTS + 1) / (MIN_PARTS + 2))
+    assert CURRENCY not in beside(EUROS, min_confidence=0.9)
+    assert CURRENCY in beside(EUROS * 2, min_confidence=0.9)
 
 
 @pytest.mark.parametrize(
@@ -79,21 +79,21 @@ def test_a_word_of_too_few_parts_is_left_out_as_unsure():
     ["unit_code", "unitText", "unit of measure", "priceCurrency", "currency_id", "@type", "http://schema.org/unitCode"],
 )
 def test_keys_that_say_what_is_meant(key):
-    assert ("price", key) in beside([{"amount": n, key: "X"} for n in range(FEW)])
+    assert ("price", key) in beside([{"amount": n, key: "X"} for n in range(MIN_PARTS)])
 
 
 @pytest.mark.parametrize("key", ["unitPrice", "community", "units_sold", "opportunity", "typeface", "concurrency"])
 def test_keys_that_only_sound_like_it(key):
-    assert ("price", key) not in beside([{"amount": n, key: "X"} for n in range(FEW)])
+    assert ("price", key) not in beside([{"amount": n, key: "X"} for n in range(MIN_PARTS)])
 
 
 def test_parts_of_lists_are_told_from_each_other_by_their_list():
     schema = of_one_class({("offers", -1, "price"): Property(Number())})
-    siblings = Siblings(schema)
-    for n in range(FEW):
-        siblings.see("", {"offers": [{"price": n, "currency": "EUR"}], "other": [{"price": n, "currency": "USD"}]})
+    shared = SharedWords(schema)
+    for n in range(MIN_PARTS):
+        shared.add("", {"offers": [{"price": n, "currency": "EUR"}], "other": [{"price": n, "currency": "USD"}]})
     filled = {("offers", 0, "price"): Filled(1), ("offers", 1, "price"): Filled(2)}
-    found = siblings.beside("", Entity("new", {}), filled)
+    found = shared.with_shared("", Entity("new", {}), filled)
     assert {path: one.value for path, one in found.items()} == {
         ("offers", 0, "price"): 1, ("offers", 0, "currency"): "EUR", ("offers", 1, "price"): 2, ("offers", 1, "currency"): "EUR",
     }  # fmt: skip

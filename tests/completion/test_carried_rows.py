@@ -9,8 +9,7 @@ import pytest
 
 import kbdisk
 from kbdisk.api.reading import Reading
-from kbdisk.completion.carried import Carried
-from kbdisk.completion.earlier import given
+from kbdisk.completion.sidecar import CarriedRows, given_entities
 from kbdisk.entity import Entity, show
 from kbdisk.loaders import format_named, load
 
@@ -36,16 +35,16 @@ def sidecar(name: str, *rows: dict) -> None:
 def carried(source: str, target: str) -> list[dict]:
     """Write a source anew with the rows that go along; returns these."""
     kb = load(source)
-    entities = list(given(kb))
+    entities = list(given_entities(kb))
     kbdisk.write([Entity(one.id, one.tree, made=one.made) for one in entities], target)
-    told = Carried([kb], format_named(target.rpartition(".")[2]))
+    told = CarriedRows([kb], format_named(target.rpartition(".")[2]))
     lines = [line for entity in entities for line in told.of(entity)]
     Path(f"{target}.provenance.jsonl").write_bytes(b"".join(lines))
     return [json.loads(line) for line in lines]
 
 
 def made(file: str) -> set[tuple[str, str]]:
-    return {(entity.id, show(path)) for entity in given(load(file)) for path in entity.made or ()}
+    return {(entity.id, show(path)) for entity in given_entities(load(file)) for path in entity.made or ()}
 
 
 def test_what_was_filled_in_a_line_that_is_broken_for_now_is_told_in_place_all_the_same(place):
@@ -53,8 +52,8 @@ def test_what_was_filled_in_a_line_that_is_broken_for_now_is_told_in_place_all_t
     sidecar("kb.jsonl", {"id": "a", "path": "x", "value": 1}, {"id": "b", "path": "x", "value": 2})
     for in_place, ids in (True, ["a", "b"]), (False, ["a"]):
         kb = load("kb.jsonl", skip_errors=True)
-        told = Carried([kb], "jsonl", in_place=in_place)
-        lines = [line for entity in given(kb) for line in told.of(entity)]
+        told = CarriedRows([kb], "jsonl", in_place=in_place)
+        lines = [line for entity in given_entities(kb) for line in told.of(entity)]
         assert kb.skipped
         assert [json.loads(line)["id"] for line in [*lines, *told.rest()]] == ids
 
@@ -67,7 +66,7 @@ def test_what_a_block_told_is_told_beside_a_file_without_blocks(place, target):
     assert rows[0] == {"id": "a:a", "path": "weight", "value": 2.5, "confidence": 0.5}
     assert {(row["id"], row["path"]) for row in rows} == made("kb.ttl")
     assert len(made(target)) == 6
-    assert {entity.id: entity.tree.get("n") for entity in given(load(target))} == {"a:a": 1, "a:b": 2}
+    assert {entity.id: entity.tree.get("n") for entity in given_entities(load(target))} == {"a:a": 1, "a:b": 2}
 
 
 VALUES = [
@@ -92,10 +91,10 @@ def test_a_row_goes_along_in_whatever_form_its_value_is_written(place, target, v
     Path("kb.jsonl").write_text(json.dumps({"id": "a", "n": 1, "x": value}) + '\n{"id": "b", "n": 2}\n')
     sidecar("kb.jsonl", {"id": "a", "path": "x", "value": value, "class": ""})
     assert carried("kb.jsonl", target) == [{"id": "a", "path": "x", "value": value, "class": ""}]
-    assert [(one.id, bool(one.made)) for one in given(load(target))] == [("a", True), ("b", False)]
+    assert [(one.id, bool(one.made)) for one in given_entities(load(target))] == [("a", True), ("b", False)]
     [again] = carried(target, "again.csv")
     assert again["class"] == ""
-    assert [(one.id, bool(one.made)) for one in given(load("again.csv"))] == [("a", True), ("b", False)]
+    assert [(one.id, bool(one.made)) for one in given_entities(load("again.csv"))] == [("a", True), ("b", False)]
 
 
 def test_a_cell_that_somebody_changed_or_added_to_is_theirs(place):
@@ -123,8 +122,8 @@ def test_beside_blocks_and_in_place_all_rows_stay_as_they_are(place):
     sidecar("kb.ttl", {"id": "a:a", "path": "link", "value": {"@id": "a:c"}}, {"id": "a:b", "path": "gone", "value": 1})
     before = Path("kb.ttl.provenance.jsonl").read_bytes()
     kb = load("kb.ttl")
-    for told in (Carried([kb], "ntriples"), Carried([kb], "json", in_place=True)):
-        assert b"".join(line for entity in given(kb) for line in told.of(entity)) == before
+    for told in (CarriedRows([kb], "ntriples"), CarriedRows([kb], "json", in_place=True)):
+        assert b"".join(line for entity in given_entities(kb) for line in told.of(entity)) == before
 
 
 @pytest.mark.parametrize("target", ["out.ttl", "out.nt"])
@@ -144,6 +143,6 @@ def test_of_several_sources_a_row_has_the_id_that_its_entity_has_in_the_whole(pl
         Path(name).write_text("x,y\n1,2\n3,4\n")
         sidecar(name, {"id": "2", "path": "y", "value": 4, "numbered": True})
     reading = Reading.of([load("one.csv"), load("two.csv")])
-    told = Carried(reading.sources, "csv")
+    told = CarriedRows(reading.sources, "csv")
     rows = [json.loads(line) for entity in reading.entities for line in told.of(entity)]
     assert [(row["id"], row["path"]) for row in rows] == [("one.csv#2", "y"), ("two.csv#2", "y")]

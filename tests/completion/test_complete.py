@@ -15,7 +15,7 @@ from things import COUNT, entities, schema, thing
 
 from kbdisk.completion import complete, decide
 from kbdisk.completion.answers import REJECTED, Answer, Answers
-from kbdisk.completion.choices import FILLS, Choices
+from kbdisk.completion.config import FILLS, CompletionConfig
 from kbdisk.completion.why import why
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, SchemaError
@@ -41,7 +41,7 @@ def held(model, *trees, **choices) -> dict[tuple, dict]:
     completing = complete(model, entities(*trees), **choices)
     for _ in completing:
         pass
-    return {row.path: dict(row.held) for row in completing.summary.shown()}
+    return {row.path: dict(row.held_back) for row in completing.summary.shown()}
 
 
 # ---------------------------------------------------------------- what is filled
@@ -82,7 +82,7 @@ def test_an_absent_property_is_filled_where_the_entity_probably_has_it(model, th
     assert written == [chance >= 0.99 * middle for chance in presences]
     assert any(written)
     [row] = likely.summary.shown()
-    assert row.filled + row.held[decide.ABSENT] + row.held[decide.below(0.99 * middle)] == 20
+    assert row.filled + row.held_back[decide.ABSENT] + row.held_back[decide.below(0.99 * middle)] == 20
 
 
 def test_presence_is_relative_to_entities_that_have_the_property_and_of_a_blank_wholly_so(model, things):
@@ -181,7 +181,7 @@ def test_whatever_is_missing_what_is_given_stays_and_the_summary_adds_up(model, 
         assert all(value is None or at(after, path) == value for path, value in walk(tree))
         assert all(0 <= each.confidence <= 1 for each in one.filled.values())
     for row in completing.summary.shown():
-        assert row.missing == row.filled + sum(row.held.values()), row.path
+        assert row.missing == row.filled + sum(row.held_back.values()), row.path
 
 
 @pytest.mark.slow
@@ -434,7 +434,7 @@ def test_confidence_and_interval_are_those_given_what_is_given_alone(model, thin
 def test_a_leap_is_for_values_that_are_filled_in_turn(model, things):
     with pytest.raises(ConfigError, match="--leap: is for values that are filled in turn"):
         complete(model, entities(*things), leap=2)
-    assert Choices(leap=2, order="certain").leap == Choices(leap=2, draws=1).leap == 2
+    assert CompletionConfig(leap=2, order="certain").leap == CompletionConfig(leap=2, draws=1).leap == 2
 
 
 def test_draws_are_as_many_as_asked_for_and_differ(model, things):
@@ -474,7 +474,7 @@ def test_the_summary_adds_up(model, things):
     summary = completing.summary
     assert summary.entities == len(things)
     for row in summary.shown():
-        assert row.missing == row.filled + sum(row.held.values()), row.path
+        assert row.missing == row.filled + sum(row.held_back.values()), row.path
     assert summary.filled >= sum(bool(one.filled) for one in done)
 
 

@@ -11,8 +11,7 @@ import rdflib
 import kbdisk
 from kbdisk.api.reading import Reading
 from kbdisk.cli import main
-from kbdisk.completion.earlier import given
-from kbdisk.completion.wording import in_words, words_of
+from kbdisk.completion.sidecar import contested_keys, given_entities, with_renamed_keys
 from kbdisk.entity import Completion, Filled, show
 
 PREFIXES = "@prefix a: <http://a/> . @prefix b: <http://b/> . @prefix : <http://ex.org/> . "
@@ -32,7 +31,7 @@ def completed(*names: str, to: str) -> list[bytes]:
     items = [Completion(one, {(key,): Filled(9, 0.5)} if one.id.endswith("y") else {}) for one in reading.entities]
     assert kbdisk.write(items, f"out.{to}").unwritable == []
     row = {"id": "http://ex.org/y", "path": show((key,)), "value": 9, "block": False}
-    return list(in_words([json.dumps(row).encode() + b"\n"], words_of(reading.sources, FORMATS[to])))
+    return list(with_renamed_keys([json.dumps(row).encode() + b"\n"], contested_keys(reading.sources, FORMATS[to])))
 
 
 @pytest.mark.parametrize("to", ["jsonld", "rdf", "nt", "jsonl"])
@@ -45,7 +44,7 @@ def test_what_was_filled_in_is_found_by_its_predicate(names, to):
     rdflib.Graph().parse(data=PREFIXES + ONE, format="turtle").serialize("some.nt", format="nt", encoding="utf-8")
     Path("j.jsonl").write_text('{"@id": "http://ex.org/j", "w": 3}\n')
     Path(f"out.{to}.provenance.jsonl").write_bytes(b"".join(completed(*names, to=to)))
-    [y] = [one for one in given(kbdisk.load(f"out.{to}")) if one.id.endswith("y")]
+    [y] = [one for one in given_entities(kbdisk.load(f"out.{to}")) if one.id.endswith("y")]
     assert list((y.made or {}).values()) == [9]
     assert {one for key, one in y.tree.items() if key[0] != "@"} == {4, 5}
 
@@ -72,5 +71,5 @@ def test_what_an_earlier_completion_told_is_told_in_the_words_of_the_new_target(
     assert ended.value.code == 0
     [line] = Path("new.nt.provenance.jsonl").read_text().splitlines()
     assert json.loads(line) == row | {"path": "http://b/w", "block": False}
-    [y] = [one for one in given(kbdisk.load("new.nt")) if one.id.endswith("y")]
+    [y] = [one for one in given_entities(kbdisk.load("new.nt")) if one.id.endswith("y")]
     assert list((y.made or {}).values()) == [4]

@@ -1,20 +1,21 @@
-"""Beliefs within constraints: what the given values of an entity exclude has no probability, and the rest is renormalised.
+"""Truncated beliefs: values that the given ones exclude have no probability, and the rest is renormalised.
 
-A number keeps its place where that is allowed; otherwise it becomes the median of the allowed part. A label becomes the
-likeliest that is allowed. Confidence is that of the restricted belief.
+A predicted number is kept where it is allowed; otherwise it becomes the median of the allowed part. A label becomes the
+likeliest allowed one. Confidence is that of the truncated belief.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from kbdisk.completion.constraints import Interval, Restriction, years_of
-from kbdisk.completion.trusting import Trusting
+from kbdisk.completion.predictions import Prediction
+from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.entity import Date, Path
@@ -23,66 +24,66 @@ from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.quantity import VALUE
 
-if TYPE_CHECKING:
-    from kbdisk.completion.predictions import Prediction
-
-MIN_MASS = 1e-4  # of what is allowed, below which the belief says nothing about it
+MIN_MASS = 1e-4  # of the allowed values; a belief with less says nothing about them
 LABELS = ("category", "link")
 
 Bounds = tuple[float, float]
 
 
-def restrict(
+def truncate(
     codec: Codec,
-    trusting: Trusting,
+    shrinker: Shrinker,
     batch: Batch,
     beliefs: Beliefs,
-    stated: Mapping[str, Tensor],
+    predicted: Mapping[str, Tensor],
     predictions: Sequence[Sequence[Prediction]],
     restrictions: Sequence[Mapping[Path, Sequence[Restriction]]],
 ) -> tuple[dict[str, Tensor], dict[int, float]]:
-    """The codes (q, ...) with restricted ones, and the confidence of these by token. Restrictions are those of each entity, by gap."""
-    codes, sure = {kind: values.clone() for kind, values in stated.items()}, dict[int, float]()
+    """The codes (q, ...) with those of truncated beliefs, and the confidence of the latter by token.
+
+    `predictions` and `restrictions` are those of each entity, restrictions by the paths of gaps.
+    """
+    codes, confidences = {kind: values.clone() for kind, values in predicted.items()}, dict[int, float]()
     rows = {
         token: (kind, row)
         for kind in ("number", *LABELS)
         if kind in beliefs.kinds
         for row, token in enumerate(beliefs.kinds[kind].tokens.tolist())
     }
-    for prediction, several in _restricted(predictions, restrictions):
+    for prediction, of_gap in _restricted(predictions, restrictions):
         for path, token in prediction.tokens.items():
             if token not in rows:
                 continue
             kind, row = rows[token]
-            picked: Any = beliefs.kinds[kind].belief.pick(torch.tensor([row], device=batch.slot.device))
+            belief: Any = beliefs.kinds[kind].belief.pick(torch.tensor([row], device=batch.slot.device))
             slot = int(batch.slot[token])
             if kind == "number":
-                bounds = _bounds(prediction, path, several)
-                found = None if bounds is None else _number(codec, slot, picked, codes[kind][[row]], bounds)
+                bounds = _bounds(prediction, path, of_gap)
+                truncated = None if bounds is None else _number(codec, slot, belief, codes[kind][[row]], bounds)
             else:
-                found = _label(codec, trusting, slot, picked, int(codes[kind][row]), several)
-            if found is not None:
-                codes[kind][row], sure[token] = found
-    return codes, sure
+                truncated = _label(codec, shrinker, slot, belief, int(codes[kind][row]), of_gap)
+            if truncated is not None:
+                codes[kind][row], confidences[token] = truncated
+    return codes, confidences
 
 
 def _restricted(
     predictions: Sequence[Sequence[Prediction]], restrictions: Sequence[Mapping[Path, Sequence[Restriction]]]
 ) -> Iterator[tuple[Prediction, Sequence[Restriction]]]:
-    for own, by_path in zip(predictions, restrictions, strict=True):
-        for prediction in own if by_path else ():
-            if not prediction.why_not and (several := by_path.get(prediction.gap.path)):
-                yield prediction, several
+    for of_entity, by_path in zip(predictions, restrictions, strict=True):
+        for prediction in of_entity if by_path else ():
+            if not prediction.why_not and (of_gap := by_path.get(prediction.gap.path)):
+                yield prediction, of_gap
 
 
-def _bounds(prediction: Prediction, path: Path, several: Sequence[Restriction]) -> Bounds | None:
-    """The least and the greatest number that the restrictions leave to a leaf; None where they leave it all."""
+def _bounds(prediction: Prediction, path: Path, restrictions: Sequence[Restriction]) -> Bounds | None:
+    """The least and the greatest number that the restrictions allow for a leaf; None where they allow all numbers."""
     gap = prediction.gap
     low, high = -np.inf, np.inf
-    for interval in (one.interval for one in several):
+    for interval in (restriction.interval for restriction in restrictions):
         if interval is None or interval == Interval():
             continue
-        if isinstance(gap.of.kind, DateKind):
+        if isinstance(gap.field.kind, DateKind):
             if path[-1] != "year":
                 continue
             first, last = years_of(interval)
@@ -103,7 +104,10 @@ def _end(bound: Any, is_open: bool, inwards: float) -> float:
 
 
 def _number(codec: Codec, slot: int, belief: NumberBelief, code: Tensor, bounds: Bounds) -> tuple[Tensor, float] | None:
-    """The code (4,) of the number that is stated within bounds, and how likely the truth is near it."""
+    """The code (4,) of a number within bounds, and the probability that the truth is within its tolerance.
+
+    None where the belief has hardly any mass within the bounds.
+    """
     low, high = bounds
     ends = torch.tensor([[np.nextafter(low, -np.inf), high]], dtype=torch.float64, device=belief.slot.device)
     below, up_to = belief.cdf(ends.clamp(-1e300, 1e300))[0].tolist()
@@ -125,21 +129,22 @@ def _number(codec: Codec, slot: int, belief: NumberBelief, code: Tensor, bounds:
 
 
 def _label(
-    codec: Codec, trusting: Trusting, slot: int, belief: Any, code: int, several: Sequence[Restriction]
+    codec: Codec, shrinker: Shrinker, slot: int, belief: Any, code: int, restrictions: Sequence[Restriction]
 ) -> tuple[Tensor, float] | None:
-    """The likeliest label that is allowed, and how likely it is among these; None where nothing is excluded."""
-    shares = trusting.shares(slot, belief)
+    """The code of the likeliest allowed label, and its probability among these; None where no label is excluded."""
+    shares = shrinker.label_probabilities(slot, belief)
     labels = codec.slots[slot].codec.decode(torch.arange(len(shares)))
-    forbidden = {label for one in several for label in one.forbidden}
-    allowed = [
-        label not in forbidden and all(one.allowed is None or label in one.allowed for one in several)
+    forbidden = {label for restriction in restrictions for label in restriction.forbidden}
+    is_allowed = [
+        label not in forbidden
+        and all(restriction.allowed is None or label in restriction.allowed for restriction in restrictions)
         for label in labels
     ]
-    if all(allowed):
+    if all(is_allowed):
         return None
-    kept = shares * torch.tensor(allowed, dtype=shares.dtype, device=shares.device)
-    mass = float(kept.sum())
+    allowed = shares * torch.tensor(is_allowed, dtype=shares.dtype, device=shares.device)
+    mass = float(allowed.sum())
     if mass < MIN_MASS:
         return None
-    best = code if 0 <= code < len(allowed) and allowed[code] else int(kept.argmax())
-    return torch.tensor(best, device=shares.device), float(kept[best]) / mass
+    best = code if 0 <= code < len(is_allowed) and is_allowed[code] else int(allowed.argmax())
+    return torch.tensor(best, device=shares.device), float(allowed[best]) / mass

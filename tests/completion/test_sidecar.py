@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from kbdisk.api.reading import Reading
-from kbdisk.completion.earlier import given, rows_beside
+from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.entity import Entity, Link, Quantity, with_values
 from kbdisk.errors import LoadError
 from kbdisk.loaders import load
@@ -27,7 +27,7 @@ def completed(tree: dict, *rows: tuple[str, object], name: str = "kb.jsonl") -> 
     Path(name).write_text(json.dumps({"id": "a", **tree}) + "\n")
     lines = [json.dumps({"id": "a", "path": path, "value": value}) for path, value in rows]
     Path(f"{name}.provenance.jsonl").write_text("\n".join(lines) + "\n")
-    [entity] = given(load(name))
+    [entity] = given_entities(load(name))
     return entity
 
 
@@ -63,16 +63,16 @@ def test_what_is_told_beside_a_link_is_told_too_and_no_line_twice(place):
     told = [json.dumps({"id": "a", "path": path, "value": value}) for path, value in (("y", 2), ("z", 3))]
     Path("link.jsonl").symlink_to("kb.jsonl")
     Path("link.jsonl.provenance.jsonl").write_text("\n".join(told))
-    [entity] = given(load("link.jsonl"))
+    [entity] = given_entities(load("link.jsonl"))
     assert entity.made == {("x",): 1, ("y",): 2, ("z",): 3}
-    assert [len(rows) for rows in rows_beside(load("link.jsonl")).values()] == [3]
+    assert [len(rows) for rows in sidecar_rows(load("link.jsonl")).values()] == [3]
 
 
 def test_a_decimal_of_parquet_is_the_number_that_was_filled_in(place):
     pandas.DataFrame({"id": ["a", "b"], "x": [Decimal("4.30"), Decimal("4.31")]}).to_parquet("t.parquet")
     lines = [f'{{"id": "{id}", "path": "x", "value": 4.3}}\n' for id in "ab"]
     Path("t.parquet.provenance.jsonl").write_text("".join(lines))
-    first, second = given(load("t.parquet"))
+    first, second = given_entities(load("t.parquet"))
     assert (first.tree.get("x"), dict(first.made)) == (None, {("x",): Decimal("4.30")})
     assert (second.tree["x"], second.made) == (Decimal("4.31"), None)
 
@@ -80,7 +80,7 @@ def test_a_decimal_of_parquet_is_the_number_that_was_filled_in(place):
 def test_a_table_has_blank_cells_beside_what_was_filled_in(place):
     Path("t.csv").write_text("id,d.year,d.month,x\na,2011,,1\nb,2012,5,2\n")
     Path("t.csv.provenance.jsonl").write_text('{"id": "a", "path": "d", "value": {"year": 2011}}\n')
-    first, second = given(load("t.csv"))
+    first, second = given_entities(load("t.csv"))
     assert (first.tree.get("d"), first.made) == (None, {("d", "year"): 2011})
     assert (second.tree["d"], second.made) == ({"year": 2012, "month": 5}, None)
 
@@ -88,10 +88,10 @@ def test_a_table_has_blank_cells_beside_what_was_filled_in(place):
 def test_what_has_nothing_beside_it_is_all_given_and_of_rdf_what_stands_in_no_block(place):
     Path("kb.jsonl").write_text('{"id": "a", "x": 1}\n')
     kb = load("kb.jsonl")
-    assert given(kb) is kb
+    assert given_entities(kb) is kb
     Path("kb.ttl").write_text("<a:a> <a:x> 1 .")
     Path("kb.ttl.provenance.jsonl").write_text('{"id": "a:a", "path": "x", "value": 1}\n')
-    [entity] = given(load("kb.ttl"))
+    [entity] = given_entities(load("kb.ttl"))
     assert (entity.tree["x"], entity.made) == (1, None)
 
 
@@ -100,7 +100,7 @@ def block(statements: str, *rows: tuple[str, object]) -> Entity:
     Path("kb.ttl").write_text(f"@prefix : <a:> .\n:a :x 1 .\n# kbdisk: begin\n{statements}\n# kbdisk: end\n")
     lines = [json.dumps({"id": "a:a", "path": path, "value": value}) for path, value in rows]
     Path("kb.ttl.provenance.jsonl").write_text("\n".join(lines) + "\n")
-    return next(iter(given(load("kb.ttl"))))
+    return next(iter(given_entities(load("kb.ttl"))))
 
 
 B, C, D = ({"@id": f"a:{name}"} for name in "bcd")
@@ -137,7 +137,7 @@ def test_a_file_that_is_no_sidecar_is_one_line(place, line):
     completed({"x": 1}, ("x", 1))
     Path("kb.jsonl.provenance.jsonl").write_text(f'{{"id": "a", "path": "x", "value": 1}}\n{line}\n')
     with pytest.raises(LoadError) as error:
-        given(load("kb.jsonl"))
+        given_entities(load("kb.jsonl"))
     assert str(error.value).startswith("kb.jsonl.provenance.jsonl:2: expected a value that kbdisk complete filled in")
     assert "may count as given" in str(error.value)
 
@@ -147,7 +147,7 @@ def test_a_broken_sidecar_is_told_beside_turtle_as_beside_json(place):
     with Path("kb.ttl.provenance.jsonl").open("a") as file:
         file.write('{"id": broken')
     with pytest.raises(LoadError, match=r"^kb\.ttl\.provenance\.jsonl:2: expected a value that kbdisk complete"):
-        given(load("kb.ttl"))
+        given_entities(load("kb.ttl"))
 
 
 @pytest.mark.parametrize(
@@ -168,5 +168,5 @@ def test_a_text_that_a_column_reads_as_a_number_is_still_the_same(place, cells, 
     first, second = cells
     Path("t.csv").write_text(f"id;x\na;{first}\nb;{second}\n")
     Path("t.csv.provenance.jsonl").write_text(json.dumps({"id": "a", "path": "x", "value": filled}) + "\n")
-    entity, _ = given(load("t.csv"))
+    entity, _ = given_entities(load("t.csv"))
     assert bool(entity.made) == is_made

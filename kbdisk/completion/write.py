@@ -1,4 +1,4 @@
-"""Completions written into a file, with the sidecar that records them and what earlier completions filled in."""
+"""Write: completions into a file, with the sidecar that records the values of these and of earlier completions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from contextlib import ExitStack
 from typing import IO, Any
 
 from kbdisk.completion.answers import without_lines
-from kbdisk.completion.carried import UNTOLD, Carried
-from kbdisk.completion.earlier import BLOCKS
 from kbdisk.completion.provenance import line, write_sidecar
-from kbdisk.completion.wording import words_of
+from kbdisk.completion.sidecar import BLOCK_FORMATS, OUTSIDE_BLOCKS, CarriedRows, contested_keys
 from kbdisk.entity import Completion
 from kbdisk.loaders import KB
 from kbdisk.loaders.kb import Report
@@ -34,10 +32,10 @@ def write_completions(
     beside: Beside | None = None,
     kept: IO[bytes] | None = None,
 ) -> Report:
-    """Write sources to a target with what was filled in every entity, its sidecar, and what else is to stand beside it: all or nothing.
+    """Write sources to a target with the filled values, its sidecar, and the files that `beside` writes: all or nothing.
 
-    Without a target nothing is written, and the report says what would be. Lines of a sidecar that are `answered` do not go
-    along. The rows are left in the file `kept`.
+    Without a target nothing is written, and the report says what would be. Lines of a sidecar that are `answered` are not
+    carried over. The rows are left in the file `kept`.
     """
     if kept is None:
         with temporary() as file:
@@ -46,10 +44,11 @@ def write_completions(
                 answered=answered, beside=beside, kept=file,
             )  # fmt: skip
     name = target_format(kbs, target, format)
-    carried = Carried(kbs, name, in_place=in_place)
-    plain: Mapping[str, Any] = UNTOLD if name in BLOCKS and (len(kbs) > 1 or not kbs[0].keeps(name)) else {}
+    carried = CarriedRows(kbs, name, in_place=in_place)
+    is_outside_blocks = name in BLOCK_FORMATS and (len(kbs) > 1 or not kbs[0].keeps(name))
     earlier: list[bytes] = []
-    items: Any = _kept(completions, kept, carried, earlier, answered, plain)
+    marks: Mapping[str, Any] = OUTSIDE_BLOCKS if is_outside_blocks else {}
+    items: Any = _kept(completions, kept, carried, earlier, answered, marks)
     writing = Plan.of(
         items, os.devnull if target is None else target, format=name, only_new=False, insert=insert, mixed=len(kbs) > 1
     )
@@ -61,7 +60,7 @@ def write_completions(
             beside(report, several)
         rest = carried.rest() if any(kb.skipped for kb in kbs) else ()
         sidecar = sidecar_of(kbs[0].name if in_place else str(target))
-        write_sidecar(sidecar, [*earlier, *rest], kept, report, several, words_of(kbs, name))
+        write_sidecar(sidecar, [*earlier, *rest], kept, report, several, contested_keys(kbs, name))
 
     return writing.run(force=force, in_place=in_place, beside=None if target in (None, "-") else all_beside)
 
@@ -69,13 +68,14 @@ def write_completions(
 def _kept(
     completions: Iterable[Recorded],
     kept: IO[bytes],
-    carried: Carried,
+    carried: CarriedRows,
     earlier: list[bytes],
     answered: Collection[bytes],
-    plain: Mapping[str, Any],
+    marks: Mapping[str, Any],
 ) -> Iterator[Completion]:
+    """The completions. Their rows are added to the file `kept`, and the lines of earlier ones to `earlier`."""
     for completion, rows in completions:
         earlier += without_lines(carried.of(completion.entity), answered)
         for row in rows:
-            kept.write(line({**row, **plain}))
+            kept.write(line({**row, **marks}))
         yield completion

@@ -10,8 +10,8 @@ from models import calibrated, tiny
 
 from kbdisk.completion import complete
 from kbdisk.completion.constraints import Interval, Restriction
-from kbdisk.completion.restricting import _label, _number
-from kbdisk.completion.trusting import Trusting
+from kbdisk.completion.shrinkage import Shrinker
+from kbdisk.completion.truncation import _label, _number
 from kbdisk.entity import Entity
 from kbdisk.evaluation.calibration import Line
 from kbdisk.leaves.number.belief import NumberBelief
@@ -80,16 +80,16 @@ def test_a_belief_says_nothing_about_what_it_holds_impossible(model):
 
 def test_a_label_is_the_likeliest_that_is_allowed(model):
     slot, belief = belief_of(model, "name")
-    trusting = Trusting(model)
-    shares = trusting.shares(slot, belief)
+    shrinker = Shrinker(model)
+    shares = shrinker.label_probabilities(slot, belief)
     labels = model.codec.slots[slot].codec.decode(torch.arange(len(shares)))
     best, second = shares.argsort(descending=True)[:2].tolist()
-    code, sure = _label(model.codec, trusting, slot, belief, best, [Restriction(forbidden=frozenset([labels[best]]))])
+    code, sure = _label(model.codec, shrinker, slot, belief, best, [Restriction(forbidden=frozenset([labels[best]]))])
     assert int(code) == second
     assert sure == pytest.approx(float(shares[second] / (shares.sum() - shares[best])), rel=1e-5)
-    code, sure = _label(model.codec, trusting, slot, belief, best, [Restriction(allowed=frozenset([labels[best]]))])
+    code, sure = _label(model.codec, shrinker, slot, belief, best, [Restriction(allowed=frozenset([labels[best]]))])
     assert (int(code), sure) == (best, pytest.approx(1))
-    assert _label(model.codec, trusting, slot, belief, best, [Restriction(interval=Interval())]) is None
+    assert _label(model.codec, shrinker, slot, belief, best, [Restriction(interval=Interval())]) is None
 
 
 def test_completion_states_what_the_given_values_allow(model):

@@ -9,7 +9,7 @@ import torch
 from models import tiny
 
 from kbdisk.completion import complete
-from kbdisk.completion.keys import Keys, Known, best, chance_of
+from kbdisk.completion.unique_pairs import LabelledEntity, UniquePairs, likeliest, probability_of
 from kbdisk.entity import Entity
 from kbdisk.schemas.schema import Schema
 
@@ -47,7 +47,7 @@ def model(schema):
 
 
 def learnt(model, entities) -> dict[tuple, set[tuple]]:
-    keys = Keys(model.codec, (Known(one.id, "Seat", model.schema.leaves(one), {}) for one in entities))
+    keys = UniquePairs(model.codec, (LabelledEntity(one.id, "Seat", model.schema.leaves(one), {}) for one in entities))
     slots = model.codec.slots
     return {slots[slot].path: {slots[other].path for other in others} for slot, others in keys.partners.items()}
 
@@ -81,7 +81,7 @@ def test_where_everything_is_taken_nothing_is_said_and_why(model):
     completing = complete(model, [*seats(), extra], fill="all", only=[("person",)])
     assert not list(completing)[-1].filled
     [row] = completing.summary.shown()
-    assert list(row.held) == ["every label that is known is taken: no two entities have the same pair of them"]
+    assert list(row.held_back) == ["every label that is known is taken: no two entities have the same pair of them"]
 
 
 def test_what_was_filled_in_is_said_again_where_nothing_else_is_left(model):
@@ -100,11 +100,11 @@ def test_without_a_key_the_likeliest_is_said_however_often(model):
 
 def test_a_label_that_is_all_but_impossible_is_said_where_no_other_is_left():
     shares = torch.tensor([0.7, 0.3, 1e-12])
-    assert best(shares, {0, 1}) == 2
-    assert chance_of(shares, 2, {0, 1}) == pytest.approx(1)
-    assert best(torch.tensor([0.5, 0.3, 0.1]), {0}) == 1
-    assert chance_of(torch.tensor([0.5, 0.3, 0.1]), 1, {0}) == pytest.approx(0.6)
-    assert best(shares, {0, 1, 2}) is None
+    assert likeliest(shares, {0, 1}) == 2
+    assert probability_of(shares, 2, {0, 1}) == pytest.approx(1)
+    assert likeliest(torch.tensor([0.5, 0.3, 0.1]), {0}) == 1
+    assert probability_of(torch.tensor([0.5, 0.3, 0.1]), 1, {0}) == pytest.approx(0.6)
+    assert likeliest(shares, {0, 1, 2}) is None
 
 
 def test_labels_that_hardly_repeat_are_no_key(schema):

@@ -1,0 +1,454 @@
+"""Complete: decides on the predictions for a plan, entity by entity in the order of the source, and places accepted values.
+
+Rules, thresholds, groups of properties, constraints, unique values, answers of people and formulas decide. Nothing here asks
+the network: the same predictions can be decided on again with other thresholds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kbdisk.completion.answers import Answers
+from kbdisk.completion.config import CompletionConfig
+from kbdisk.completion.constraints import Consistency
+from kbdisk.completion.decide import INCOMPLETE_GROUP, Decider, Decision, Groups, below
+from kbdisk.completion.fields import AXIOM, LABEL, Field, overlaps
+from kbdisk.completion.gaps import Gap, known_properties, unlearnt_gaps
+from kbdisk.completion.plan import Plan, Planned
+from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch
+from kbdisk.completion.predictions import Prediction
+from kbdisk.completion.provenance import Provenance
+from kbdisk.completion.recalibration import Calibrations, calibrations_of
+from kbdisk.completion.rules import RuleFiller, by_rule
+from kbdisk.completion.summary import Summary
+from kbdisk.completion.values import Placer, SharedWords
+from kbdisk.data.graph import pattern
+from kbdisk.data.parse import Reading
+from kbdisk.entity import Completion, Entity, Filled, Path, at, is_gap, with_values
+from kbdisk.evaluation.drift import Drift
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.composites.base import split_kind
+from kbdisk.schemas.derived import computed
+from kbdisk.schemas.schema import Property, Schema
+from kbdisk.shapes import Shapes
+from kbdisk.training.trained import Trained
+
+REPEATED = "unique, and another entity has the likeliest value"
+
+
+@dataclass(eq=False)
+class Draft:
+    """The completion of an entity in the making."""
+
+    entity: Entity
+    reading: Reading
+    decider: Decider  # that for entities like the training data, or that for the others
+    filled: dict[Path, Filled] = field(default_factory=dict)
+    held_back: dict[Path, tuple[Filled, str]] = field(default_factory=dict)  # with the reasons, where these are kept
+    leaves: dict[Path, Any] = field(default_factory=dict)  # of the filled values
+    confidences: dict[Path, float] = field(default_factory=dict)  # of these leaves
+    ruled: set[Path] = field(default_factory=set)  # the properties that rules filled
+
+    @property
+    def closed(self) -> set[Path]:
+        """The paths that no rule and no formula fills: those that are declared absent, and those filled in earlier."""
+        made = {path[:length] for path in self.entity.made or () for length in range(1, len(path) + 1)}
+        return {*self.reading.said, *self.reading.none, *made}
+
+
+class Completing(Iterator[Completion]):
+    """The completions of the entities of a plan, one by one, by the predictions for each.
+
+    `summary` counts the filled values of the completions so far, and `drift` what is unlike the training data in their entities.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        predicted: Iterable[tuple[Planned, Sequence[Prediction]]],
+        shapes: Schema | None = None,
+        answers: Answers | None = None,
+        keeps_held_back: bool = False,
+        calibrations: Calibrations | None = None,
+    ) -> None:
+        """`calibrations` of confidence for entities like the training data and for others; None: these are the training data."""
+        self.plan, self.predicted, self.config = plan, predicted, plan.config
+        self.answers = answers or Answers()
+        self.keeps_held_back = keeps_held_back
+        self.entities, self.fields = plan.entities, plan.fields
+        self.schema, self.codec = plan.schema, plan.codec
+        self.is_own = calibrations is None
+        like, unlike = calibrations or (None, None)
+        self.decider = Decider(plan.trained, plan.config, like)
+        self.decider_of_unlike = Decider(plan.trained, plan.config, unlike)
+        self.summary = Summary.of(plan.trained.record.quality, self.codec.learnt_as)
+        self.drift = Drift(self.schema, self.codec, plan.trained.record.unlike_level)
+        fillable = {
+            name: {path for path, of_class in fields.fields.items() if not of_class.why_not}
+            for name, fields in self.fields.items()
+        }
+        self.groups = Groups(self.schema, fillable)
+        self.shapes = shapes
+        self.shared_words = SharedWords(self.schema, self.config.only, self.decider.minimum)
+        self._add_summary_rows()
+        self._known: dict[str, Counter[Path]] = {
+            name: Counter() for name in self.fields
+        }  # entities by class and property
+        self._entities: Counter[str] = Counter()  # by class
+        self._unique: dict[tuple[str, Path], set[str]] = {}  # the values of unique properties, by class and property
+        self._completions = self._complete_all()
+
+    def __next__(self) -> Completion:
+        return next(self._completions)
+
+    # ------------------------------------------------------------ entity by entity
+
+    def _complete_all(self) -> Iterator[Completion]:
+        shapes = Shapes.learn(self.schema, self._counted_entities())
+        placer = Placer(self.schema, shapes.place, self.config.estimate)
+        self.rules = RuleFiller(self.schema, self.entities, self.config.fill)
+        self._learn_unique()
+        self.consistency = Consistency(self.schema, self.shapes, self.entities)
+        for planned, predictions in self.predicted:
+            yield self._complete(planned, predictions, placer)
+        self._count_never_filled()
+        are_mostly_unlike = 2 * self.summary.unlike > self.summary.entities + self.summary.strangers
+        self.summary.measured = (self.decider_of_unlike if are_mostly_unlike else self.decider).measured()
+
+    def _complete(self, planned: Planned, predictions: Sequence[Prediction], placer: Placer) -> Completion:
+        """The completion of an entity."""
+        entity, reading = planned.entity, planned.reading
+        self.summary.entities += 1
+        unlike: tuple[str, ...] = ()
+        if planned.is_chosen:
+            self.drift.take(entity, reading)
+            unlike = () if self.is_own else self.drift.unlike(entity, reading)
+            if unlike:
+                self.summary.add_unlike(unlike)
+        if reading is None or not planned.is_chosen:
+            self.summary.strangers += 1
+            return Completion(entity, unlike=unlike)
+        draft = Draft(entity, reading, self.decider_of_unlike if unlike else self.decider)
+        self._apply_rules(draft, predictions, placer)
+        if self._count_gaps(draft, planned):
+            not_ruled = [prediction for prediction in predictions if prediction.gap.field.top not in draft.ruled]
+            self._decide(draft, not_ruled, placer)
+        self._compute(draft, placer)
+        filled = self.shared_words.with_shared(reading.of, entity, draft.filled)
+        return Completion(entity, self._consistent(entity, filled, draft.held_back), draft.held_back, unlike)
+
+    def _consistent(
+        self, entity: Entity, filled: dict[Path, Filled], held_back: dict[Path, tuple[Filled, str]]
+    ) -> dict[Path, Filled]:
+        """The filled values without those that would violate a constraint, which are held back."""
+        refused = self.consistency.refused(entity, filled)
+        if self.keeps_held_back:
+            held_back |= {path: (filled[path], why_not) for path, why_not in refused.items()}
+        gaps: dict[tuple[str, Path, Path], str] = {}
+        for path, why_not in refused.items():
+            provenance = filled[path].belief
+            if isinstance(provenance, Provenance) and provenance.estimate != "shared":
+                gaps[provenance.class_name, provenance.field, provenance.gap] = why_not
+        for (class_name, field_path, _), why_not in gaps.items():
+            self.summary.unwritten(class_name, show_pattern(field_path), why_not)
+        return {path: value for path, value in filled.items() if path not in refused}
+
+    def _count_gaps(self, draft: Draft, planned: Planned) -> list[Gap]:
+        """Count the known properties and the gaps of an entity; returns the gaps that no rule has filled."""
+        entity, reading = draft.entity, draft.reading
+        fields = self.fields[reading.of]
+        self._entities[reading.of] += 1
+        self._known[reading.of].update({*known_properties(fields, reading, entity.made), *draft.ruled})
+        gaps = [gap for gap in planned.gaps if gap.field.top not in draft.ruled]
+        for gap in gaps:
+            self.summary.row(gap.field).missing += 1
+        if not self.config.only:
+            for path, is_ignored in unlearnt_gaps(fields.schema_class, entity):
+                (self.summary.ignored if is_ignored else self.summary.left_out)[path] += 1
+        return gaps
+
+    # ------------------------------------------------------------ rules
+
+    def _apply_rules(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
+        """Fill in values that follow exactly from others. Where such a value has no place the model is asked.
+
+        A rule may presume that the entity has the property: its presence is that of the model's predictions.
+        """
+        reading, class_name = draft.reading, draft.reading.of
+        presences = {
+            prediction.gap.path: draft.decider.presence(prediction.gap, prediction.presence)
+            for prediction in predictions
+            if prediction.presence is not None and prediction.gap.path == prediction.gap.field.top
+        }
+        for ruled in self.rules.filled(draft.entity, class_name, reading.gaps, draft.closed, presences.get):
+            path, confidence = ruled.path, ruled.confidence
+            if self.config.only and not any(overlaps(named, path) for named in self.config.only):
+                continue
+            ruled_field = self._field(class_name, path, ruled.known)
+            if ruled_field.why_not in (AXIOM, LABEL):
+                continue
+            row = self.summary.row(ruled_field)
+            if confidence < self.decider.minimum:
+                continue
+            provenance = Provenance(
+                class_name,
+                path,
+                path,
+                estimate="rule",
+                rule=by_rule(ruled.rule),
+                presence=ruled.presence,
+                correctness=ruled.correctness,
+            )
+            try:
+                filled = self._put(draft.entity, path, ruled.value, confidence, provenance, placer)
+            except ValueError:
+                continue
+            draft.filled |= filled
+            leaves = {(*path, *within): leaf for within, leaf in split_kind(ruled.known.kind, ruled.value).items()}
+            draft.leaves |= leaves
+            draft.confidences |= dict.fromkeys(leaves, confidence)
+            draft.ruled.add(path)
+            row.missing += 1
+            row.filled += 1
+            row.confidence_sum += confidence
+            self.summary.add_derived(confidence)
+            row.by_rule[by_rule(ruled.rule)] += 1
+
+    def _field(self, class_name: str, path: Path, known: Property) -> Field:
+        """The field of a property as a whole."""
+        learnt = self.fields[class_name].fields.get(path)
+        return learnt if learnt is not None else Field(class_name, path, path, known, known.kind)
+
+    def _put(
+        self, entity: Entity, path: Path, value: Any, confidence: float, provenance: Provenance, placer: Placer
+    ) -> dict[Path, Filled]:
+        """An exact value where it has to stand; ValueError where it has no place, or a person has rejected it."""
+        by_path = placer.put(entity, path, value)
+        filled = {at: Filled(placed, confidence, provenance, blank=True) for at, placed in by_path.items()}
+        self.answers.refuse_rejected(entity, filled)
+        return filled
+
+    # ------------------------------------------------------------ predictions
+
+    def _decide(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
+        """Fill in the predicted values of an entity, or count why not."""
+        given: Mapping[Path, Any] = draft.reading.leaves
+        if any(prediction.gap.parts or prediction.gap.path != prediction.gap.field.top for prediction in predictions):
+            given = self.schema.leaves(draft.entity)  # with all parts of lists that are longer than is learnt
+        self.summary.askable += len(predictions)
+        decisions = [self._decision(draft.decider, prediction) for prediction in predictions]
+        written = {decision.prediction.gap.field.top for decision in decisions if not decision.why_not}
+        missing = (prediction.gap.field.top for prediction in predictions)
+        incomplete = self.groups.incomplete(draft.reading.of, missing, written)
+        for prediction, decision in zip(predictions, decisions, strict=True):
+            row = self.summary.row(prediction.gap.field)
+            if prediction.gap.field.top in incomplete and self.config.fill != "all" and not decision.why_not:
+                row.held_back[INCOMPLETE_GROUP] += 1
+                self._keep_held_back(draft, decision, INCOMPLETE_GROUP, given, placer)
+                continue
+            key = draft.decider.key(decision.prediction)
+            if not prediction.why_not and not draft.decider.why_not(key):
+                self.summary.add(decision.confidence)
+                self.decider.keys.add(key)
+                self.decider_of_unlike.keys.add(key)
+            try:
+                filled = self._place(draft, decision, given, placer)
+            except ValueError as error:
+                row.held_back[str(error)] += 1
+                self._keep_held_back(draft, decision, str(error), given, placer)
+                continue
+            leaves = decision.prediction.leaves
+            row.filled += 1
+            row.confidence_sum += decision.confidence
+            row.leaves.update(map(pattern, leaves))
+            draft.filled |= filled
+            draft.leaves |= leaves
+            draft.confidences |= dict.fromkeys(leaves, decision.confidence)
+
+    def _decision(self, decider: Decider, prediction: Prediction) -> Decision:
+        """The decision on a prediction. Without a review, one that could not be written anyway is not evaluated."""
+        gap = prediction.gap
+        why_not = decider.not_asked(gap) if self.keeps_held_back else decider.skips(gap, prediction.presence)
+        if why_not and prediction.why_not != NOT_LEARNT:
+            prediction = replace(prediction, why_not=why_not)
+        return decider.decided(prediction)
+
+    def _keep_held_back(
+        self, draft: Draft, decision: Decision, why_not: str, given: Mapping[Path, Any], placer: Placer
+    ) -> None:
+        """Keep a value that is not written for a review, where there is one."""
+        if not self.keeps_held_back or decision.prediction.why_not:
+            return
+        try:
+            filled = placer.place(draft.entity, decision, given, calibrated=draft.decider.calibration.is_known)
+            self.answers.refuse_rejected(draft.entity, filled)
+        except ValueError:  # it has no place, or a person has rejected it
+            return
+        draft.held_back |= {path: (value, why_not) for path, value in filled.items()}
+
+    def _place(self, draft: Draft, decision: Decision, given: Mapping[Path, Any], placer: Placer) -> dict[Path, Filled]:
+        """The values of a decision where they have to stand; ValueError, with the reason, where the gap stays."""
+        prediction = decision.prediction
+        if decision.why_not:
+            raise ValueError(decision.why_not)
+        filled = placer.place(draft.entity, decision, given, calibrated=draft.decider.calibration.is_known)
+        self.answers.refuse_rejected(draft.entity, filled)
+        taken = self._unique.get((prediction.gap.field.class_name, prediction.gap.field.top))
+        if taken is not None:
+            value = repr(sorted((path, repr(leaf)) for path, leaf in prediction.leaves.items()))
+            if value in taken:
+                raise ValueError(REPEATED)
+            taken.add(value)
+        return filled
+
+    # ------------------------------------------------------------ formulas
+
+    def _compute(self, draft: Draft, placer: Placer) -> None:
+        """Fill in the values of formulas."""
+        schema_class = self.fields[draft.reading.of].schema_class
+        gaps = draft.reading.gaps
+        if not self._has_formulas(schema_class.name) or (self.config.fill == "asked" and not gaps):
+            return
+        leaves = {**self.schema.leaves(draft.entity, ignored=True), **draft.leaves}
+        for path, known, value in computed(schema_class, leaves, draft.closed):
+            needed = known.formula.paths if known.formula else ()
+            confidence = math.prod(draft.confidences.get(leaf, 1.0) for leaf in needed)
+            draft.confidences |= {path: confidence, (*path, "value"): confidence}  # other formulas may need it
+            if self.config.fill == "asked" and path not in gaps:
+                continue
+            row = self.summary.row(Field(schema_class.name, path, path, known, known.kind))
+            row.missing += 1
+            self.summary.add_derived(confidence)
+            if confidence < self.decider.minimum:
+                row.held_back[below(self.decider.minimum)] += 1
+                continue
+            formula = known.formula.text if known.formula else ""
+            provenance = Provenance(schema_class.name, path, path, estimate="formula", formula=formula)
+            try:
+                filled = self._put(draft.entity, path, value, confidence, provenance, placer)
+            except ValueError as error:
+                row.held_back[str(error)] += 1
+                continue
+            draft.filled |= filled
+            row.filled += 1
+            row.confidence_sum += confidence
+
+    def _has_formulas(self, class_name: str) -> bool:
+        return any(known.formula is not None for known in self.schema.classes[class_name].properties.values())
+
+    # ------------------------------------------------------------ what is counted of all entities
+
+    def _counted_entities(self) -> Iterator[Entity]:
+        """The entities, each counted for the shared words and for the groups of properties."""
+        for entity in self.entities:
+            known = self.schema.class_of(entity)
+            if known is not None:
+                self.shared_words.add(known.name, entity.tree)
+                self.groups.count(known.name, {path for path in self.groups.paths(known.name) if _has(entity, path)})
+            yield entity
+
+    def _add_summary_rows(self) -> None:
+        """Add the rows of the summary in the order of the schema."""
+        for fields in self.fields.values():
+            for of_class in sorted(
+                fields.fields.values(), key=lambda of_class: (fields.order[of_class.top], len(of_class.path))
+            ):
+                self.summary.row(of_class)
+
+    def _learn_unique(self) -> None:
+        """Learn the values of unique properties that are to be filled."""
+        self._unique = {
+            (of_class.class_name, of_class.top): set()
+            for fields in self.fields.values()
+            for of_class in fields.fields.values()
+            if of_class.schema_property.unique and not of_class.why_not
+        }
+        for entity in self.entities if self._unique else ():
+            known = self.schema.class_of(entity)
+            of_entity = {
+                path: taken
+                for (class_name, path), taken in self._unique.items()
+                if known is not None and class_name == known.name
+            }
+            if not of_entity:
+                continue
+            tree = with_values(entity.tree, entity.made or {})  # values that were filled in are taken, too
+            leaves = self.schema.leaves(replace(entity, tree=tree))
+            for path, taken in of_entity.items():
+                below_path = ((leaf, repr(value)) for leaf, value in leaves.items() if leaf[: len(path)] == path)
+                taken.add(repr(sorted(below_path)))
+
+    def _count_never_filled(self) -> None:
+        """Count the gaps of properties that are never filled, once it is known how many entities have them."""
+        for name, fields in self.fields.items():
+            for of_class in fields.fields.values():
+                is_property = of_class.path == of_class.top and of_class.schema_property.role != "ignore"
+                missing = self._entities[name] - self._known[name][of_class.top]
+                if of_class.why_not and is_property and missing:
+                    row = self.summary.row(of_class)
+                    row.missing += missing
+                    row.held_back[of_class.why_not] += missing
+
+
+def _has(entity: Entity, path: Path) -> bool:
+    """Whether a value stands at a path."""
+    try:
+        value = at(entity.tree, path)
+    except KeyError:
+        return False
+    return not is_gap(value)
+
+
+def predicting_writable_gaps(
+    plan: Plan,
+    shapes: Schema | None = None,
+    *,
+    calibrations: Calibrations | None = None,
+    answers: Answers | None = None,
+    watch: Watch | None = None,
+) -> Predicting:
+    """Predicting for the gaps that the plan's thresholds may write, which takes less time than for all.
+
+    Some may be written where the entity is unlike the training data, and others where it is like it.
+    """
+    like, unlike = (Decider(plan.trained, plan.config, calibration) for calibration in calibrations or (None, None))
+
+    def why_not(gap: Gap, presence: float | None) -> str:
+        return unlike.skips(gap, presence) and like.skips(gap, presence)
+
+    return Predicting(plan, shapes, why_not=why_not, answers=answers, watch=watch)
+
+
+def complete(
+    trained: Trained,
+    entities: Iterable[Entity],
+    *,
+    watch: Watch | None = None,
+    shapes: Schema | None = None,
+    answers: Answers | None = None,
+    keeps_held_back: bool = False,
+    **options: Any,
+) -> Completing:
+    """Each entity with its gaps filled in, in order; options are those of CompletionConfig. A rejected value stays a gap.
+
+    With `keeps_held_back` each completion has the values that are not written, too, with the reason.
+    What is written satisfies the constraints of the model's schema, and those of `shapes`, together with what is given.
+
+    The result is an iterator, and has a `summary`. Entities are read more than once, and predicted as they come out.
+    `kbdisk.complete` has each stage as a value.
+    """
+    advice = "what it fills in is a rough guess. Train with --preset default."
+    trained.warn_of_order(f", not to complete any: {advice}", stacklevel=3)
+    options |= {name: tuple(options[name]) for name in ("only", "classes") if name in options}
+    plan = Plan(trained, entities, CompletionConfig(**options))
+    calibrations = calibrations_of(trained, plan.entities, plan.config)
+    predicting = (
+        Predicting(plan, shapes, answers=answers, watch=watch)
+        if keeps_held_back
+        else predicting_writable_gaps(plan, shapes, calibrations=calibrations, answers=answers, watch=watch)
+    )
+    return Completing(plan, predicting, shapes, answers, keeps_held_back, calibrations)
