@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from kbdisk.completion.constraints import Restriction
 from kbdisk.completion.gaps import Gap
-from kbdisk.completion.sidecar import BLOCK_FORMATS, Row, leaf_by_leaf, may_be_same, sidecar_rows
-from kbdisk.entity import Date, Entity, Filled, Link, Path, Quantity, at, read_path, show, without_places
+from kbdisk.completion.sidecar import BLOCK_FORMATS, Row, leaf_by_leaf, may_be_same, sidecar_rows, value_at
+from kbdisk.entity import Date, Entity, Filled, Link, Path, Quantity, read_path, show, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
@@ -191,7 +191,7 @@ def _stands(entity: Entity, row: Row) -> bool:
 def _answered(entity: Entity, row: Row) -> str | None:
     """The answer that a value in no block gives; None where another value stands in its place."""
     leaves = leaf_by_leaf({row.path: row.value})
-    there = {path: _at(entity, path) for path in leaves}
+    there = {path: value_at(entity.tree, path) for path in leaves}
     if all(value is None for value in there.values()):
         return REJECTED
     return ACCEPTED if all(_contains(there[path], leaf) for path, leaf in leaves.items()) else None
@@ -201,13 +201,6 @@ def _contains(there: Any, leaf: Any) -> bool:
     """Whether a value, or one of a list, may be a leaf."""
     values = there if isinstance(there, list) else [there]
     return any(value is not None and may_be_same(value, leaf) for value in values)
-
-
-def _at(entity: Entity, path: Path) -> Any:
-    try:
-        return at(entity.tree, path)
-    except KeyError:
-        return None
 
 
 def without_lines(lines: Iterable[bytes], answered: Collection[bytes]) -> Iterator[bytes]:

@@ -23,9 +23,10 @@ from kbdisk.completion.sidecar import (
     may_be_same,
     sidecar_rows,
     standing_values,
+    value_at,
     with_changes_given,
 )
-from kbdisk.entity import Entity, Path, at, show, without_places
+from kbdisk.entity import Entity, Path, show, without_places
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.inspection import is_class
 from kbdisk.jsonio import load_json
@@ -175,20 +176,13 @@ def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Ca
             plan.lines[entity.id, row.path] = row.line
         else:
             plan.dropped.add(row.line)
-            now = _now(entity, row.path)
+            now = value_at(entity.tree, row.path)
             if now is not None and all(change[:2] != (entity.id, row.path) for change in plan.changed):
                 plan.changed.append(Change(entity.id, row.path, row.value, now))
     if values:
         values = dict(reversed(values.items()))
         plan.retractions.append(Retraction(entity, values))
         plan.fillings += [Filling(entity.id, path, value) for path, (value, _) in values.items()]
-
-
-def _now(entity: Entity, path: Path) -> Any:
-    try:
-        return at(entity.tree, path)
-    except KeyError:
-        return None
 
 
 # ---------------------------------------------------------------- writing

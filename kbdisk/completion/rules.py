@@ -110,7 +110,7 @@ class RuleFiller:
                 fitting = self._fitting(property, rule, value)
                 if fitting is None:
                     continue
-                needed = [ruled[path] for of in rule.of if (path := _top(of, values)) in ruled]
+                needed = [ruled[path] for source in rule.of if (path := _top(source, values)) in ruled]
                 presence = min((other.presence for other in needed), default=1.0)
                 if self._presumes(rule, class_name):
                     has_place = rule.target in gaps or property.required

@@ -163,10 +163,7 @@ def _sidecar_name(kb: KB) -> str:
 
 def id_at(tree: Tree, path: Path) -> str | None:
     """The id at a path of a tree, as a loader reads it; None where there is none."""
-    try:
-        value = at(tree, path)
-    except KeyError:
-        return None
+    value = value_at(tree, path)
     return numerals.show(value) if type(value) is int else value if isinstance(value, str) else None
 
 
@@ -249,6 +246,14 @@ def _close_lists(tree: Tree, made: Mapping[Path, Any]) -> dict[Path, Any]:
     return closed
 
 
+def value_at(tree: Tree, path: Path) -> Any:
+    """The value at a path of a tree; None where there is none."""
+    try:
+        return at(tree, path)
+    except KeyError:
+        return None
+
+
 def leaf_by_leaf(values: Mapping[Path, Any]) -> dict[Path, Any]:
     """The leaves of values at paths."""
     return {(*path, *within[1:]): leaf for path, value in values.items() for within, leaf in walk({"": value})}
@@ -312,10 +317,7 @@ def standing_values(tree: Tree, path: Path, value: Any, *, cells: bool, beside: 
     With `cells` the value may stand as a table spells it: a quantity in two columns, a link as its id, a single value as the
     first of a list. With `beside` other sources may have put values beside it.
     """
-    try:
-        there = at(tree, path)
-    except KeyError:
-        there = None
+    there = value_at(tree, path)
     if there is not None and _leaves(there) == _leaves(value):
         return {path: value}
     if beside and isinstance(there, list) and not isinstance(value, list):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -28,7 +28,7 @@ from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import Decider, by_precision, correctness_of
 from kbdisk.completion.fields import Field, fields_of
 from kbdisk.completion.gaps import Gap, gaps_of
-from kbdisk.completion.predict import GapPredictor
+from kbdisk.completion.predict import GapPredictor, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.unique_pairs import UniquePairs
 from kbdisk.constants import Constants
@@ -48,8 +48,6 @@ from kbdisk.training.trained import Trained
 PRESENCE_ALONE = "presence alone is asked for"
 SORTED_QUESTIONS = 1024  # that are asked property by property; a trial that ends early has asked whole blocks of these
 MAX_QUESTIONS = 300  # about a property where its value is hidden, and as many where it lacks
-
-Watch = Callable[[int, int], None]
 
 
 class Question(NamedTuple):

@@ -41,7 +41,7 @@ from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import Slot
-from kbdisk.entity import Entity, Path, Tree, show, with_values
+from kbdisk.entity import Entity, Path, Tree, at, show, with_values
 from kbdisk.errors import SchemaError
 from kbdisk.estimates import decoded
 from kbdisk.evaluation.calibration import THRESHOLD
@@ -113,7 +113,7 @@ class Question:
         if value is not None and any(is_below(leaf, self.property_path) for leaf in self.reading.leaves):
             return value, "source"
         if self.is_closed:
-            return _at(self.entity.tree, self.property_path), "source"
+            return at(self.entity.tree, self.property_path), "source"
         made = {path: value for path, value in (self.entity.made or {}).items() if are_nested(path, self.property_path)}
         if made:
             earlier = replace(self.entity, tree=with_values(self.entity.tree, made))
@@ -396,12 +396,6 @@ def _opened(reading: Reading, property_path: Path) -> Reading:
     """A reading in which a property is not declared absent."""
     said, none = ([path for path in paths if path != property_path] for paths in (reading.said, reading.none))
     return reading._replace(said=said, none=none)
-
-
-def _at(tree: Any, path: Path) -> Any:
-    for key in path:
-        tree = tree[key]
-    return tree
 
 
 def _without(tree: Tree, path: Path) -> Tree:
