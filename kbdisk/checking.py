@@ -17,7 +17,7 @@ from kbdisk.inspection import is_class, named
 from kbdisk.loaders.kb import KB
 from kbdisk.schemas.across import Across
 from kbdisk.schemas.schema import Class, Misfit, Schema
-from kbdisk.schemas.suggest import refuse_unmet
+from kbdisk.schemas.text.names import refuse_unmet
 
 EXAMPLES = 3  # places shown of each kind of misfit
 NEAR = 0.75  # how alike two paths are that are one, misspelt

@@ -13,9 +13,9 @@ from kbdisk.entity import Entity, Path, show
 from kbdisk.entity import Link as LinkValue
 from kbdisk.schemas.composites import EACH, show_pattern
 from kbdisk.schemas.constraints import Constraint, problem_of, shown, violations
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Link, Set
 from kbdisk.schemas.schema import Class, Misfit, Schema
+from kbdisk.schemas.text.names import last_word
 
 Leaves = Mapping[Path, Any]
 

@@ -19,10 +19,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
-from kbdisk.schemas import calendars, dates, numerals
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.rules import as_decimal, days_of
-from kbdisk.schemas.units import unit_of
+from kbdisk.schemas.text import calendars, dates, numerals
+from kbdisk.schemas.text.calendars import day_number
+from kbdisk.schemas.text.numerals import as_decimal
+from kbdisk.schemas.text.units import unit_of
 
 Instant: TypeAlias = Fraction  # seconds, by the proleptic Gregorian calendar
 
@@ -168,7 +169,7 @@ def _days(date: Date) -> tuple[int, int]:
 
 
 def _day(year: int, month: int = 1, day: int = 1) -> int:
-    return days_of(Date(year, month, day)) or 0
+    return day_number(Date(year, month, day)) or 0
 
 
 def _order_of_dates(left: Date, right: Date) -> Order:

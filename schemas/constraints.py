@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import NOVALUE, Coordinate, Date, Known, Path, Quantity, Text, Tree, Value, is_gap, read_path, show
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas import dates, numerals, values
+from kbdisk.schemas import values
 from kbdisk.schemas.comparison import Order, identity, number_as, order
 from kbdisk.schemas.composites.base import Kind, apply_kind, is_node
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
@@ -31,6 +31,7 @@ from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.leaf import KINDS as LEAVES
 from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.leaf import Text as TextKind
+from kbdisk.schemas.text import dates, numerals
 
 if TYPE_CHECKING:
     from kbdisk.schemas.schema import Property

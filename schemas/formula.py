@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kbdisk.entity import Path
-from kbdisk.schemas.numerals import as_float
+from kbdisk.schemas.text.numerals import as_float
 
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,

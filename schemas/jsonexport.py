@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import quote
 
 from kbdisk.entity import Path, show
-from kbdisk.schemas import numerals
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
@@ -23,6 +22,7 @@ from kbdisk.schemas.jsonhints import HINT, NOVALUE, SEVERAL
 from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, gap_of, list_of, literal, of_kind, part_hint, set_of
 from kbdisk.schemas.leaf import Link, Number, Set
 from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.text import numerals
 from kbdisk.schemas.values import WHOLE, spelling
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

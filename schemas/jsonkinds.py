@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from kbdisk.schemas import dates, edtf
 from kbdisk.schemas.composites import COMPOSITES, Kind
 from kbdisk.schemas.composites.coordinate import NAMES, PAIR, Coordinate
 from kbdisk.schemas.composites.date import CARRIED, Date
@@ -16,7 +15,8 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.imported import composite_of
 from kbdisk.schemas.jsonhints import GAP, HINT, PART, hint
 from kbdisk.schemas.leaf import KINDS, Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.measures import MONEY
+from kbdisk.schemas.text import dates
+from kbdisk.schemas.text.numerals import MONEY
 
 Json: TypeAlias = dict[str, Any]
 
@@ -150,7 +150,7 @@ def _date(kind: Date) -> Json:
     }
     part = _part(fields | {name: {"type": "string"} for name in CARRIED}) | hint(kind)
     if kind.order == "iso":
-        ways = "|".join(map(_pattern, (dates.ISO, edtf.DATE, dates.FORMS["gMonthDay"].pattern)))
+        ways = "|".join(map(_pattern, (dates.ISO, dates.EDTF_DATE, dates.FORMS["gMonthDay"].pattern)))
         text: Json = {"type": "string", "pattern": f"^({ways})$", "not": {"pattern": NO_DAY}}
     else:
         text = {"type": "string", "pattern": rf"^\s*{BETWEEN.join(IN_ORDER[letter] for letter in kind.order)}\s*$"}

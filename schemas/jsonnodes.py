@@ -18,7 +18,7 @@ from kbdisk.schemas.imported import Notes
 from kbdisk.schemas.jsonchoices import is_gap, without_gaps
 from kbdisk.schemas.jsonhints import GAP, HINT, NOVALUE
 from kbdisk.schemas.jsonmerge import ANNOTATIONS, merged
-from kbdisk.schemas.numerals import is_whole
+from kbdisk.schemas.text.numerals import is_whole
 
 DEEPEST = 60
 LARGEST = 2**53

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Text as TextValue
-from kbdisk.schemas.numerals import Number as AnyNumber
-from kbdisk.schemas.numerals import as_float, is_finite, is_number, is_whole, show
+from kbdisk.schemas.text.numerals import Number as AnyNumber
+from kbdisk.schemas.text.numerals import as_float, is_finite, is_number, is_whole, show
 
 Transform: TypeAlias = Literal["auto", "none", "log", "quantile", "standard"]
 LARGEST = 1e300  # of sums and differences of larger numbers many are no finite floats

@@ -7,7 +7,6 @@ need the other entities of a source; `kbdisk.completion.rules` has an index of t
 
 from __future__ import annotations
 
-import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,9 @@ from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any, NamedTuple
 
 from kbdisk.entity import Coordinate, Date, Path, Quantity, Text, show
-from kbdisk.schemas import numerals
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import date_of_day_number, day_number, whole_years
+from kbdisk.schemas.text.numerals import as_decimal
 
 Values = Mapping[Path, Any]  # an entity's values in the form of their kinds, by property
 
@@ -23,7 +24,6 @@ TO_ITSELF = ("inverse", "transitive")  # kinds of rules of a property by itself
 MAX_ADDENDS = 8
 MAX_SLOTS = 8  # paths in a template
 SIGNIFICANT = 15  # digits of a result whose property has no fixed number of decimals
-DAYS_IN_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def text_of(value: Any) -> str | None:
         value = value.value
     if numerals.is_number(value):
         return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else numerals.show(value)  # fmt: skip
-    if isinstance(value, Date) and days_of(value) is not None:
+    if isinstance(value, Date) and day_number(value) is not None:
         return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
     return None
 
@@ -159,48 +159,6 @@ def order_of(value: Any) -> float | None:
         return None if value.year is None else value.year + ((value.month or 1) - 1) / 12 + ((value.day or 1) - 1) / 372
     number = number_of(value)
     return None if number is None else float(number)
-
-
-# ---------------------------------------------------------------- days
-
-
-def days_of(value: Any) -> int | None:
-    """The number of a day in the proleptic Gregorian calendar, 1 of January of year 1 being 1; None of part of a date."""
-    if not isinstance(value, Date) or value.calendar or value.precision or value.time or value.note:
-        return None
-    if value.year is None or value.month is None or value.day is None or value.month > 12:
-        return None
-    before = value.year - 1
-    days = before * 365 + before // 4 - before // 100 + before // 400
-    leap = value.month > 2 and _is_leap(value.year)
-    return days + sum(DAYS_IN_MONTHS[: value.month - 1]) + leap + value.day
-
-
-def date_of(days: int) -> Date:
-    """The day with a number."""
-    year = math.floor((days - 1) / 365.2425) + 1
-    while (first := days_of(Date(year, 1, 1)) or 0) > days:
-        year -= 1
-    while (following := days_of(Date(year + 1, 1, 1)) or 0) <= days:
-        year, first = year + 1, following
-    left = days - first
-    for month, length in enumerate(DAYS_IN_MONTHS, 1):
-        length += month == 2 and _is_leap(year)
-        if left < length:
-            return Date(year, month, left + 1)
-        left -= length
-    raise AssertionError("a year has no more days")
-
-
-def whole_years(later: Any, earlier: Any) -> int | None:
-    """The whole years between two days, as an age is counted."""
-    if days_of(later) is None or days_of(earlier) is None:
-        return None
-    return int(later.year - earlier.year - ((later.month, later.day) < (earlier.month, earlier.day)))
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 # ---------------------------------------------------------------- exact results
@@ -225,11 +183,6 @@ def _copy(rule: Rule, values: Values) -> Any:
 def _numbers(rule: Rule, values: Values) -> list[Decimal] | None:
     numbers = [number_of(value_at(values, path)) for path in rule.of]
     return None if None in numbers else [as_decimal(number) for number in numbers]  # type: ignore[arg-type]
-
-
-def as_decimal(number: float | Decimal) -> Decimal:
-    """A number as the decimal that it is written as."""
-    return number if isinstance(number, Decimal) else Decimal(repr(number))
 
 
 def _arithmetic(
@@ -291,22 +244,22 @@ def _years(rule: Rule, values: Values) -> int | None:
 
 
 def _days(rule: Rule, values: Values) -> int | None:
-    later, earlier = (days_of(value_at(values, path)) for path in rule.of)
+    later, earlier = (day_number(value_at(values, path)) for path in rule.of)
     return None if later is None or earlier is None else later - earlier
 
 
 def _shifted(sign: int) -> Callable[[Rule, Values], Date | None]:
     def compute(rule: Rule, values: Values) -> Date | None:
-        start, days = days_of(value_at(values, rule.of[0])), number_of(value_at(values, rule.of[1]))
+        start, days = day_number(value_at(values, rule.of[0])), number_of(value_at(values, rule.of[1]))
         whole = start is not None and days is not None and days == int(days)
-        return date_of(start + sign * int(days)) if whole else None  # type: ignore[operator, arg-type]
+        return date_of_day_number(start + sign * int(days)) if whole else None  # type: ignore[operator, arg-type]
 
     return compute
 
 
 def _later_by_offset(rule: Rule, values: Values) -> Date | None:
-    start = days_of(value_at(values, rule.of[0]))
-    return None if start is None or rule.offset != int(rule.offset) else date_of(start + int(rule.offset))
+    start = day_number(value_at(values, rule.of[0]))
+    return None if start is None or rule.offset != int(rule.offset) else date_of_day_number(start + int(rule.offset))
 
 
 def _template(rule: Rule, values: Values) -> str | None:

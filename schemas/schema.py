@@ -18,16 +18,17 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from kbdisk.entity import Entity, Known, Path, Tree, at, show, walk
-from kbdisk.schemas import numerals, values
+from kbdisk.schemas import values
 from kbdisk.schemas.composites import leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import KEY, Mapped
 from kbdisk.schemas.constraints import Constraint, View, problem_of, violations
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Category, Link, Set
 from kbdisk.schemas.rules import Rule
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.names import did_you_mean, last_word
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
 Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
@@ -297,6 +298,20 @@ def of_one_class(properties: Mapping[Path, Property], name: str = "", **told: An
 def names_of(schema: Schema) -> Iterable[str]:
     """Every path of a schema as text, for suggestions."""
     return (show(path) for one in schema.classes.values() for path in one.properties)
+
+
+def unknown_to(of: Class, path: Path, more: Iterable[Path] = ()) -> str:
+    """The problem with a path of which a model of a class knows nothing: ignored by the schema, an id, or no property.
+
+    `more` are paths that the model knows beside the properties.
+    """
+    ignored = {known for known, property_ in of.properties.items() if property_.role == "ignore"}
+    if of.id is not None and path[: len(of.id)] == of.id and (of.id in ignored or of.id not in of.properties):
+        return "expected a property that the model learnt, got the id of entities."
+    if any(path[: len(head)] == head for head in ignored):
+        return "expected a property that the model learnt, got one that its schema leaves out (role: ignore)."
+    known = dict.fromkeys(show(name) for name in (*of.properties, *more) if name not in ignored)
+    return f"expected a property that the model knows.{did_you_mean(show(path), known)}"
 
 
 def _knows(kind: Kind, names: Path) -> bool:

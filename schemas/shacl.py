@@ -22,7 +22,6 @@ from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Path, Value, show
 from kbdisk.entity import Text as LanguageText
 from kbdisk.errors import SchemaError
-from kbdisk.schemas import numerals
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
@@ -30,11 +29,12 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
 from kbdisk.schemas.constraints import Constraint, ValueShape, item_kind
 from kbdisk.schemas.imported import BY_KIND, RDF, Imported, Notes, composite_of, quantity_of
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.shapes import DASH, OWL, RDFS, SH, Graph, Shape, Term, is_iri, is_off, value_of
 from kbdisk.schemas.shapevalue import EVERY, qualifying, value_told, values_of
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.names import last_word
 
 Properties: TypeAlias = dict[Path, Property]
 

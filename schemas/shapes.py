@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from kbdisk.entity import Date, Link, Text, Value
 from kbdisk.errors import SchemaError
-from kbdisk.schemas import dates, numerals
 from kbdisk.schemas.imported import DATED, RDF, WHOLE, XSD, of_datatype
 from kbdisk.schemas.leaf import Label
+from kbdisk.schemas.text import dates, numerals
 
 Term: TypeAlias = Any  # pyoxigraph's NamedNode, BlankNode and Literal
 

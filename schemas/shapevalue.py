@@ -14,9 +14,9 @@ from kbdisk.entity import Date, Value
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.constraints import NodeKind, ValueShape
 from kbdisk.schemas.imported import CLASSES, Notes, Told, Word, narrowed, of_datatype, widened
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.leaf import Link, Text
 from kbdisk.schemas.shapes import SH, Shape, Term, is_iri, label_of, value_of
+from kbdisk.schemas.text.names import last_word
 
 NODES: dict[str, tuple[NodeKind, ...]] = {
     "IRI": ("iri",), "BlankNode": ("blank",), "Literal": ("literal",), "BlankNodeOrIRI": ("iri", "blank"),

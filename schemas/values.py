@@ -12,7 +12,7 @@ from kbdisk.schemas.composites.base import apply_kind, is_node
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.leaf import Link, Number, Set
-from kbdisk.schemas.numerals import is_whole
+from kbdisk.schemas.text.numerals import is_whole
 
 if TYPE_CHECKING:
     from kbdisk.schemas.schema import Many, Property

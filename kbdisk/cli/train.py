@@ -176,7 +176,7 @@ def _wanted(reading: Reading, classes: tuple[str, ...]) -> Reading:
     from dataclasses import replace
 
     from kbdisk.inspection import is_class
-    from kbdisk.schemas.suggest import refuse_unmet
+    from kbdisk.schemas.text.names import refuse_unmet
 
     if not classes:
         return reading

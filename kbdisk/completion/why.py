@@ -49,8 +49,7 @@ from kbdisk.experts.rule_columns import values_of
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.derived import computed
-from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.schemas.suggest import unknown_to
+from kbdisk.schemas.schema import Class, Property, Schema, unknown_to
 from kbdisk.scoring import unit_of
 from kbdisk.training.trained import Trained
 

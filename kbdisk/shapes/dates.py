@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from kbdisk.entity import Date, Path
-from kbdisk.schemas import dates
 from kbdisk.schemas.composites import Parts
 from kbdisk.schemas.composites.date import CARRIED, NUMBERS, SPLIT
 from kbdisk.schemas.composites.date import Date as DateKind
+from kbdisk.schemas.text import dates
 from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 

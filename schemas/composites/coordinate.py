@@ -11,7 +11,7 @@ from kbdisk.entity import Coordinate as Place
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Parts, fields_of
 from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.numerals import number
+from kbdisk.schemas.text.numerals import number
 
 NAMES = {"lat": "latitude", "latitude": "latitude"} | dict.fromkeys(("lon", "lng", "long", "longitude"), "longitude")
 PAIR = re.compile(r"\s*([-+]?[\d.]+)(?:\s*[,;]\s*|\s+)([-+]?[\d.]+)\s*")

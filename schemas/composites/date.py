@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 from kbdisk.entity import Date as Day
 from kbdisk.entity import Path
-from kbdisk.schemas import dates
 from kbdisk.schemas.composites.base import Parts, fields_of
 from kbdisk.schemas.leaf import EXACT_NUMBER, Category, Number
+from kbdisk.schemas.text import dates
+from kbdisk.schemas.text.calendars import DAYS, is_leap
 
 NUMBERS = ("year", "month", "day")
 CARRIED = ("precision", "time", "calendar", "note")
-LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 COARSE = ("decade", "century", "millennium")
 _APART = r"(?:\s*+[-/.]\s*+|[^\S ]*+ \s*+)"  # a mark among white space, or white space with a blank in it
 SPLIT = re.compile(rf"\s*+(\d{{1,4}}){_APART}(\d{{1,4}}){_APART}(\d{{1,4}})\s*+")
@@ -103,8 +103,8 @@ def check(day: Day) -> None:
         raise ValueError(f"expected a month from 1 to 12, got {day.month}")
     if day.day is None:
         return
-    longest = 31 if day.month is None else LENGTHS[day.month - 1] if day.month <= 12 else 0
-    leap = day.year is None or (day.year % 4 == 0 and (day.year % 100 != 0 or day.year % 400 == 0)) or day.calendar
+    longest = 31 if day.month is None else DAYS[day.month - 1] if day.month <= 12 else 0
+    leap = day.year is None or is_leap(day.year) or day.calendar
     if not 1 <= day.day <= (28 if day.month == 2 and not leap else longest):
         raise ValueError(f"expected a day that there is, got {day.day} of month {day.month} in {day.year}")
 

@@ -19,9 +19,8 @@ from kbdisk.entity import Path
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.base import Parts, fields_of
 from kbdisk.schemas.leaf import Category, Number, Tolerance
-from kbdisk.schemas.measures import measure
-from kbdisk.schemas.numerals import is_number, number
-from kbdisk.schemas.units import Conversion, conversion
+from kbdisk.schemas.text.numerals import is_number, measure, number
+from kbdisk.schemas.text.units import Conversion, conversion
 
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 VALUE, UNIT = ("value",), ("unit",)

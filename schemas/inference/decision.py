@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kbdisk.schemas import numerals
 from kbdisk.schemas.schema import Many, Property, Role
+from kbdisk.schemas.text import numerals
 
 FITS = 0.99  # the share of values that a kind must fit to be told without a word
 MOSTLY = 0.95

@@ -14,7 +14,7 @@ from kbdisk.schemas.composites.coordinate import NAMES
 from kbdisk.schemas.inference.decision import NOTHING_TO_LEARN, Decision, counted
 from kbdisk.schemas.inference.sketch import Labels
 from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.numerals import LIMIT
+from kbdisk.schemas.text.numerals import MAX_DIGITS
 from kbdisk.schemas.values import EXACT
 
 ENOUGH = 20  # values before one says that all differ, or that there is but one
@@ -143,6 +143,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
         whole = int(value)
         return str(whole) if whole.bit_length() < 100 else "a number of very many digits"
-    if isinstance(value, Decimal) and abs(value.adjusted()) > LIMIT:
+    if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_DIGITS:
         return str(value)  # formatting rounds, and fails for an exponent beyond 999,999
     return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"

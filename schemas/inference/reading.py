@@ -13,8 +13,8 @@ from kbdisk.schemas.inference.classes import Choice, Classes
 from kbdisk.schemas.inference.links import Targets
 from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.sketch import Budget
-from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.numerals import show
+from kbdisk.schemas.text.names import last_word
+from kbdisk.schemas.text.numerals import show
 
 BATCH = 128  # few enough to stay in the processor's cache
 FAT = 64  # keys of a tree, from which there are fewer to a batch

@@ -21,8 +21,7 @@ from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.units import quantity_in, remark
 from kbdisk.schemas.inference.vocabulary import vocabulary
 from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.measures import Measure, measure
-from kbdisk.schemas.numerals import is_whole, number
+from kbdisk.schemas.text.numerals import Measure, is_whole, measure, number
 
 GAPS = frozenset(
     {"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "-", "--", "\u2013", "\u2014", "?"}

@@ -11,7 +11,7 @@ from kbdisk.entity import Path
 from kbdisk.schemas.composites.quantity import NAMES, Quantity
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.units import conversion, is_currency
+from kbdisk.schemas.text.units import conversion, is_currency
 
 
 def quantity_in(

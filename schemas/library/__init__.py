@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kbdisk.errors import SchemaError
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 
 FOLDER = Path(__file__).parent
 

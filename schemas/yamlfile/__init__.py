@@ -17,7 +17,7 @@ from kbdisk.errors import SchemaError, WriteError
 from kbdisk.locks import locked
 from kbdisk.schemas import library
 from kbdisk.schemas.schema import Comments, Property, Schema
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile import writing
 from kbdisk.schemas.yamlfile.building import Builder, written
 from kbdisk.schemas.yamlfile.formatschema import format_schema

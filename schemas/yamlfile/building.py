@@ -17,7 +17,7 @@ from kbdisk.schemas.composites.base import EACH, Composite, leaves_of
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile.constraintkeys import write_constraint
 from kbdisk.schemas.yamlfile.keys import Written, kind_called, write_kind
 from kbdisk.schemas.yamlfile.model import VERSION, ClassKeys, FileKeys, PropertyKeys, RuleKeys, Told

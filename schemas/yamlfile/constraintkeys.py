@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field, ValidationError
 
 from kbdisk.entity import Date, Link, Path, Text, read_path, show
-from kbdisk.schemas import dates, numerals
 from kbdisk.schemas.constraints import KINDS, NODE_KINDS, Constraint, ValueShape, read_short
+from kbdisk.schemas.text import dates, numerals
 from kbdisk.schemas.yamlfile.keys import Keys, Written, problems_of, read_kind, refuse, write_kind
 from kbdisk.schemas.yamlfile.text import Place
 from kbdisk.schemas.yamlfile.told import (

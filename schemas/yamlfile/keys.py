@@ -17,7 +17,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from kbdisk.schemas.composites import COMPOSITES
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.leaf import KINDS
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile.text import Place
 from kbdisk.schemas.yamlfile.told import Real, Truth, Whole, Words, got
 

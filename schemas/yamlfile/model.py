@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from kbdisk.entity import Path, read_path, show
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.rules import KINDS as RULES
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile.constraintkeys import AnyConstraint
 from kbdisk.schemas.yamlfile.keys import Keys, Written, keys_of, named, problems_of, refuse, unknown_key
 from kbdisk.schemas.yamlfile.text import Place

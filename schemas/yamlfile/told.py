@@ -16,9 +16,9 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
-from kbdisk.schemas import numerals
 from kbdisk.schemas.leaf import Tolerance
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile.text import Scalar
 
 LONGEST_NUMBER = 4000  # characters

@@ -1,11 +1,11 @@
-"""Common units of measure by the names that people write, and how amounts of one become amounts of another.
+"""Units of measure by their common names, and the conversion of amounts from one unit to another.
 
 `conversion("lb", "g")` multiplies by 453.59237; of temperatures it adds an offset, too. A name is a symbol (kg, °C), an
 English word (pounds), a UCUM code ([lb_av], m/s2), a QUDT unit (unit:KiloGM, as an IRI or its last word), a UN/CEFACT
 code (KGM) or a Wikidata item (Q11570). Units are products of powers: km/h, kg·m-3, W h. Currencies are known as such,
 without factors.
 
-Where a name has several common meanings that convert differently (ton, kb), no unit is known by it.
+A name with several common meanings that convert differently (ton, kb) is no name of a unit here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple, TypeAlias
 
 Dimension: TypeAlias = tuple[tuple[str, int], ...]  # base quantities and their powers, in order
-DIGITS = 15  # of an amount: so many survive the way there and back
-DECIMALS = 9  # of a temperature
+EXACT_DIGITS = 15  # of an amount, which are the same after a conversion there and back
+EXACT_DECIMALS = 9  # of a temperature
 
 
 class Conversion(NamedTuple):
@@ -36,14 +36,14 @@ class Conversion(NamedTuple):
     def of(self, amount: float | Decimal) -> float:
         """The amount in the other unit, without digits that arithmetic makes: 1.1 kg are 1100 g."""
         exact = float(amount) * self.factor + self.offset
-        short = float(f"{exact:.{DIGITS}g}")
+        short = float(f"{exact:.{EXACT_DIGITS}g}")
         return short if self.back(short) == float(amount) else exact
 
     def back(self, amount: float | Decimal) -> float:
-        """The amount in the one unit, of that in the other."""
+        """The amount in the first unit of an amount in the other."""
         exact = (float(amount) - self.offset) / self.factor
-        short = float(f"{exact:.{DIGITS}g}")
-        return round(short, DECIMALS) if self.offset else short
+        short = float(f"{exact:.{EXACT_DIGITS}g}")
+        return round(short, EXACT_DECIMALS) if self.offset else short
 
     @property
     def is_identity(self) -> bool:
@@ -62,30 +62,33 @@ class Unit:
 
 @lru_cache(4096)
 def conversion(source: str, target: str) -> Conversion | None:
-    """How amounts of a unit become amounts of another; None where either is not known, or they measure different things."""
+    """The conversion from a unit to another; None where either is unknown, or where they measure different quantities."""
     if source == target:
         return Conversion()
-    one, other = unit_of(source), unit_of(target)
-    if one is None or other is None or one.dimension != other.dimension:
+    source_unit, target_unit = unit_of(source), unit_of(target)
+    if source_unit is None or target_unit is None or source_unit.dimension != target_unit.dimension:
         return None
     try:
-        found = Conversion(float(one.factor / other.factor), float((one.offset - other.offset) / other.factor))
+        result = Conversion(
+            float(source_unit.factor / target_unit.factor),
+            float((source_unit.offset - target_unit.offset) / target_unit.factor),
+        )
     except OverflowError:
         return None
-    return found if found.factor > 0 else None
+    return result if result.factor > 0 else None
 
 
 @lru_cache(4096)
 def unit_of(name: str) -> Unit | None:
     """The unit of a name; None where none is known by it."""
     name, word = name.strip(), _last_word(name.strip())
-    if not word or len(name) > LONGEST:
+    if not word or len(name) > MAX_NAME_LENGTH:
         return None
     if name.startswith("unit:") or "qudt.org" in name:
         return _of_qudt(word) or _named(word)
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", word).lower()  # squareKilometre, of DBpedia
-    found = _named(name) or _named(word) or _product(name) or (_product(spaced) if " " in spaced else None)
-    return found or (_of_qudt(word) if "-" in word or re.match(r"[A-Z][a-z]+[A-Z]", word) else None)
+    unit = _named(name) or _named(word) or _product(name) or (_product(spaced) if " " in spaced else None)
+    return unit or (_of_qudt(word) if "-" in word or re.match(r"[A-Z][a-z]+[A-Z]", word) else None)
 
 
 @lru_cache(4096)
@@ -96,13 +99,13 @@ def is_currency(name: str) -> bool:
 
 
 def shown_unit(name: str) -> str:
-    """A unit as people write it; of one that is an IRI, its last word."""
+    """A unit as it is shown: the last word of an IRI, any other name as it is."""
     return _last_word(name) if "://" in name else name
 
 
 # ---------------------------------------------------------------- names
 
-LONGEST = 120  # characters
+MAX_NAME_LENGTH = 120  # characters
 SIGNS = frozenset(["$", "€", "£", "¥", "₹", "₽", "₩", "₺", "US$", "A$", "C$", "NZ$", "HK$", "R$", "CHF"])
 CODES = frozenset([
     "AED", "AFN", "ALL", "AMD", "ANG", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT", "BGN", "BHD", "BIF",
@@ -231,7 +234,7 @@ POWER = re.compile(r"(.*?[^\d\s^*+-])(?:\^|\*\*)?([-+]?\d{1,2})")
 
 @cache
 def _names() -> tuple[Mapping[str, Unit], Mapping[str, Unit]]:
-    """Units by the names of the table; and by its words alone, in small letters."""
+    """Units by the names of the table; and by its words alone, in lower case."""
     names: dict[str, Unit] = {}
     spelt: set[str] = set()
     for dimension, size, symbols, words in TABLE:
@@ -242,9 +245,9 @@ def _names() -> tuple[Mapping[str, Unit], Mapping[str, Unit]]:
         for forms in words.split("; ") if words else ():
             singular, _, plural = forms.partition("/")
             for word in (singular, plural or f"{singular}s"):
-                found = _with_prefixes(word, unit, WORD_PREFIXES, names)
-                names |= found
-                spelt.update(found)
+                prefixed = _with_prefixes(word, unit, WORD_PREFIXES, names)
+                names |= prefixed
+                spelt.update(prefixed)
     names = {name: unit for name, unit in names.items() if name not in AMBIGUOUS}
     return names, {name.lower(): unit for name, unit in names.items() if name in spelt and name not in AMBIGUOUS}
 
@@ -265,24 +268,24 @@ def _dimension(powers: Mapping[str, int]) -> Dimension:
 def _with_prefixes(
     name: str, unit: Unit, prefixes: Mapping[str, str | int], known: Mapping[str, Unit]
 ) -> dict[str, Unit]:
-    """A name, and with each prefix if it begins with ~. Names that are taken stay what they are: min, ft, cd."""
+    """The unit under its name and, if the name begins with ~, under that with each prefix. Known names stay: min, ft, cd."""
     bare = name.removeprefix("~")
-    found = {bare: unit}
+    units = {bare: unit}
     if bare != name:
         for prefix, size in prefixes.items():
             if prefix + bare not in known:
-                found[prefix + bare] = Unit(unit.dimension, unit.factor * Fraction(size))
-    return found
+                units[prefix + bare] = Unit(unit.dimension, unit.factor * Fraction(size))
+    return units
 
 
 def _named(name: str) -> Unit | None:
-    """A unit of the table: by its very name, by a code, by a word however it is capitalised."""
-    exact, small = _names()
-    if name in exact:
-        return exact[name]
+    """A unit of the table by its exact name, by a code, or by a word in any case."""
+    by_name, by_word = _names()
+    if name in by_name:
+        return by_name[name]
     if name in OTHER_NAMES:
         return _product(OTHER_NAMES[name])
-    return small.get(name.lower()) if name not in AMBIGUOUS else None
+    return by_word.get(name.lower()) if name not in AMBIGUOUS else None
 
 
 def _last_word(name: str) -> str:
@@ -301,10 +304,10 @@ def _of_qudt(name: str) -> Unit | None:
         if part == "PER":
             sign = -1
             continue
-        found = _qudt_part(part)
-        if found is None or found.offset:
+        factor = _qudt_part(part)
+        if factor is None or factor.offset:
             return None
-        product = _times(product, found, sign)
+        product = _times(product, factor, sign)
     return product
 
 
@@ -343,10 +346,10 @@ def _factors(text: str) -> Unit | None:
         if word.lower() in POWER_WORDS and power == 1 and len(words) > 1:
             power = POWER_WORDS[word.lower()]
             continue
-        found = _raised(word)
-        if found is None or (found.offset and len(words) > 1):
+        factor = _raised(word)
+        if factor is None or (factor.offset and len(words) > 1):
             return None
-        product = found if len(words) == 1 else _times(product, found, power)
+        product = factor if len(words) == 1 else _times(product, factor, power)
         power = 1
     return product if power == 1 else None
 
@@ -355,17 +358,17 @@ def _raised(word: str) -> Unit | None:
     """A name, or a power of one."""
     if (unit := _names()[0].get(word) or _names()[1].get(word.lower() if word not in AMBIGUOUS else "")) is not None:
         return unit
-    found = POWER.fullmatch(word)
-    base = _names()[0].get(found[1]) if found else None
-    return None if found is None or base is None or base.offset else _power(base, int(found[2]))
+    match = POWER.fullmatch(word)
+    base = _names()[0].get(match[1]) if match else None
+    return None if match is None or base is None or base.offset else _power(base, int(match[2]))
 
 
 def _power(unit: Unit, power: int) -> Unit:
     return Unit(_dimension({base: n * power for base, n in unit.dimension}), unit.factor**power)
 
 
-def _times(one: Unit, other: Unit, power: int) -> Unit:
-    powers = dict(one.dimension)
-    for base, n in other.dimension:
+def _times(left: Unit, right: Unit, power: int) -> Unit:
+    powers = dict(left.dimension)
+    for base, n in right.dimension:
         powers[base] = powers.get(base, 0) + n * power
-    return Unit(_dimension(powers), one.factor * other.factor**power)
+    return Unit(_dimension(powers), left.factor * right.factor**power)

@@ -1,26 +1,29 @@
-"""Numbers as text, and back, exactly: the grammars of XSD, no more (no `1_000`, no ` 5 `, no `inf`).
+"""Numerals: numbers as text, and back, exactly; amounts with their units as text. `6.9 kg`, `12%`, `-$1,234.50`.
 
-A float where fifteen digits or its own shortest form say it all, a Decimal where a float would lose
-digits. Numbers of any length: the interpreter's limit on digits is stepped around.
+Numbers have the grammars of XSD, and no other spellings (no `1_000`, no ` 5 `, no `inf`). A number with a point is a float
+where fifteen digits or the float's own shortest form are the whole of it, and a Decimal where a float would lose digits.
+Numbers may have any length: the interpreter's limit on digits does not hold here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeGuard
 
 Number: TypeAlias = int | float | Decimal
 
-SAFE = 16  # characters of a decimal with its point: 15 digits, which a float always keeps
-LIMIT = 4300  # digits that int() reads and str() writes
+MAX_FLOAT_CHARACTERS = 16  # of a decimal with its point: 15 digits, which a float always keeps
+MAX_DIGITS = 4300  # digits that int() reads and str() writes
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """Whether a value is one, and no truth."""
+    """Whether a value is a number, and no boolean."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
@@ -29,7 +32,7 @@ def integer(text: str) -> int:
     if text.strip("0123456789+-"):  # a stray character stops the strip: what is left is ASCII digits and signs
         raise _wrong("a whole number", text)
     try:
-        return int(text) if len(text) < LIMIT else _long(text)
+        return int(text) if len(text) < MAX_DIGITS else _long(text)
     except ValueError:
         raise _wrong("a whole number", text) from None
 
@@ -44,7 +47,7 @@ def decimal(text: str) -> Number:
         value = float(text)
     except ValueError:
         raise _wrong("a number such as 7.48", text) from None
-    if len(text) <= SAFE or repr(value) == text:
+    if len(text) <= MAX_FLOAT_CHARACTERS or repr(value) == text:
         return value + 0.0  # decimals know no negative zero
     return _exact(text, value)
 
@@ -82,7 +85,7 @@ def is_finite(value: Number) -> bool:
 
 
 def is_whole(value: Number) -> bool:
-    """Whether a finite number has no decimals. `int()` does not tell: of 1E+999999999 it takes all memory."""
+    """Whether a finite number has no decimals. `int()` is no test of it: of 1E+999999999 it takes all memory."""
     if isinstance(value, Decimal):
         return value.is_finite() and value == value.to_integral_value()
     return isinstance(value, int) or value.is_integer()
@@ -91,7 +94,7 @@ def is_whole(value: Number) -> bool:
 def has_int(value: Number) -> bool:
     """Whether a number is a whole one that `int()` can take: a Decimal may stand for more digits than memory holds."""
     if isinstance(value, Decimal):
-        return value.is_finite() and value.adjusted() < LIMIT and is_whole(value)
+        return value.is_finite() and value.adjusted() < MAX_DIGITS and is_whole(value)
     return is_finite(value) and is_whole(value)
 
 
@@ -103,16 +106,21 @@ def as_float(value: Number) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+def as_decimal(value: Number) -> Decimal:
+    """A number as the decimal that it is written as."""
+    return value if isinstance(value, Decimal) else Decimal(repr(value))
+
+
 def show_digits(value: int) -> str:
     """All digits of a whole number."""
-    return str(value) if value.bit_length() < 3 * LIMIT else f"{Decimal(value):f}"
+    return str(value) if value.bit_length() < 3 * MAX_DIGITS else f"{Decimal(value):f}"
 
 
 def show(value: Number) -> str:
     """A number in full, without exponent: every digit that it has, and `.0` on a float that is whole."""
     if isinstance(value, int):
         return show_digits(value)
-    if isinstance(value, Decimal) and max(abs(value.adjusted()), -int(value.as_tuple().exponent)) > LIMIT:
+    if isinstance(value, Decimal) and max(abs(value.adjusted()), -int(value.as_tuple().exponent)) > MAX_DIGITS:
         raise ValueError(f"expected a number that can be written without exponent, got {value}")
     text = format(Decimal(repr(value)) if isinstance(value, float) else value, "f")
     return text if "." in text or isinstance(value, Decimal) else text + ".0"
@@ -120,7 +128,7 @@ def show(value: Number) -> str:
 
 @contextlib.contextmanager
 def of_any_length() -> Iterator[None]:
-    """Let str(), repr() and int() take whole numbers of any length meanwhile, wherever they are called."""
+    """Within this context str(), repr() and int() take whole numbers of any length, wherever they are called."""
     before = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
@@ -144,3 +152,49 @@ def _long(text: str) -> int:
 def _wrong(expected: str, text: str) -> ValueError:
     shown = text if len(text) <= 60 else text[:60] + "..."
     return ValueError(f"expected {expected}, got {shown!r}")
+
+
+# ---------------------------------------------------------------- amounts with their units
+
+
+UNSIGNED = r"[0-9.,]*[0-9](?:[eE][-+]?[0-9]+)?"
+MONEY = r"[A-Z]{0,3}[$€£¥₹₽₩₺]"  # what may stand before a number
+_UNIT_LAST = re.compile(rf"\s*([-+]?{UNSIGNED})(\s*+)([^\d\s.,](?:.*\S)?)?\s*")
+_UNIT_FIRST = re.compile(rf"\s*([-+]?)({MONEY})(\s*)({UNSIGNED})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """An amount as text: its number, its unit, and how they stand beside each other."""
+
+    number: str
+    unit: str = ""
+    gap: str = ""  # between the two
+    before: bool = False  # whether the unit comes first
+
+    def like(self, number: str, unit: str) -> str:
+        """The text of another amount in the form of this one. Only the signs of money stand before the number."""
+        if not unit:
+            return number
+        if not self.before:
+            return f"{number}{self.gap}{unit}"
+        if not re.fullmatch(MONEY, unit):
+            return f"{number} {unit}"
+        sign = number[: number.startswith("-")]
+        return f"{sign}{unit}{self.gap}{number.removeprefix(sign)}"
+
+
+def measure(text: str) -> Measure | None:
+    """The number and unit of a text; None where it is no amount."""
+    if match := _UNIT_FIRST.fullmatch(text):
+        sign, unit, gap, digits = match.groups()
+        return Measure(sign + digits, unit, gap, before=True)
+    if match := _UNIT_LAST.fullmatch(text):
+        return Measure(match[1], match[3] or "", match[2] if match[3] else "")
+    return None
+
+
+def measured_as(examples: Iterable[str], unit: str | None) -> Measure | None:
+    """The form for an amount of a unit among examples: that of the first example with the unit, else with any unit."""
+    measures = [known for text in examples if (known := measure(text)) and known.unit]
+    return next((known for known in measures if known.unit == unit), measures[0] if measures else None)
