@@ -21,7 +21,7 @@ from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.estimates import answers
 from kbdisk.network.config import ModelConfig
-from kbdisk.schemas.leaf import Boolean, Category, Number
+from kbdisk.schemas.kinds import Boolean, Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run

@@ -13,7 +13,7 @@ from kbdisk.entity import Entity, Path, show
 from kbdisk.entity import Link as LinkValue
 from kbdisk.schemas.composites import EACH, show_pattern
 from kbdisk.schemas.constraints import Constraint, problem_of, shown, violations
-from kbdisk.schemas.leaf import Link, Set
+from kbdisk.schemas.kinds import Link, Set
 from kbdisk.schemas.schema import Class, Misfit, Schema
 from kbdisk.schemas.text.names import last_word
 

@@ -28,9 +28,9 @@ from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import KEY, Mapped
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.leaf import KINDS as LEAVES
-from kbdisk.schemas.leaf import Link, Number, Set
-from kbdisk.schemas.leaf import Text as TextKind
+from kbdisk.schemas.kinds import KINDS as LEAVES
+from kbdisk.schemas.kinds import Link, Number, Set
+from kbdisk.schemas.kinds import Text as TextKind
 from kbdisk.schemas.text import dates, numerals
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from kbdisk.entity import Path, Quantity
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.schema import Class, Property
 
 DIGITS = 10  # of a result without decimals of its own: more would be noise

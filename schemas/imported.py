@@ -15,7 +15,7 @@ from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import CARRIED, NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
-from kbdisk.schemas.leaf import Boolean, Category, Label, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Label, Link, Number, Set, Text
 from kbdisk.schemas.schema import Schema
 
 Word: TypeAlias = Literal["", "integer", "number", "boolean", "text", "date", "link", "quantity", "coordinate"]

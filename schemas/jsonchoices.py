@@ -19,7 +19,7 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.imported import distinct
 from kbdisk.schemas.inference.strings import GAPS
 from kbdisk.schemas.jsonhints import GAP, HINT, NOVALUE, SEVERAL, kind_told
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.values import spelling
 
 if TYPE_CHECKING:

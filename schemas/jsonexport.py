@@ -20,7 +20,7 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.jsonhints import HINT, NOVALUE, SEVERAL
 from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, gap_of, list_of, literal, of_kind, part_hint, set_of
-from kbdisk.schemas.leaf import Link, Number, Set
+from kbdisk.schemas.kinds import Link, Number, Set
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.values import WHOLE, spelling

@@ -14,7 +14,7 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.imported import composite_of
 from kbdisk.schemas.jsonhints import GAP, HINT, PART, hint
-from kbdisk.schemas.leaf import KINDS, Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import KINDS, Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.text import dates
 from kbdisk.schemas.text.numerals import MONEY
 

@@ -17,7 +17,7 @@ from kbdisk.schemas.jsonchoices import WHOLES, constants, is_node, one_part, uni
 from kbdisk.schemas.jsonhints import HINT, PART, SEVERAL, kind_told, problem_of, refined
 from kbdisk.schemas.jsonnodes import Document, Node
 from kbdisk.schemas.jsonscalars import scalar
-from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 
 UNSAID = (
     "pattern", "not", "if", "then", "else", "dependencies", "dependentRequired", "dependentSchemas", "minProperties",

@@ -18,7 +18,7 @@ from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.imported import Imported, Notes, Told, composite_of, narrowed, of_datatype, several, widened
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.linkmlview import View
 from kbdisk.schemas.schema import Class, Property, Schema
 

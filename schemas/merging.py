@@ -8,7 +8,7 @@ from typing import Any
 
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 
 
 def merged(first: Any, second: Any) -> Any:

@@ -25,7 +25,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import KEY, Mapped
 from kbdisk.schemas.constraints import Constraint, View, problem_of, violations
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Category, Link, Set
+from kbdisk.schemas.kinds import Category, Link, Set
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.names import did_you_mean, last_word

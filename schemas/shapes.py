@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from kbdisk.entity import Date, Link, Text, Value
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.imported import DATED, RDF, WHOLE, XSD, of_datatype
-from kbdisk.schemas.leaf import Label
+from kbdisk.schemas.kinds import Label
 from kbdisk.schemas.text import dates, numerals
 
 Term: TypeAlias = Any  # pyoxigraph's NamedNode, BlankNode and Literal

@@ -14,7 +14,7 @@ from kbdisk.entity import Date, Value
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.constraints import NodeKind, ValueShape
 from kbdisk.schemas.imported import CLASSES, Notes, Told, Word, narrowed, of_datatype, widened
-from kbdisk.schemas.leaf import Link, Text
+from kbdisk.schemas.kinds import Link, Text
 from kbdisk.schemas.shapes import SH, Shape, Term, is_iri, label_of, value_of
 from kbdisk.schemas.text.names import last_word
 

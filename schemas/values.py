@@ -11,14 +11,13 @@ from kbdisk.entity import NOVALUE, Date, Known, Path, Quantity, Tree
 from kbdisk.schemas.composites.base import apply_kind, is_node
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Link, Number, Set
+from kbdisk.schemas.kinds import MAX_EXACT, Link, Set
 from kbdisk.schemas.text.numerals import is_whole
 
 if TYPE_CHECKING:
     from kbdisk.schemas.schema import Many, Property
 
 WHOLE = (Set, Listed)  # kinds that take a list as one value
-EXACT = 10**15  # whole numbers below are spelt the same whatever type they have
 
 
 def applied(one: Property, value: Any, missing: Collection[str]) -> Any:
@@ -55,7 +54,7 @@ def spelling(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    if -EXACT < value < EXACT and is_whole(value):
+    if -MAX_EXACT < value < MAX_EXACT and is_whole(value):
         return str(int(value))
     return None if isinstance(value, int) else str(value)
 
@@ -99,11 +98,3 @@ def _moment(value: Any) -> Any:
         return (value.year or 0, value.month or 0, value.day or 0)
     value = value.value if isinstance(value, Quantity) else value
     return value if isinstance(value, int | float | Decimal) else 0
-
-
-def nearest(leaf: Number, number: float) -> float:
-    """The number nearest to another that a property has: whole, with so many decimals, within the bounds."""
-    number = number if leaf.decimals is None else round(number, leaf.decimals)
-    number = number if leaf.minimum is None else max(number, leaf.minimum)
-    number = number if leaf.maximum is None else min(number, leaf.maximum)
-    return round(number) if leaf.integer else number

@@ -8,7 +8,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text, Tolerance
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text, Tolerance
 from kbdisk.schemas.schema import Class, Property, Schema
 
 PHONE = """\

@@ -17,7 +17,7 @@ from kbdisk.cli import main
 from kbdisk.cli.schemawords import constraints, kind_name
 from kbdisk.schemas import library
 from kbdisk.schemas.composites import COMPOSITES
-from kbdisk.schemas.leaf import KINDS
+from kbdisk.schemas.kinds import KINDS
 from kbdisk.schemas.schema import Property, Schema
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -36,9 +36,9 @@ from kbdisk.schemas.composites.date import Date as Day
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity as Amount
-from kbdisk.schemas.leaf import KINDS, Boolean, Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Text as TextLeaf
+from kbdisk.schemas.kinds import KINDS, Boolean, Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.shapes import Shapes
 from kbdisk.shapes.leaves import ROWS

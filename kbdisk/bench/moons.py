@@ -20,7 +20,7 @@ from kbdisk.hiding import Hiding
 from kbdisk.leaves.number.config import NumberConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Property, of_one_class
 
 SCHEMA = of_one_class(

@@ -267,7 +267,7 @@ def _as_data(schema: Schema) -> dict[str, Any]:
 def _leaves(schema: Schema) -> dict[str, dict[str, str]]:
     """Every leaf by its path, with its kind, for each class."""
     from kbdisk.schemas.composites import show_pattern
-    from kbdisk.schemas.leaf import kind_of
+    from kbdisk.schemas.kinds import kind_of
 
     return {
         name: {show_pattern(path): kind_of(leaf) for path, leaf in one.leaves().items()}

@@ -30,7 +30,7 @@ from kbdisk.schemas.constraints import (
     problem_of,
     violations,
 )
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.names import last_word

@@ -17,7 +17,7 @@ from kbdisk.schemas.composites.base import apply_kind, split_kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.quantity import NEAR, Quantity
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Text
 from kbdisk.shapes import amounts, dates, scalars
 from kbdisk.shapes.habit import TYPED, Form, Habit
 

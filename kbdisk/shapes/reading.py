@@ -10,7 +10,7 @@ from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import NEAR
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Set
 from kbdisk.shapes import amounts, leaves
 from kbdisk.shapes.writing import members
 

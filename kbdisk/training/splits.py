@@ -15,7 +15,7 @@ from typing import Any
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading, read
 from kbdisk.entity import Entity, Link, Path
-from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.kinds import Text
 from kbdisk.schemas.schema import Property, Schema
 
 FEWEST = 10  # entities of a class that some are held out of

@@ -19,7 +19,7 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 
 __all__ = ["COMPOSITES", "EACH", "Composite", "Kind", "Parts", "leaves_of", "show_pattern"]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from kbdisk.entity import Known, Path, show
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas.leaf import Category, Link, Number, Set
+from kbdisk.schemas.kinds import Category, Link, Number, Set
 from kbdisk.schemas.text.numerals import number
 
 Parts: TypeAlias = dict[Path, Any]  # the leaf values of a composite, by their paths within it

@@ -10,7 +10,7 @@ from typing import Any
 from kbdisk.entity import Coordinate as Place
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Parts, fields_of
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.text.numerals import number
 
 NAMES = {"lat": "latitude", "latitude": "latitude"} | dict.fromkeys(("lon", "lng", "long", "longitude"), "longitude")

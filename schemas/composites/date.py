@@ -11,7 +11,7 @@ from typing import Any, Literal
 from kbdisk.entity import Date as Day
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Parts, fields_of
-from kbdisk.schemas.leaf import EXACT_NUMBER, Category, Number
+from kbdisk.schemas.kinds import EXACT_NUMBER, Category, Number
 from kbdisk.schemas.text import dates
 from kbdisk.schemas.text.calendars import DAYS, is_leap
 

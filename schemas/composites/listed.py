@@ -8,7 +8,7 @@ from typing import Any
 
 from kbdisk.entity import Known, Link, Path
 from kbdisk.schemas.composites.base import EACH, Kind, Parts, apply_kind, join_kind, split_kind, within
-from kbdisk.schemas.leaf import EXACT_NUMBER, Number, Set
+from kbdisk.schemas.kinds import EXACT_NUMBER, Number, Set
 
 COUNT = ("count",)
 

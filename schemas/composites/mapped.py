@@ -9,7 +9,7 @@ from typing import Any
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import EACH, Kind, Parts
 from kbdisk.schemas.composites.listed import COUNT, Listed
-from kbdisk.schemas.leaf import Category
+from kbdisk.schemas.kinds import Category
 
 KEY = "key"
 ALONE = "value"  # the field that a value without fields stands in

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from kbdisk.entity import Path
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.base import Parts, fields_of
-from kbdisk.schemas.leaf import Category, Number, Tolerance
+from kbdisk.schemas.kinds import Category, Number, Tolerance
 from kbdisk.schemas.text.numerals import is_number, measure, number
 from kbdisk.schemas.text.units import Conversion, conversion
 

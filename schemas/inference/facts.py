@@ -13,7 +13,7 @@ from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
 from kbdisk.schemas.inference.sketch import CUT, Budget, Labels, cut
-from kbdisk.schemas.values import EXACT
+from kbdisk.schemas.kinds import MAX_EXACT
 
 WHOLE = 1 << 14  # values of a path that are all looked at closely
 
@@ -107,7 +107,7 @@ class Facts:
         self._widen(low, high)
         kind = type(column[0])
         if self.whole and kind is float:
-            self.whole = low > -EXACT and high < EXACT and all(map(float.is_integer, column))
+            self.whole = low > -MAX_EXACT and high < MAX_EXACT and all(map(float.is_integer, column))
         elif self.whole and kind is not int:
             self.whole = all(map(_is_whole, column))
         if close:
@@ -179,7 +179,7 @@ TAKERS: dict[str, Callable[[Facts, Sequence[Any], bool], None]] = {
 def _is_whole(value: Any) -> bool:
     kind = type(value)
     if kind is float:
-        return value.is_integer() and abs(value) < EXACT  # type: ignore[no-any-return]
+        return value.is_integer() and abs(value) < MAX_EXACT  # type: ignore[no-any-return]
     return kind is int or value.as_tuple().exponent >= 0 or value == value.to_integral_value()
 
 

@@ -13,9 +13,8 @@ from typing import Any
 from kbdisk.schemas.composites.coordinate import NAMES
 from kbdisk.schemas.inference.decision import NOTHING_TO_LEARN, Decision, counted
 from kbdisk.schemas.inference.sketch import Labels
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import MAX_EXACT, Category, Number
 from kbdisk.schemas.text.numerals import MAX_DIGITS
-from kbdisk.schemas.values import EXACT
 
 ENOUGH = 20  # values before one says that all differ, or that there is but one
 MOST_DECIMALS = 6
@@ -116,7 +115,7 @@ def _decimals(sample: Iterable[Any]) -> int | None:
         if not isinstance(value, int):
             exponent = Decimal(repr(value) if isinstance(value, float) else value).as_tuple().exponent
             most = max(most, -int(exponent))
-            if not -EXACT < value < EXACT:
+            if not -MAX_EXACT < value < MAX_EXACT:
                 return None
         if most > MOST_DECIMALS:
             return None

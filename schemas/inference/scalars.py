@@ -17,7 +17,7 @@ from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.strangers import FAMILY, misfits
 from kbdisk.schemas.inference.strings import GAPS, string_decision
 from kbdisk.schemas.inference.units import quantity_in, remark
-from kbdisk.schemas.leaf import Boolean, Category, Link, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Text
 
 MANY_UNITS = 30
 TAKES_TOO = {  # what a kind of one family takes of others

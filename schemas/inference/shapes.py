@@ -27,7 +27,7 @@ from kbdisk.schemas.inference.parts import (
 )
 from kbdisk.schemas.inference.scalars import scalar_decision
 from kbdisk.schemas.inference.strangers import strangers, unfit
-from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 
 SEVERAL = 0.01  # the share of several values at once from which they are a set or a list
 SEVERAL_NUMBERS = 0.2

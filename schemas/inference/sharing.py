@@ -18,7 +18,7 @@ from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.inference.units import in_one_unit
-from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.merging import merged
 from kbdisk.schemas.schema import Class, Property, Schema
 

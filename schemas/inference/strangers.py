@@ -11,7 +11,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.inference.decision import Decision, percent, shown
 from kbdisk.schemas.inference.facts import Facts
 from kbdisk.schemas.inference.nodes import Node
-from kbdisk.schemas.leaf import Link
+from kbdisk.schemas.kinds import Link
 
 UNFIT = "which do not fit"
 

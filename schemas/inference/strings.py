@@ -20,7 +20,7 @@ from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, days_d
 from kbdisk.schemas.inference.sketch import Budget, Labels
 from kbdisk.schemas.inference.units import quantity_in, remark
 from kbdisk.schemas.inference.vocabulary import vocabulary
-from kbdisk.schemas.leaf import Category, Number, Text
+from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.text.numerals import Measure, is_whole, measure, number
 
 GAPS = frozenset(

@@ -9,7 +9,7 @@ from typing import Any
 
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.quantity import NAMES, Quantity
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.units import conversion, is_currency
 

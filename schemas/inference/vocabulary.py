@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kbdisk.schemas.inference.decision import Decision, counted, percent, shown
 from kbdisk.schemas.inference.sketch import CUT
-from kbdisk.schemas.leaf import Category, Text
+from kbdisk.schemas.kinds import Category, Text
 
 AGAIN = 2  # times that a label comes on average
 OFTEN = 20  # times, where labels are very many

@@ -10,7 +10,7 @@ from typing import Any
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites.base import Kind
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 
 TARGET = "target"

@@ -13,7 +13,7 @@ from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import NAMES, Quantity, Scale
-from kbdisk.schemas.leaf import Category
+from kbdisk.schemas.kinds import Category
 from kbdisk.schemas.yamlfile.keys import KindKeys, Written, is_key, kinds, mapping, read_kind, refuse, write_kind
 from kbdisk.schemas.yamlfile.leafkeys import BoundedKeys, NumberKeys
 from kbdisk.schemas.yamlfile.told import (

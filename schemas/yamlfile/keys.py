@@ -16,7 +16,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from kbdisk.schemas.composites import COMPOSITES
 from kbdisk.schemas.composites.base import Kind
-from kbdisk.schemas.leaf import KINDS
+from kbdisk.schemas.kinds import KINDS
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile.text import Place
 from kbdisk.schemas.yamlfile.told import Real, Truth, Whole, Words, got

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.yamlfile.keys import KindKeys, Written
 from kbdisk.schemas.yamlfile.told import (
     COUNT,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
-from kbdisk.schemas.leaf import Tolerance
+from kbdisk.schemas.kinds import Tolerance
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile.text import Scalar

@@ -21,7 +21,7 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.estimates import ESTIMATES
 from kbdisk.evaluation.calibration import Line
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 

@@ -16,9 +16,9 @@ from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.constraints import Constraint, ValueShape, View, read_short, violations
-from kbdisk.schemas.leaf import Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.leaf import Text as TextKind
+from kbdisk.schemas.kinds import Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Text as TextKind
 from kbdisk.schemas.schema import Class, Property, Schema
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbdisk.completion.groups import Groups
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.schema import Property, of_one_class
 
 STATS = [("stats", name) for name in ("hp", "attack", "speed")]

@@ -25,7 +25,7 @@ from kbdisk.experts.base import Stacked
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.jsonio import dump_json
 from kbdisk.schemas.composites.listed import Listed
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.schemas.yamlfile import loads
 from kbdisk.training.train import train

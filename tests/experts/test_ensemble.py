@@ -19,7 +19,7 @@ from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
 from kbdisk.likelihood import log_prob
 from kbdisk.sampling import sample
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training import checkpoint
 from kbdisk.training.folder import open_folder, save

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.experts.features import BLOCKS, NUMBER_HASH, HashedFeatures, hash_signs, most_frequent_slots
-from kbdisk.schemas.leaf import Category, Number, Set, Text
+from kbdisk.schemas.kinds import Category, Number, Set, Text
 from kbdisk.schemas.schema import Property, of_one_class
 
 LEAVES = {("x",): Number(), ("side",): Category(), ("name",): Text(), ("tags",): Set()}

@@ -18,7 +18,7 @@ from kbdisk.experts import serialize
 from kbdisk.experts.base import Inputs, Stacked
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.label_regression import Design, LabelRegression, fitted
-from kbdisk.schemas.leaf import Category, Number, Set
+from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.run import Run

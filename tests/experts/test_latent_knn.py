@@ -21,7 +21,7 @@ from kbdisk.hiding import Hidden
 from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.schemas.composites import Coordinate
 from kbdisk.schemas.composites.listed import COUNT, Listed
-from kbdisk.schemas.leaf import Category, Link, Number, Text
+from kbdisk.schemas.kinds import Category, Link, Number, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.training.data import Data
 from kbdisk.training.loop import build

@@ -17,7 +17,7 @@ from kbdisk.leaves.number import NumberConfig
 from kbdisk.network import disk
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.leaf import Boolean, Category, Number
+from kbdisk.schemas.kinds import Boolean, Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training.run import Run
 

@@ -21,9 +21,9 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.constraints import KINDS, Constraint, ValueShape, read_short
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.leaf import Text as TextKind
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Text as TextKind
 from kbdisk.schemas.schema import Class, Property, Schema
 
 LESS, EQUAL, GREATER, UNCERTAIN, INCOMPARABLE = Order

@@ -18,7 +18,7 @@ from tables import examples, for_each
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas import library
-from kbdisk.schemas.leaf import KINDS, Kind
+from kbdisk.schemas.kinds import KINDS, LeafKind
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.yamlfile import format_schema, loads
 from kbdisk.schemas.yamlfile.constraintkeys import ConstraintKeys, WhereKeys
@@ -235,7 +235,7 @@ def test_kinds_of_somebody_elses_are_in_the_json_schema(monkeypatch):
         def check(self, value):
             assert value
 
-    monkeypatch.setitem(KINDS, "colour", Kind(Colour, Colour(), ("#ff8800",)))
+    monkeypatch.setitem(KINDS, "colour", LeafKind(Colour, Colour(), ("#ff8800",)))
     validator = Draft202012Validator(format_schema())
     file = {"kbdisk": 1, "classes": {"A": {"properties": {"x": {"kind": "colour", "bits": 4, "role": "given"}}}}}
     assert validator.is_valid(file)

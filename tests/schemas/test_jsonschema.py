@@ -24,7 +24,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import KINDS, Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import KINDS, Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 
 

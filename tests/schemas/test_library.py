@@ -24,7 +24,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.schemas import library, values
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.library import tabular
 from kbdisk.schemas.schema import Schema
 

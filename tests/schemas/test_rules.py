@@ -13,7 +13,7 @@ from tables import for_each
 
 from kbdisk.entity import Date, Link, Quantity
 from kbdisk.errors import SchemaError
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.rules import KINDS, Rule, evaluate
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.yamlfile import loads

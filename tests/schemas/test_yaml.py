@@ -19,7 +19,7 @@ from kbdisk.schemas.composites import COMPOSITES, Row
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import KINDS, Category, Kind, Link, Number, Set, Text
+from kbdisk.schemas.kinds import KINDS, Category, LeafKind, Link, Number, Set, Text
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.schemas.yamlfile import loads, text
 from kbdisk.schemas.yamlfile.keys import SPELT, keys_of
@@ -354,7 +354,7 @@ class Ratio:
 
 @pytest.fixture
 def others(monkeypatch):
-    monkeypatch.setitem(KINDS, "colour", Kind(Colour, Colour(), ("#ff8800",)))
+    monkeypatch.setitem(KINDS, "colour", LeafKind(Colour, Colour(), ("#ff8800",)))
     monkeypatch.setitem(COMPOSITES, "ratio", Row(Ratio, Ratio(), ("3:4",)))
 
 

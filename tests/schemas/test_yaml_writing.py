@@ -24,7 +24,7 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.constraints import Constraint, ValueShape
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
 from kbdisk.schemas.yamlfile import loads, text
 

@@ -22,7 +22,7 @@ from models import phones, tiny_run
 
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, KBDiskWarning, TrainingError
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.identity import differences
@@ -184,7 +184,7 @@ KILLED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer

@@ -11,7 +11,7 @@ from models import calibrated, tiny_run
 from kbdisk.completion import complete
 from kbdisk.entity import Entity
 from kbdisk.evaluation.calibration import Line
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Property, Schema, of_one_class
 from kbdisk.training import loop
 from kbdisk.training.data import Data

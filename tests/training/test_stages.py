@@ -10,7 +10,7 @@ from models import tiny_run
 
 from kbdisk.entity import Entity
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Property, of_one_class
 from kbdisk.training import train as training
 from kbdisk.training.members import as_planned, several

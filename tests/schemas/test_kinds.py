@@ -9,8 +9,8 @@ from tables import for_each
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Text as TextValue
-from kbdisk.schemas import leaf
-from kbdisk.schemas.leaf import KINDS, Boolean, Category, Kind, Link, Number, Set, Text
+from kbdisk.schemas import kinds
+from kbdisk.schemas.kinds import KINDS, Boolean, Category, LeafKind, Link, Number, Set, Text
 
 
 @pytest.fixture(params=KINDS, ids=str)
@@ -33,7 +33,7 @@ def test_it_is_plain_data_that_can_be_a_key_and_cannot_be_changed(kind):
 
 
 def test_it_is_found_by_its_name(kind):
-    assert KINDS[leaf.kind_of(kind.example)] is kind
+    assert KINDS[kinds.kind_of(kind.example)] is kind
 
 
 @for_each(
@@ -87,5 +87,5 @@ def test_a_kind_of_somebody_elses_is_one_dataclass_and_one_row(monkeypatch):
             if not (isinstance(value, str) and len(value) == 7 and value[0] == "#"):
                 raise ValueError(f"expected a colour such as #ff8800, got {value!r}")
 
-    monkeypatch.setitem(KINDS, "colour", Kind(Colour, Colour(), ("#ff8800",)))
-    assert leaf.kind_of(Colour()) == "colour"
+    monkeypatch.setitem(KINDS, "colour", LeafKind(Colour, Colour(), ("#ff8800",)))
+    assert kinds.kind_of(Colour()) == "colour"
