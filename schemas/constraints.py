@@ -3,7 +3,7 @@
 A constraint names its kind (a row of KINDS), the path that it is about, and what else its kind takes. What holds of a
 single value of a single property (its kind, bounds, labels, length, language) is part of the property; a constraint has
 what a property cannot say. `violations` finds what an entity's own values violate. The kinds `unique` and `inverse` need
-other entities: `kbdisk.schemas.across` checks them.
+other entities: `kbdisk.schemas.validate` checks them.
 
 A path that lies in a list of parts is about each part by itself: `prizes.from <= prizes.to` compares within a prize.
 """
@@ -16,11 +16,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import NOVALUE, Coordinate, Date, Known, Path, Quantity, Text, Tree, Value, is_gap, read_path, show
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas import values
 from kbdisk.schemas.comparison import Order, identity, number_as, order
 from kbdisk.schemas.composites.base import Kind, apply_kind, is_node
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
@@ -31,10 +30,8 @@ from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.kinds import KINDS as LEAVES
 from kbdisk.schemas.kinds import Link, Number, Set
 from kbdisk.schemas.kinds import Text as TextKind
+from kbdisk.schemas.property import Property, apply_property
 from kbdisk.schemas.text import dates, numerals
-
-if TYPE_CHECKING:
-    from kbdisk.schemas.schema import Property
 
 Bound: TypeAlias = int | float | Decimal | Date
 ClassTest: TypeAlias = Callable[[str, str], bool | None]  # whether an entity, by its id, is of a class; None: not known
@@ -296,7 +293,7 @@ def item_kind(kind: Kind) -> Kind:
 
 def _in_form(property_: Property, raw: Any, missing: Collection[str]) -> Any:
     try:
-        value = values.applied(property_, raw, missing)
+        value = apply_property(property_, raw, missing)
     except (ValueError, AttributeError):
         return raw
     if isinstance(property_.kind, Link) and isinstance(value, str):

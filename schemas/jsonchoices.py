@@ -20,7 +20,7 @@ from kbdisk.schemas.imported import distinct
 from kbdisk.schemas.inference.strings import GAPS
 from kbdisk.schemas.jsonhints import GAP, HINT, NOVALUE, SEVERAL, kind_told
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.values import spelling
+from kbdisk.schemas.property import spelling
 
 if TYPE_CHECKING:
     from kbdisk.schemas.jsonnodes import Document, Node

@@ -21,9 +21,9 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.jsonhints import HINT, NOVALUE, SEVERAL
 from kbdisk.schemas.jsonkinds import ASIDE, Json, any_of, gap_of, list_of, literal, of_kind, part_hint, set_of
 from kbdisk.schemas.kinds import Link, Number, Set
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import LIST_KINDS, Property, spelling
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text import numerals
-from kbdisk.schemas.values import WHOLE, spelling
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 EMPTY: Json = {"type": "object", "patternProperties": ASIDE, "additionalProperties": {"type": "null"}}
@@ -139,7 +139,7 @@ def _property(schema: Schema, one: Property) -> Json:
     none: list[Json] = [{"enum": _spellings(one.novalue), HINT: {"kind": NOVALUE}}] if one.novalue else []
     value = _value(one.kind, spelt)
     fits, gaps = [value, *none], gap
-    if not isinstance(one.kind, WHOLE):
+    if not isinstance(one.kind, LIST_KINDS):
         fits = [*fits, _several(one, value, gap, none)]
         gaps = [*gap, {"type": "array", "items": any_of(gap)}]
     fitting = {**any_of(fits), "not": any_of(gap)} if one.required else any_of([*fits, *gaps])

@@ -24,7 +24,8 @@ from kbdisk.schemas.jsonexport import export
 from kbdisk.schemas.jsonhints import HINT, problem_of
 from kbdisk.schemas.jsonnodes import Document, Node
 from kbdisk.schemas.jsonvalues import Values
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.yamlfile import shared_of
 from kbdisk.schemas.yamlfile.building import Builder
 from kbdisk.schemas.yamlfile.constraintkeys import read_constraint

@@ -20,7 +20,8 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.imported import Imported, Notes, Told, composite_of, narrowed, of_datatype, several, widened
 from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.linkmlview import View
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 TYPES: dict[str, Told] = {  # those whose datatype does not tell
     **dict.fromkeys(("uriorcurie", "curie", "objectidentifier", "nodeidentifier"), Told("link")),

@@ -30,7 +30,8 @@ from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
 from kbdisk.schemas.constraints import Constraint, ValueShape, item_kind
 from kbdisk.schemas.imported import BY_KIND, RDF, Imported, Notes, composite_of, quantity_of
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.shapes import DASH, OWL, RDFS, SH, Graph, Shape, Term, is_iri, is_off, value_of
 from kbdisk.schemas.shapevalue import EVERY, qualifying, value_told, values_of
 from kbdisk.schemas.text import numerals

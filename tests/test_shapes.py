@@ -39,7 +39,8 @@ from kbdisk.schemas.composites.quantity import Quantity as Amount
 from kbdisk.schemas.kinds import KINDS, Boolean, Category, Number, Set
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Text as TextLeaf
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.shapes import Shapes
 from kbdisk.shapes.leaves import ROWS
 

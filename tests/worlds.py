@@ -13,7 +13,8 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
 from kbdisk.schemas.kinds import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 PHONES = Schema(
     {

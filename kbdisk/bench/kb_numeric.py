@@ -21,7 +21,8 @@ from kbdisk.bench.tables import Measure, compared
 from kbdisk.entity import Entity, Link
 from kbdisk.entity import Path as EntityPath
 from kbdisk.schemas import kinds
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 if TYPE_CHECKING:
     from kbdisk.baselines.base import Hidden

@@ -11,7 +11,8 @@ from kbdisk.schemas.inference.nodes import Node
 from kbdisk.schemas.inference.reading import Reading
 from kbdisk.schemas.inference.shapes import Shapes
 from kbdisk.schemas.inference.sharing import share
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text.names import last_word, refuse_unmet
 
 __all__ = ["Inference", "infer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kbdisk.schemas.schema import Many, Property, Role
+from kbdisk.schemas.property import Many, Property, Role
 from kbdisk.schemas.text import numerals
 
 FITS = 0.99  # the share of values that a kind must fit to be told without a word

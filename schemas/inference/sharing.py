@@ -20,7 +20,8 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.inference.units import in_one_unit
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.merging import merged
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 MIN_OWN_VALUES = 20  # with fewer a class has no bounds of its own
 

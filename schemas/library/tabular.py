@@ -11,7 +11,8 @@ from typing import Any
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.kinds import Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 TARGET = "target"
 

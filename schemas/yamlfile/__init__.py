@@ -16,7 +16,8 @@ from kbdisk.entity import Path, show
 from kbdisk.errors import SchemaError, WriteError
 from kbdisk.locks import locked
 from kbdisk.schemas import library
-from kbdisk.schemas.schema import Comments, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Comments, Schema
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile import writing
 from kbdisk.schemas.yamlfile.building import Builder, written

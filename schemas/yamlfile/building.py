@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from kbdisk.entity import Path, read_path, show
 from kbdisk.schemas.composites.base import EACH, Composite, leaves_of
 from kbdisk.schemas.formula import Formula
+from kbdisk.schemas.property import Property
 from kbdisk.schemas.rules import Rule
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yamlfile.constraintkeys import write_constraint
 from kbdisk.schemas.yamlfile.keys import Written, kind_called, write_kind

@@ -16,7 +16,8 @@ from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
 from kbdisk.schemas.kinds import Link as LinkLeaf
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SCHEMA = of_one_class(
     {

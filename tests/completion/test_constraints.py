@@ -19,7 +19,8 @@ from kbdisk.schemas.constraints import Constraint, ValueShape, View, read_short,
 from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.kinds import Link as LinkKind
 from kbdisk.schemas.kinds import Text as TextKind
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 
 def class_of(*constraints, name="Thing", **kinds):

@@ -15,7 +15,8 @@ from kbdisk.evaluation.calibration import Calibration
 from kbdisk.schemas.composites import Date
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.kinds import Link as LinkKind
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SOME = 12
 

@@ -26,7 +26,8 @@ from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.jsonio import dump_json
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.kinds import Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.schemas.yamlfile import loads
 from kbdisk.training.train import train
 

@@ -30,7 +30,8 @@ from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Text as TextLeaf
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 
 KNOWN = phones()
 CODEC = Codec.fit(PHONES, KNOWN)

@@ -14,7 +14,8 @@ from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Number, Set
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 SCHEMA = Schema(
     {

@@ -13,7 +13,8 @@ from kbdisk.data.graph import Graph
 from kbdisk.entity import Date, Entity, Link
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.kinds import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,8 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.inference import infer
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text, nearest
 from kbdisk.schemas.merging import merged
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.train import train
 
 SCHEMA = Schema(

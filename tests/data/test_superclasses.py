@@ -16,7 +16,8 @@ from kbdisk.data.superclasses import MAX_SUPERCLASSES, MIN_ENTITIES, Superclasse
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Number
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 SCHEMA = Schema({"": Class("", {("x",): Property(Number()), ("subClassOf",): Property(LinkLeaf())})})
 

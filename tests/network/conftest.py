@@ -11,7 +11,8 @@ from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
 from kbdisk.schemas.kinds import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 CITY = {
     ("name",): Property(Text(max_length=30)),

@@ -24,7 +24,8 @@ from kbdisk.schemas.constraints import KINDS, Constraint, ValueShape, read_short
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set
 from kbdisk.schemas.kinds import Link as LinkKind
 from kbdisk.schemas.kinds import Text as TextKind
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 LESS, EQUAL, GREATER, UNCERTAIN, INCOMPARABLE = Order
 

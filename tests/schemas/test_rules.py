@@ -14,8 +14,9 @@ from tables import for_each
 from kbdisk.entity import Date, Link, Quantity
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
 from kbdisk.schemas.rules import KINDS, Rule, evaluate
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.yamlfile import loads
 
 PATHS = [("a",), ("b",), ("c d", "e.f"), ("ä",)]

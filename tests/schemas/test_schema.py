@@ -19,7 +19,8 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.kinds import KINDS, Boolean, Category, Number, Set
-from kbdisk.schemas.schema import Class, Misfit, Property, Schema, names_of, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Misfit, Schema, names_of, of_one_class
 
 CITY = "http://example.org/City"
 

@@ -20,7 +20,8 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.kinds import KINDS, Category, LeafKind, Link, Number, Set, Text
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.schemas.yamlfile import loads, text
 from kbdisk.schemas.yamlfile.keys import SPELT, keys_of
 

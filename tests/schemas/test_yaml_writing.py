@@ -25,7 +25,8 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.constraints import Constraint, ValueShape
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.schemas.yamlfile import loads, text
 
 # ---------------------------------------------------------------- writing

@@ -23,7 +23,8 @@ from models import phones, tiny_run
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, KBDiskWarning, TrainingError
 from kbdisk.schemas.kinds import Category, Number
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.identity import differences
 from kbdisk.training.looking import Look

@@ -10,7 +10,8 @@ from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.kinds import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.data import Data
 
 SCHEMA = Schema(
