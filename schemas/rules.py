@@ -1,8 +1,8 @@
-"""Rules: values that follow exactly from other values, such as `living = above + basement`.
+"""Rules: exact dependencies of a property on others, such as `living = above + basement`.
 
-A rule names the property that it gives, its kind (a row of KINDS), and the paths it is made of. `evaluate` gives the
-exact value for one entity from its own values, in decimal arithmetic. The kinds `determined`, `linked` and `inverse`
-need the other entities of a source; `kbdisk.completion.rules` has an index of these.
+A rule has a target property, a kind (a row of KINDS), and the paths that the value follows from. `evaluate` computes it from
+an entity's own values, in decimal arithmetic. The kinds `determined`, `linked`, `inverse` and `transitive` need the other
+entities of a source: `kbdisk.completion.rules` has an index of them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SIGNIFICANT = 15  # digits of a result whose property has no fixed number of dec
 
 @dataclass(frozen=True)
 class Rule:
-    """How the value of a property follows from others.
+    """The dependency of a property on others.
 
-    `factor`, `offset` and `template` belong to some kinds alone. `decimals` is what a computed number is rounded to.
-    Without a class the rule is for the entities of every class that has the property. `support` and `exceptions` are
-    the known values that agree and that do not.
+    Only some kinds have a `factor`, an `offset` or a `template`. A computed number is rounded to `decimals`. A rule without
+    a class is for the entities of every class with the property. `support` and `exceptions` count the known values that
+    agree with the rule and that do not.
     """
 
     target: Path
@@ -89,7 +89,7 @@ class Rule:
 
 
 def slots_of(template: str) -> int:
-    """How many values a template takes; ValueError where it is none."""
+    """The number of values in a template; ValueError where it is none."""
     try:
         parsed = list(string.Formatter().parse(template))
     except ValueError:
@@ -116,7 +116,7 @@ def value_at(values: Values, path: Path) -> Any:
 
 
 def series_at(values: Values, path: Path) -> list[Any]:
-    """What stands at a path in each part of a list, None where a part lacks it; a list's own values by its path."""
+    """The value at a path in each part of a list, None where a part lacks it; the list's own values at the list's path."""
     for length in range(len(path), 0, -1):
         items = values.get(path[:length])
         if isinstance(items, list):
@@ -139,7 +139,7 @@ def number_of(value: Any) -> int | float | Decimal | None:
 
 
 def text_of(value: Any) -> str | None:
-    """A value as it stands in a template; None where it has no such form."""
+    """The text of a value in a template; None where it has none."""
     if isinstance(value, Text):
         return value.text
     if isinstance(value, str):
@@ -154,7 +154,7 @@ def text_of(value: Any) -> str | None:
 
 
 def order_of(value: Any) -> float | None:
-    """Where a date or a number stands in time."""
+    """The position of a date, or of a number that is a year, in time."""
     if isinstance(value, Date):
         return None if value.year is None else value.year + ((value.month or 1) - 1) / 12 + ((value.day or 1) - 1) / 372
     number = number_of(value)
@@ -269,19 +269,19 @@ def _template(rule: Rule, values: Values) -> str | None:
 
 def _by_date(choose: Callable[..., Any]) -> Callable[[Rule, Values], Any]:
     def compute(rule: Rule, values: Values) -> Any:
-        shown, dates = (series_at(values, path) for path in rule.of)
-        return by_date(shown, dates, choose)
+        items, dates = (series_at(values, path) for path in rule.of)
+        return by_date(items, dates, choose)
 
     return compute
 
 
-def by_date(shown: Sequence[Any], dates: Sequence[Any], choose: Callable[..., Any]) -> Any:
+def by_date(items: Sequence[Any], dates: Sequence[Any], choose: Callable[..., Any]) -> Any:
     """The value with the latest or earliest date; None where two values share that date, or a part has none."""
     times = [order_of(date) for date in dates]
-    if not times or None in times or len(times) != len(shown):
+    if not times or None in times or len(times) != len(items):
         return None
     best = choose(times)
-    values = [value for at, value in zip(times, shown, strict=True) if at == best]
+    values = [value for time, value in zip(times, items, strict=True) if time == best]
     return values[0] if all(value == values[0] for value in values) else None
 
 
@@ -293,16 +293,16 @@ def _of_series(choose: Callable[[list[Any]], Any]) -> Callable[[Rule, Values], A
 
 
 def of_series(items: Sequence[Any], choose: Callable[[list[Any]], Any]) -> Any:
-    """What is chosen of a list's values; None where a part has none, which might be the one."""
+    """The choice among a list's values; None where a part lacks its value, which might be the choice."""
     return None if not items or any(item is None for item in items) else choose(list(items))
 
 
 def of_numbers(choose: Callable[[list[Decimal]], Decimal]) -> Callable[[list[Any]], Any]:
-    """A choice among numbers, or None where an item is none."""
+    """A choice among numbers that is None where an item is no number."""
 
     def chosen(items: list[Any]) -> Any:
         numbers = [number_of(item) for item in items]
-        return None if None in numbers else rounded(choose([as_decimal(one) for one in numbers]), None)  # type: ignore[arg-type]
+        return None if None in numbers else rounded(choose([as_decimal(number) for number in numbers]), None)  # type: ignore[arg-type]
 
     return chosen
 
@@ -319,7 +319,7 @@ DATED: dict[str, Callable[..., Any]] = {"latest": max, "earliest": min}
 
 
 class RuleKind(NamedTuple):
-    """A kind of rule: how many paths it takes, how it is shown, what it may have besides, and what it computes."""
+    """A kind of rule: the least and the greatest number of paths, its form in messages, its function, its further keys."""
 
     least: int
     most: int
@@ -357,7 +357,7 @@ KINDS: dict[str, RuleKind] = {
 
 
 def plain(value: Any) -> Any:
-    """A value as others are compared with it: hashable, numbers by their amount, sets without order."""
+    """A hashable form of a value for comparison: numbers by their amount, sets without order."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, Decimal | int | float):

@@ -92,7 +92,7 @@ MUTATIONS = [
              "if same and not is_kept:", "if False:", "tests/loaders/test_target.py", "tests/test_cli.py"),
     # ------------------------------------------------------------ schemas
     mutation("a formula may be longer than is bounded", "schemas/formula.py",
-             "if len(text) > LONGEST:", "if False:", "tests/schemas/test_formula.py"),
+             "if len(text) > MAX_LENGTH:", "if False:", "tests/schemas/test_formula.py"),
     mutation("a formula whose path lacks a value has one", "schemas/formula.py",
              "if any(values.get(path) is None for path in self.paths):", "if all(values.get(path) is None for path in self.paths) and self.paths:",
              "tests/schemas/test_formula.py"),
@@ -227,8 +227,8 @@ MUTATIONS = [
     mutation("a model may fill in a formula", "loaders/formulas.py",
              "return text[:1] if text[:1] in _STARTS and _PLAIN.fullmatch(text) is None else \"\"", "return \"\"", "tests/loaders/test_formulas.py"),
     mutation("a date is split in cubic time", "schemas/composites/date.py",
-             r'SPLIT = re.compile(rf"\s*+(\d{{1,4}}){_APART}(\d{{1,4}}){_APART}(\d{{1,4}})\s*+")',
-             r'SPLIT = re.compile(r"\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*")', "tests/fuzz/test_growth.py"),
+             r'NUMERIC_DATE = re.compile(rf"\s*+(\d{{1,4}}){_SEPARATOR}(\d{{1,4}}){_SEPARATOR}(\d{{1,4}})\s*+")',
+             r'NUMERIC_DATE = re.compile(r"\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*[-/. ]\s*(\d{1,4})\s*")', "tests/fuzz/test_growth.py"),
 ]  # fmt: skip
 
 

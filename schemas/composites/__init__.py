@@ -1,9 +1,7 @@
-"""Values made of several leaves: each says what it is made of, takes a value apart and puts it together.
+"""Composites, the kinds of values made of several leaves: quantity, date, coordinate, list, map.
 
-    quantity    date    coordinate    list    map
-
-To add a composite: a frozen dataclass that does what `Composite` says, and one row in COMPOSITES with an
-example. Nothing else needs to know of it.
+To add a composite: a frozen dataclass with the methods of `Composite`, and one row in COMPOSITES with an example. Nothing
+else has to change.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ __all__ = ["COMPOSITES", "EACH", "Composite", "Kind", "Parts", "leaves_of", "sho
 
 
 class Row(NamedTuple):
-    """A composite: its dataclass, one of it, and values that fit as they come from a loader."""
+    """A row of COMPOSITES: the dataclass, an example, and values from loaders that fit the example."""
 
     composite: type[Any]
     example: Any

@@ -1,4 +1,4 @@
-"""A place in degrees: latitude within 90, longitude within 180 (or 0 to 360, as it was written)."""
+"""Coordinates in degrees: latitude within 90, longitude within 180 or from 0 to 360, in whichever form it was given."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Coordinate:
         return place
 
     def split(self, value: Place) -> Parts:
-        """What is known of it."""
+        """The halves that are known, and the globe."""
         parts = {LATITUDE: value.latitude, LONGITUDE: value.longitude, GLOBE: value.globe or None}
         return {path: part for path, part in parts.items() if part is not None}
 
     def join(self, parts: Mapping[Path, Any]) -> Place:
-        """A place; half of it where half is known."""
+        """A coordinate, of which one half may be unknown."""
         return Place(parts.get(LATITUDE), parts.get(LONGITUDE), parts.get(GLOBE, ""))
 
     def _read(self, value: Any) -> Place:

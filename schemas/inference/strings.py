@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
-from kbdisk.schemas.composites.date import SPLIT, Date
-from kbdisk.schemas.composites.quantity import SWAP, Quantity
+from kbdisk.schemas.composites.date import NUMERIC_DATE, Date
+from kbdisk.schemas.composites.quantity import SWAP_POINT_AND_COMMA, Quantity
 from kbdisk.schemas.inference.decision import FITS, MOSTLY, NOTHING_TO_LEARN, Decision, counted, percent, shown, times
 from kbdisk.schemas.inference.numbers import ENOUGH, ID_NAME, all_differ, days_decision, number_leaf
 from kbdisk.schemas.inference.sketch import Budget, Labels
@@ -64,7 +64,7 @@ class Strings:
 
     def with_commas(self) -> Strings:
         """With commas for points, and points for commas."""
-        return replace(self, texts=[(text.translate(SWAP), count) for text, count in self.texts])
+        return replace(self, texts=[(text.translate(SWAP_POINT_AND_COMMA), count) for text, count in self.texts])
 
     def first(self, fits: Callable[[str], Any] = bool) -> str:
         """The first that a test holds for."""
@@ -122,7 +122,7 @@ def _iso(text: str) -> Any:
 
 
 def _ordered_dates(strings: Strings) -> Decision | None:
-    if strings.share(SPLIT.fullmatch) < MOSTLY or strings.share(lambda text: re.search(r"\d{4}", text)) < MOSTLY:
+    if strings.share(NUMERIC_DATE.fullmatch) < MOSTLY or strings.share(lambda text: re.search(r"\d{4}", text)) < MOSTLY:
         return None
     fitting = [order for order in ORDERS if strings.share(lambda text, order=order: _in_order(text, order)) >= FITS]  # type: ignore[misc]
     if len(fitting) == 1:
@@ -139,7 +139,7 @@ def _ordered_dates(strings: Strings) -> Decision | None:
 
 
 def _in_order(text: str, order: str) -> bool:
-    found = SPLIT.fullmatch(text)
+    found = NUMERIC_DATE.fullmatch(text)
     try:
         Date(order=order).apply(text)  # type: ignore[arg-type]
     except ValueError:
@@ -243,7 +243,7 @@ def _measured(text: str, comma: bool) -> Measure | None:
     sentence with a number in front. `comma`: whether it has a comma there."""
     found = measure(text)
     if found and comma:
-        found = replace(found, number=found.number.translate(SWAP))
+        found = replace(found, number=found.number.translate(SWAP_POINT_AND_COMMA))
     likely = found is not None and AMOUNT.fullmatch(found.number) and (found.before or UNIT.fullmatch(found.unit))
     return found if likely else None
 
