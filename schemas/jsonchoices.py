@@ -17,7 +17,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.imported import distinct
-from kbdisk.schemas.inference.strings import GAPS
+from kbdisk.schemas.infer.strings import GAPS
 from kbdisk.schemas.jsonhints import GAP, HINT, NOVALUE, SEVERAL, kind_told
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.property import spelling

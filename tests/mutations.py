@@ -102,7 +102,7 @@ MUTATIONS = [
     mutation("day 00 is day 1", "schemas/text/dates.py",
              'precision = "day" if day == "00" else "month" if month == "00" else ""', 'precision = ""',
              "tests/schemas/test_dates.py"),
-    mutation("99.95 % are shown as 100 %", "schemas/inference/decision.py",
+    mutation("99.95 % are shown as 100 %", "schemas/infer/decision.py",
              "if 0 < share < 0.001 or 0.999 < share < 1:", "if 0 < share < 0.001:", "tests/schemas/test_inference.py"),
     mutation("superclasses of SHACL are not read", "schemas/shacl.py",
              "found += [above for above in supers if above not in found]", "pass", "tests/schemas/test_shacl.py"),

@@ -20,7 +20,7 @@ from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model, Reading
-    from kbdisk.schemas.inference import Inference
+    from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
 
 PRESETS = ("fast", "default", "best", "synthetic", "paper")

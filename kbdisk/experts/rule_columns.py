@@ -17,7 +17,7 @@ import numpy as np
 from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
 from kbdisk.entity import Known as Marked
 from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Links, Match, Table, search
-from kbdisk.schemas.inference import Inference
+from kbdisk.schemas.infer import Inference
 from kbdisk.schemas.kinds import Link as LinkKind
 from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.rules import DATED, SERIES, Rule, by_date, number_of, of_series, order_of, plain, series_at, text_of

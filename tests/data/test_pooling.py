@@ -25,7 +25,7 @@ from kbdisk.sampling import sample
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference import infer
+from kbdisk.schemas.infer import infer
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text, nearest
 from kbdisk.schemas.merging import merged
 from kbdisk.schemas.property import Property

@@ -25,7 +25,7 @@ from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
 from kbdisk.evaluation.drift import LEVEL, MAX_EXAMPLES, MAX_FALSE_ALARMS, Drift, level_of
 from kbdisk.leaves import KINDS
-from kbdisk.schemas.inference import infer
+from kbdisk.schemas.infer import infer
 
 
 def found(drift: Drift) -> dict[tuple[str, str], int]:

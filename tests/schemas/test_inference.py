@@ -16,12 +16,11 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Qu
 from kbdisk.errors import LoadError
 from kbdisk.schemas import kinds
 from kbdisk.schemas.composites import coordinate, date, listed, mapped, quantity
-from kbdisk.schemas.inference import infer
-from kbdisk.schemas.inference.classes import Choice
-from kbdisk.schemas.inference.decision import percent
-from kbdisk.schemas.inference.facts import WHOLE as LOOKED_AT
-from kbdisk.schemas.inference.nodes import KEYS
-from kbdisk.schemas.inference.sketch import HASHES, LIMIT, Budget, Labels, Smallest
+from kbdisk.schemas.infer import infer
+from kbdisk.schemas.infer.decision import percent
+from kbdisk.schemas.infer.read import ClassRanking
+from kbdisk.schemas.infer.statistics import ALL_SAMPLED as LOOKED_AT
+from kbdisk.schemas.infer.statistics import MAX_COUNTED, MAX_HASHES, MAX_KEYS, Budget, DistinctCounter, ValueSketch
 
 NAMES = ["Ada", "Ben", "Cleo", "Dora", "Emil", "Fay"]
 
@@ -501,7 +500,7 @@ def test_keys_that_are_labels_elsewhere_are_labels_here():
 
 
 def test_keys_without_end_are_labels_and_take_no_room():
-    parts = [{f"user {i} {j}": j for j in range(10)} for i in range(KEYS // 4)]
+    parts = [{f"user {i} {j}": j for j in range(10)} for i in range(MAX_KEYS // 4)]
     one, why = decided(parts)
     assert isinstance(one.kind, mapped.Mapped)
     assert "more than 2,000 different keys" in why
@@ -543,7 +542,7 @@ def test_classes_with_the_same_last_word_keep_apart():
 
 
 def test_of_several_classes_the_larger_counts_unless_it_is_a_mere_roof():
-    choice = Choice()
+    choice = ClassRanking()
     choice.settle({("Mountain",): 100, ("Mountain", "Volcano"): 30, ("Agent", "Person"): 50, ("Agent", "Company"): 20})
     assert choice.of(("Volcano", "Mountain")) == "Mountain"
     assert choice.of(("Agent", "Person")) == "Person"
@@ -554,7 +553,7 @@ def test_of_several_classes_the_larger_counts_unless_it_is_a_mere_roof():
 
 def test_of_several_classes_one_of_hardly_any_entities_counts_last():
     capitals = {("City", f"Capital of {i}"): 1 for i in range(120)}
-    choice = Choice()
+    choice = ClassRanking()
     choice.settle({**capitals, ("City", "Port"): 40, ("Village",): 900})
     assert choice.of(("Capital of 3", "City")) == "City"
     assert choice.of(("City", "Port")) == "City"
@@ -624,32 +623,32 @@ def test_a_schema_is_the_same_whatever_the_order_of_hashes():
 
 
 def test_many_different_strings_are_counted_by_a_sketch():
-    labels = Labels(Budget())
+    labels = ValueSketch(Budget())
     for start in range(0, 60_000, 500):
         labels.take([f"string {i}" for i in range(start, start + 500)])
     assert not labels.exact
-    assert len(labels.counts) <= LIMIT
+    assert len(labels.counts) <= MAX_COUNTED
     assert labels.distinct() == pytest.approx(60_000, rel=0.15)
     assert len(list(labels.weighted())) == 1000
 
 
 def test_the_most_frequent_outlive_a_flood():
-    labels = Labels(Budget())
+    labels = ValueSketch(Budget())
     for start in range(0, 40_000, 400):
         labels.take([f"string {i}" for i in range(start, start + 400)] + ["often"] * 100)
     assert labels.counts.most_common(1) == [("often", 10_000)]
 
 
 def test_a_sketch_of_few_is_exact():
-    few = Smallest()
-    few.add(range(HASHES // 2))
-    few.add(range(HASHES // 2))
-    assert few.count() == HASHES // 2
+    few = DistinctCounter()
+    few.add(range(MAX_HASHES // 2))
+    few.add(range(MAX_HASHES // 2))
+    assert few.count() == MAX_HASHES // 2
 
 
 def test_paths_share_their_room():
     budget = Budget(values=1000)
-    labels = [Labels(budget) for _ in range(20)]
+    labels = [ValueSketch(budget) for _ in range(20)]
     for one in labels:
         one.take([f"value {i}" for i in range(400)])
     assert sum(len(one.counts) for one in labels) <= 1000 + 20 * 256
@@ -754,7 +753,7 @@ def inferred(data):
     return of
 
 
-WHOLE = [
+ALL_SAMPLED = [
     "json/countries.json",
     "json/nobel_laureates.json",
     "rdf/mondial/mondial-europe.n3",
@@ -774,7 +773,7 @@ MORE = [
 
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore::kbdisk.KBDiskWarning")
-@pytest.mark.parametrize("name", [*WHOLE, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
+@pytest.mark.parametrize("name", [*ALL_SAMPLED, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
 def test_a_real_knowledge_base_fits_its_inferred_schema(inferred, name):
     kb, found = inferred(name)
     assert share_that_fits(kb, found.schema) > 0.99

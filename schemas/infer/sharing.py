@@ -1,9 +1,9 @@
-"""Properties that several classes share: one definition at each path, wide enough for all of them.
+"""Properties that several classes share: one definition for each path, wide enough for all of them.
 
-A class with enough values keeps its own bounds, decimals and target of links; one with few takes those of the definition,
-for its own would be chance. Such a class may have single links where others have sets of links: by chance, too, so the
-property becomes a set in it, provided that the source writes a set of one as it writes a link. Labels of which too few come
-again to be told from texts are labels, too, where other classes have labels.
+A class with enough values keeps its own bounds, decimals and target of links. A class with few values takes those of the
+definition, as its own would be due to chance. If other classes have sets of links, single links of a class with few values
+become a set, provided that the source writes a set of one in the same way as a link. Texts of such a class, which have too
+few repetitions to be labels, become labels where other classes have labels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference.units import in_one_unit
+from kbdisk.schemas.infer.numbers import factor_of
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.merging import merged
 from kbdisk.schemas.property import Property
@@ -140,3 +140,43 @@ def _most_frequent(values: Iterable[T]) -> T | None:
     """The most frequent of values that say something; the first of several."""
     counts = Counter(value for value in values if value)
     return max(counts, key=counts.__getitem__, default=None)
+
+
+# ---------------------------------------------------------------- the main unit
+
+
+def in_one_unit(schema: Schema, counts: Mapping[tuple[str, Path], int]) -> Schema:
+    """The schema in which all classes have the same main unit of a property: that of most values, if the units convert."""
+    votes: dict[Path, Counter[str]] = {}
+    for name, of in schema.classes.items():
+        for path, property_ in of.properties.items():
+            if isinstance(property_.kind, Quantity) and property_.kind.learnt_in is not None:
+                votes.setdefault(path, Counter())[property_.kind.learnt_in] += counts.get((name, path), 0)
+    mains = {path: max(sorted(units), key=units.__getitem__) for path, units in votes.items() if len(units) > 1}
+    classes = {}
+    for name, of in schema.classes.items():
+        properties = {
+            path: replace(property_, kind=_with_main(property_.kind, mains[path])) if path in mains else property_
+            for path, property_ in of.properties.items()
+        }
+        classes[name] = replace(of, properties=properties)
+    return replace(schema, classes=classes) if mains else schema
+
+
+def _with_main(kind: Any, main: str) -> Any:
+    """A quantity with another main unit; unchanged where its own main unit does not convert."""
+    if not isinstance(kind, Quantity) or kind.learnt_in in (None, main):
+        return kind
+    units = dict.fromkeys((main, *kind.units()))
+    factors = {unit: factor_of(unit, main) for unit in units}
+    own_factor = factor_of(str(kind.learnt_in), main)
+    money = not any(factor for unit, factor in factors.items() if unit != main)  # no factor is known
+    if own_factor is None and not money:
+        return kind
+    if kind.unit is None:
+        return replace(kind, factors=dict.fromkeys(units) if money else {**factors, main: 1.0})
+    minimum = kind.value.minimum
+    value = replace(kind.value, integer=False, decimals=None, minimum=0 if minimum is not None and minimum >= 0 else None, maximum=None)  # fmt: skip
+    return replace(
+        kind, unit=main, factors={unit: factor for unit, factor in factors.items() if unit != main}, value=value
+    )
