@@ -52,7 +52,7 @@ def export(schema: Schema) -> Json:
 
 def _shared(schema: Schema) -> Json:
     """What classes share, as in a schema file; each class has it in full, too."""
-    from kbdisk.schemas.yamlfile.building import written_shared  # loads pydantic
+    from kbdisk.schemas.yaml.serialize import written_shared  # loads pydantic
 
     return written_shared(schema)
 
@@ -96,7 +96,7 @@ def _class(schema: Schema, one: Class) -> Json:
     if one.superclasses:
         aside["superclasses"] = list(one.superclasses)
     if one.constraints:
-        from kbdisk.schemas.yamlfile.constraintkeys import write_constraint  # loads pydantic
+        from kbdisk.schemas.yaml.file_keys import write_constraint  # loads pydantic
 
         aside["constraints"] = [write_constraint(constraint) for constraint in one.constraints]
     told = {"title": one.label or one.name, "description": one.description, HINT: _some({"class": aside})}

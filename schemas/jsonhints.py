@@ -34,7 +34,7 @@ UNTOLD = {"link", "set", "list"}  # kinds that look like others
 
 def hint(kind: Kind) -> dict[str, Any]:
     """The keyword for a kind; nothing where all is said without."""
-    from kbdisk.schemas.yamlfile.keys import write_kind  # loads pydantic
+    from kbdisk.schemas.yaml.kind_keys import write_kind  # loads pydantic
 
     written = write_kind(kind)
     told = {"kind": written} if isinstance(written, str) else dict(written)
@@ -58,12 +58,12 @@ def refined(kind: Kind | None, told: Mapping[str, Any]) -> Kind | None:
     name = kind_told(told)
     if not name or name in (GAP, NOVALUE, SEVERAL, PART):
         return kind
-    from kbdisk.schemas.yamlfile.keys import keys_of, kind_called, kind_name, read_kind, write_kind
+    from kbdisk.schemas.yaml.kind_keys import keys_of, known_kind, name_of_kind, read_kind, write_kind
 
-    kind_name(name)
+    known_kind(name)
     if kind is None:
         return None if name in SAID or name in ("boolean", "coordinate") else read_kind(told[HINT])
-    if kind_called(kind) != name:
+    if name_of_kind(kind) != name:
         return kind
     written = write_kind(kind)
     known = {key: value for key, value in told[HINT].items() if key in keys_of(name).names()}
@@ -87,7 +87,7 @@ def problem_of(error: ValueError) -> str:
     """What is wrong under the keyword."""
     from pydantic import ValidationError
 
-    from kbdisk.schemas.yamlfile.keys import problems_of
+    from kbdisk.schemas.yaml.kind_keys import problems_of
 
     if not isinstance(error, ValidationError):
         return f"{error}."

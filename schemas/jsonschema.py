@@ -26,11 +26,10 @@ from kbdisk.schemas.jsonnodes import Document, Node
 from kbdisk.schemas.jsonvalues import Values
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
-from kbdisk.schemas.yamlfile import shared_of
-from kbdisk.schemas.yamlfile.building import Builder
-from kbdisk.schemas.yamlfile.constraintkeys import read_constraint
-from kbdisk.schemas.yamlfile.keys import problems_of
-from kbdisk.schemas.yamlfile.model import PropertyKeys, Told
+from kbdisk.schemas.yaml import shared_of
+from kbdisk.schemas.yaml.build import Builder
+from kbdisk.schemas.yaml.file_keys import ParsedProperty, PropertyKeys, read_constraint
+from kbdisk.schemas.yaml.kind_keys import problems_of
 
 __all__ = ["export", "read"]
 
@@ -156,7 +155,7 @@ class _Reader:
         )
         builder = Builder()
         try:
-            made = builder.property((), Told(kind, PropertyKeys.model_validate(keys)))
+            made = builder.property((), ParsedProperty(kind, PropertyKeys.model_validate(keys)))
         except ValidationError as error:
             raise self.document.wrong(f"{node.place}.{HINT}", problem_of(error)) from None
         for place, problem in builder.problems.items():

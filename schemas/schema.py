@@ -125,21 +125,21 @@ class Schema:
     @classmethod
     def read(cls, source: str | os.PathLike[str]) -> Schema:
         """A schema: a YAML file, the name of one in the library, or (with a line break in it) YAML itself."""
-        from kbdisk.schemas import yamlfile  # loads pydantic
+        from kbdisk.schemas import yaml  # loads pydantic
 
-        return yamlfile.read(source)
+        return yaml.read(source)
 
     def write(self, path: str | os.PathLike[str], comments: Comments | None = None, head: str = "") -> None:
         """Write the schema as a YAML file."""
-        from kbdisk.schemas import yamlfile
+        from kbdisk.schemas import yaml
 
-        yamlfile.write(self, path, comments, head)
+        yaml.write(self, path, comments, head)
 
     def to_yaml(self, comments: Comments | None = None, head: str = "", rule_notes: Sequence[str] = ()) -> str:
         """The schema as YAML, with comments beside properties (or, by the path (), at a class) and notes on rules, in order."""
-        from kbdisk.schemas import yamlfile
+        from kbdisk.schemas import yaml
 
-        return yamlfile.to_yaml(self, comments, head, rule_notes)
+        return yaml.to_yaml(self, comments, head, rule_notes)
 
     def class_of(self, entity: Entity) -> Class | None:
         """The class of an entity by name or IRI, the first in the schema of several.

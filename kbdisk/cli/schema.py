@@ -218,9 +218,9 @@ def format_() -> None:
     \b
     kbdisk schema format > kbdisk-schema.json
     """
-    from kbdisk.schemas import yamlfile
+    from kbdisk.schemas.yaml import format_schema
 
-    _print_json(yamlfile.format_schema())
+    _print_json(format_schema())
 
 
 @schema.command()
@@ -245,12 +245,12 @@ def library(as_json: bool) -> None:
 
 def open_schema(name: str) -> Schema:
     """The schema that a command names: a file, a schema of the library, or standard input."""
-    from kbdisk.schemas import yamlfile
+    from kbdisk.schemas import yaml as schema_yaml
 
     if name == "-":
-        return yamlfile.loads(sys.stdin.buffer.read(), "<stdin>")
+        return schema_yaml.loads(sys.stdin.buffer.read(), "<stdin>")
     try:
-        return yamlfile.read(name)
+        return schema_yaml.read(name)
     except SchemaError as error:
         if Path(name).suffix in ("", ".yaml", ".yml", ".json"):
             raise
@@ -259,9 +259,9 @@ def open_schema(name: str) -> Schema:
 
 def _as_data(schema: Schema) -> dict[str, Any]:
     """A schema as its file has it, without YAML."""
-    from kbdisk.schemas.yamlfile.building import written
+    from kbdisk.schemas.yaml.serialize import written_schema
 
-    return written(schema)
+    return written_schema(schema)
 
 
 def _leaves(schema: Schema) -> dict[str, dict[str, str]]:

@@ -11,7 +11,7 @@ from kbdisk.completion import complete
 from kbdisk.completion.consistency import Consistency, renamed
 from kbdisk.entity import Entity, Filled
 from kbdisk.schemas import imports
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas.yaml import loads
 
 SCHEMA = """
 kbdisk: 1

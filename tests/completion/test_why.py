@@ -28,7 +28,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas.yaml import loads
 from kbdisk.training.train import train
 
 NAMES = [path for path in schema().classes[""].properties if path != ("id",)]

@@ -20,10 +20,9 @@ from kbdisk.errors import SchemaError
 from kbdisk.schemas import library
 from kbdisk.schemas.kinds import KINDS, LeafKind
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.yamlfile import format_schema, loads
-from kbdisk.schemas.yamlfile.constraintkeys import ConstraintKeys, WhereKeys
-from kbdisk.schemas.yamlfile.keys import keys_of, kinds
-from kbdisk.schemas.yamlfile.model import ClassKeys, FileKeys, PropertyKeys, RuleKeys
+from kbdisk.schemas.yaml import format_schema, loads
+from kbdisk.schemas.yaml.file_keys import ClassKeys, ConstraintKeys, FileKeys, PropertyKeys, RuleKeys, WhereKeys
+from kbdisk.schemas.yaml.kind_keys import keys_of, kinds
 
 COMMON = {
     "role": "given",

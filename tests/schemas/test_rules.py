@@ -17,7 +17,7 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.rules import KINDS, Rule, evaluate
 from kbdisk.schemas.schema import Class, Schema
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas.yaml import loads
 
 PATHS = [("a",), ("b",), ("c d", "e.f"), ("ä",)]
 PROPERTIES = {path: Property(Number()) for path in PATHS} | {("t",): Property(Category())}

@@ -1,7 +1,7 @@
-"""What a scalar of a schema file means, by the type that its place declares.
+"""The types of scalars in a schema file: each place declares one.
 
-YAML hands over text (see text.py). Each type here reads that text by its own grammar, or takes the Python value that
-stands for it. A ValueError `expected ..., got ...` where it is none; pydantic adds the place.
+YAML is parsed to plain text (parse.py). Each type reads that text by its own grammar, or takes the Python value itself. It
+raises a ValueError `expected ..., got ...`, to which pydantic adds the place.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pydantic_core import core_schema
 from kbdisk.schemas.kinds import Tolerance
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.names import did_you_mean
-from kbdisk.schemas.yamlfile.text import Scalar
+from kbdisk.schemas.yaml.parse import Scalar
 
-LONGEST_NUMBER = 4000  # characters
-MAX_WHOLE = 10**18  # years, lengths, counts and decimals are below
+MAX_NUMBER_LENGTH = 4000  # characters
+MAX_WHOLE = 10**18  # above all years, lengths, counts and decimals
 
 
 @dataclass(frozen=True)
-class As:
-    """How a value is read, and what the JSON Schema of the format says of it."""
+class ValueType:
+    """A type: its reader, and its JSON Schema."""
 
     read: Callable[[Any], Any]
     schema: dict[str, Any] = field(hash=False)
@@ -51,7 +51,7 @@ def got(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """Any scalar is text, whatever YAML would make of it."""
+    """Any scalar as text, however YAML would resolve it."""
     if not isinstance(value, str):
         raise ValueError(f"expected text, got {got(value)}")
     try:
@@ -62,23 +62,23 @@ def text(value: Any) -> str:
 
 
 def words(value: Any) -> str:
-    """Text that is not left out."""
+    """Text that is not null."""
     if nothing(value):
         raise ValueError("expected text, got nothing")
     return text(value)
 
 
 def title(value: Any) -> str:
-    """Text that may be left out, or said to be null."""
+    """Text; of null the empty text."""
     return text(value) if not nothing(value) else ""
 
 
 def nothing(value: Any) -> bool:
-    """Whether a scalar says that there is nothing, without quotes."""
+    """Whether a value is null: no value, or `null` or nothing without quotes."""
     return value is None or (isinstance(value, Scalar) and value.plain and value in ("", "null"))
 
 
-def real(value: Any) -> float:
+def real_number(value: Any) -> float:
     """A finite number: 5, -0.5, 1e3."""
     try:
         number = float(numerals.number(value)) if isinstance(value, str) else value
@@ -89,8 +89,8 @@ def real(value: Any) -> float:
     raise ValueError(f"expected a number, got {got(value)}")
 
 
-def whole(value: Any) -> int:
-    """A whole number of a size that something may have: a year, a length, a count."""
+def whole_number(value: Any) -> int:
+    """A whole number below MAX_WHOLE: a year, a length, a count."""
     try:
         number = numerals.number(value) if isinstance(value, str) else value
     except ValueError:
@@ -103,10 +103,10 @@ def whole(value: Any) -> int:
 
 
 def at_least(low: int) -> Callable[[Any], int]:
-    """A whole number, not below another."""
+    """The reader of whole numbers with a lower bound."""
 
     def read(value: Any) -> int:
-        if (number := whole(value)) < low:
+        if (number := whole_number(value)) < low:
             raise ValueError(f"expected a whole number of at least {low}, got {number}")
         return number
 
@@ -114,7 +114,7 @@ def at_least(low: int) -> Callable[[Any], int]:
 
 
 def tolerance(value: Any) -> Tolerance:
-    """A distance, or a share of the number: 0.5, 5 %."""
+    """A tolerance, absolute or relative: 0.5, 5 %."""
     if isinstance(value, str) and value.rstrip().endswith("%"):
         return Tolerance(relative=float(Decimal(repr(not_negative(value.rstrip()[:-1].rstrip()))) / 100))
     return Tolerance(not_negative(value))
@@ -122,7 +122,7 @@ def tolerance(value: Any) -> Tolerance:
 
 def not_negative(value: Any) -> float:
     """A finite number of at least 0."""
-    if (number := real(value)) < 0:
+    if (number := real_number(value)) < 0:
         raise ValueError(f"expected a number of at least 0, got {number:g}")
     return number
 
@@ -135,14 +135,14 @@ def written_tolerance(tolerance: Tolerance) -> float | str:
 
 
 def factor(value: Any) -> float:
-    """How many of one unit another is."""
-    if (number := real(value)) <= 0:
+    """The factor of a unit to the main one."""
+    if (number := real_number(value)) <= 0:
         raise ValueError(f"expected a number above 0, got {number:g}")
     return number
 
 
 def truth(value: Any) -> bool:
-    """True or false, and no other words for it."""
+    """A boolean, spelt true or false."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value in ("true", "false"):
@@ -151,9 +151,9 @@ def truth(value: Any) -> bool:
 
 
 def label(value: Any) -> str | int | float | bool:
-    """A label of a category. Text, but for what JSON would write so without quotes: 3, 1.5, true."""
+    """A label of a category. Scalars without quotes are numbers and booleans where they are as JSON writes them: 3, 1.5, true."""
     if isinstance(value, Scalar) and value.plain:
-        return _of_json(str(value))
+        return _json_scalar(str(value))
     if isinstance(value, str):
         return text(value)
     if not isinstance(value, int | float) or value != value or value in (math.inf, -math.inf):
@@ -161,11 +161,11 @@ def label(value: Any) -> str | int | float | bool:
     return value
 
 
-def _of_json(written: str) -> str | int | float | bool:
-    """`3` is a number, since a number is written so; `03`, `3.10`, `1e3` and `0x1F` are text."""
+def _json_scalar(written: str) -> str | int | float | bool:
+    """The value of a text that JSON would write in the same way, such as `3`; `03`, `3.10`, `1e3` and `0x1F` are text."""
     if written in ("true", "false"):
         return written == "true"
-    if len(written) > LONGEST_NUMBER or written[:1] not in "-0123456789":
+    if len(written) > MAX_NUMBER_LENGTH or written[:1] not in "-0123456789":
         return written
     try:
         value = json.loads(written)
@@ -174,8 +174,8 @@ def _of_json(written: str) -> str | int | float | bool:
     return value if isinstance(value, int | float) and json.dumps(value) == written else written
 
 
-def choice(*names: str) -> As:
-    """One of a few words."""
+def choice(*names: str) -> ValueType:
+    """The type of one of several words."""
 
     def read(value: Any) -> str:
         if isinstance(value, str) and value in names:
@@ -183,43 +183,45 @@ def choice(*names: str) -> As:
         guess = did_you_mean(value, names) if isinstance(value, str) else ""
         raise ValueError(f"expected one of {', '.join(names)}, got {got(value)}.{guess}")
 
-    return As(read, {"enum": list(names)})
+    return ValueType(read, {"enum": list(names)})
 
 
-def maybe(one: As) -> As:
-    """What may be left out may be said to be null, too."""
-
-    def read(value: Any) -> Any:
-        return None if nothing(value) else one.read(value)
-
-    types = one.schema["type"]
-    return As(read, {**one.schema, "type": [*([types] if isinstance(types, str) else types), "null"]})
-
-
-def or_default(one: As, default: Any) -> As:
-    """What may be said to be null, which is the default."""
-    may_be_null = maybe(one)
+def maybe(type_: ValueType) -> ValueType:
+    """A type, or null."""
 
     def read(value: Any) -> Any:
-        found = may_be_null.read(value)
-        return default if found is None else found
+        return None if nothing(value) else type_.read(value)
 
-    return As(read, may_be_null.schema)
+    types = type_.schema["type"]
+    return ValueType(read, {**type_.schema, "type": [*([types] if isinstance(types, str) else types), "null"]})
 
 
-WORDS = As(words, {"type": ["string", "number", "boolean"]})
-REAL = As(real, {"type": "number"})
-WHOLE = As(whole, {"type": "integer"})
-COUNT = As(at_least(0), {"type": "integer", "minimum": 0})
-POSITIVE = As(at_least(1), {"type": "integer", "minimum": 1})
-FACTOR = As(factor, {"type": "number", "exclusiveMinimum": 0})
-TOLERANCE = As(tolerance, {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*\+?[0-9.eE+-]+\s*%?\s*$"})
+def or_default(type_: ValueType, default: Any) -> ValueType:
+    """A type, or null for the default."""
+    may_be_null = maybe(type_)
+
+    def read(value: Any) -> Any:
+        parsed = may_be_null.read(value)
+        return default if parsed is None else parsed
+
+    return ValueType(read, may_be_null.schema)
+
+
+WORDS = ValueType(words, {"type": ["string", "number", "boolean"]})
+REAL = ValueType(real_number, {"type": "number"})
+WHOLE = ValueType(whole_number, {"type": "integer"})
+COUNT = ValueType(at_least(0), {"type": "integer", "minimum": 0})
+POSITIVE = ValueType(at_least(1), {"type": "integer", "minimum": 1})
+FACTOR = ValueType(factor, {"type": "number", "exclusiveMinimum": 0})
+TOLERANCE = ValueType(
+    tolerance, {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*\+?[0-9.eE+-]+\s*%?\s*$"}
+)
 
 Words: TypeAlias = Annotated[str, WORDS]
-Title: TypeAlias = Annotated[str, As(title, maybe(WORDS).schema)]
-Spelling: TypeAlias = Annotated[str, As(text, {"type": [*WORDS.schema["type"], "null"]})]
-Label: TypeAlias = Annotated[Any, As(label, {"type": [*WORDS.schema["type"], "null"]})]
-Truth: TypeAlias = Annotated[bool, As(truth, {"type": "boolean"})]
+Title: TypeAlias = Annotated[str, ValueType(title, maybe(WORDS).schema)]
+Spelling: TypeAlias = Annotated[str, ValueType(text, {"type": [*WORDS.schema["type"], "null"]})]
+Label: TypeAlias = Annotated[Any, ValueType(label, {"type": [*WORDS.schema["type"], "null"]})]
+Truth: TypeAlias = Annotated[bool, ValueType(truth, {"type": "boolean"})]
 Real: TypeAlias = Annotated[float, REAL]
 Whole: TypeAlias = Annotated[int, WHOLE]
 Numbers: TypeAlias = tuple[Real, ...]

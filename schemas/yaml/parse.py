@@ -1,7 +1,7 @@
-"""YAML as text alone: mappings, lists, and scalars whose meaning is not told yet.
+"""YAML to a tree of mappings, lists, and scalars as they are written, with the line of each.
 
-YAML reads `no` as false, `12:30` as 750 and `1e3` as text. So nothing is resolved here: what a scalar means is
-for the one who knows what stands at its place. Anchors, aliases, tags and keys that stand twice are refused.
+YAML reads `no` as false, `12:30` as 750 and `1e3` as text. No scalar is resolved here: its meaning depends on its place, which
+declares the type (scalars.py). Anchors, aliases, tags and duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from kbdisk.errors import SchemaError
 
 Place: TypeAlias = tuple[str | int, ...]  # keys and indices from the root of a file
 
-DEEPEST = 50  # levels; a schema needs about ten
-TOO_DEEP = "exceeded maximum nesting depth"  # what libyaml says of a thousand levels, from 0.2.6 on
+MAX_DEPTH = 50  # levels; a schema needs about ten
+TOO_DEEP = "exceeded maximum nesting depth"  # the message of libyaml, from 0.2.6 on, beyond a thousand levels
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Scalar(str):
-    """A scalar as it is written; `plain` where it has no quotes."""
+    """A scalar as it is written; `plain` means without quotes."""
 
     __slots__ = ("plain",)
     plain: bool
 
     @classmethod
     def of(cls, text: str, plain: bool) -> Scalar:
-        """A scalar, told whether it had quotes."""
+        """A scalar from its text."""
         scalar = cls(text)
         scalar.plain = plain
         return scalar
@@ -38,20 +38,20 @@ class Scalar(str):
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says, and the line of each of its places."""
+    """The tree of a file, and the line of each place in it."""
 
     tree: Any
     lines: Mapping[Place, int]
 
     def line(self, place: Place) -> int:
-        """The line where a place stands, or that which it would stand in."""
+        """The line of a place; of one that is not in the file, the line of the nearest place around it."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
 
 
 def parsed(data: bytes, name: str) -> Document:
-    """The one document of a file; a SchemaError with the line where it is none."""
+    """The only document of a file; SchemaError with the line where it is none."""
     text = _decoded(data, name)
     try:
         return _composed(yaml.parse(text, Loader=LOADER), name)
@@ -59,8 +59,8 @@ def parsed(data: bytes, name: str) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         problem = error.problem or error.context
-        if problem == TOO_DEEP:  # it reads ahead, and so is there before we are
-            raise SchemaError(f"{name}:{line}", f"expected at most {DEEPEST} levels, got more.") from None
+        if problem == TOO_DEEP:  # libyaml reads ahead, and raises before MAX_DEPTH is checked
+            raise SchemaError(f"{name}:{line}", f"expected at most {MAX_DEPTH} levels, got more.") from None
         raise SchemaError(f"{name}:{line}", f"expected YAML, {problem}.") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise SchemaError(name, f"expected YAML, {str(error).splitlines()[0]}.") from None
@@ -77,7 +77,7 @@ def _decoded(data: bytes, name: str) -> str:
 
 
 @dataclass
-class _Open:
+class _OpenNode:
     """A mapping or a list that is being read."""
 
     holds: Any
@@ -86,20 +86,20 @@ class _Open:
 
 
 @dataclass
-class _Builder:
-    """Puts events together. A stack and no recursion: a file may be deep."""
+class _TreeBuilder:
+    """Builds the tree from events, with a stack instead of recursion, as a file may be deep."""
 
     name: str
     tree: Any = None
     lines: dict[Place, int] = field(default_factory=dict)
-    open: list[_Open] = field(default_factory=list)
+    open: list[_OpenNode] = field(default_factory=list)
     documents: int = 0
 
     def refuse(self, event: Any, problem: str) -> SchemaError:
         return SchemaError(f"{self.name}:{event.start_mark.line + 1}", problem)
 
     def take(self, event: Any) -> None:
-        """One event more."""
+        """Process the next event."""
         match event:
             case yaml.DocumentStartEvent():
                 self.documents += 1
@@ -113,21 +113,21 @@ class _Builder:
             case yaml.CollectionStartEvent():
                 self.node(event)
                 holds: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-                self.open.append(_Open(holds, self.put(event, holds)))
+                self.open.append(_OpenNode(holds, self.put(event, holds)))
             case yaml.CollectionEndEvent():
                 self.open.pop()
 
     def node(self, event: Any) -> None:
-        """Refuse what would make of a value more than it shows."""
+        """Refuse anchors, tags and too many levels."""
         if event.anchor is not None:
             raise self.refuse(event, f"expected a value, got the anchor &{event.anchor}. Write the value out.")
         if event.tag is not None:
             raise self.refuse(event, f"expected a value, got the tag {event.tag}. Leave it out.")
-        if len(self.open) >= DEEPEST:
-            raise self.refuse(event, f"expected at most {DEEPEST} levels, got more.")
+        if len(self.open) >= MAX_DEPTH:
+            raise self.refuse(event, f"expected at most {MAX_DEPTH} levels, got more.")
 
     def scalar(self, event: Any, scalar: Scalar) -> None:
-        """A value, or the key of the one that comes next."""
+        """Add a value, or remember the key of the next value."""
         top = self.open[-1] if self.open else None
         if top is None or isinstance(top.holds, list) or top.key is not None:
             self.put(event, scalar)
@@ -139,7 +139,7 @@ class _Builder:
         self.lines[(*top.place, str(scalar))] = event.start_mark.line + 1
 
     def put(self, event: Any, value: Any) -> Place:
-        """Where a value comes to stand."""
+        """Add a value to the open mapping or list, and return its place."""
         if not self.open:
             self.tree = value
             return ()
@@ -157,7 +157,7 @@ class _Builder:
 
 
 def _composed(events: Iterable[Any], name: str) -> Document:
-    builder = _Builder(name)
+    builder = _TreeBuilder(name)
     for event in events:
         builder.take(event)
     return Document(builder.tree, builder.lines)

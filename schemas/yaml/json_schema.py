@@ -1,16 +1,15 @@
-"""The JSON Schema of the schema file itself, so that editors complete and check it.
+"""The JSON Schema of the schema file, with which editors complete and check it.
 
-It is made from the same models that read a file. What one place says of another (min above max, formulas of paths
-that are not there) is beyond it: the reader refuses more than it does.
+It is generated from the models that read a file. Conditions between several places (min above max, formulas of unknown paths)
+are not part of it: the reader refuses more files than the JSON Schema.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from kbdisk.schemas.yamlfile.constraintkeys import ConstraintKeys, WhereKeys
-from kbdisk.schemas.yamlfile.keys import Keys, keys_of, kinds
-from kbdisk.schemas.yamlfile.model import FileKeys, PropertyKeys
+from kbdisk.schemas.yaml.file_keys import ConstraintKeys, FileKeys, PropertyKeys, WhereKeys
+from kbdisk.schemas.yaml.kind_keys import Keys, keys_of, kinds
 
 Json: TypeAlias = dict[str, Any]
 
@@ -22,14 +21,14 @@ FRAGMENTS: dict[str, Json] = {
 
 
 def format_schema() -> Json:
-    """The JSON Schema of the format, with all kinds that there are now."""
+    """The JSON Schema of the format, with all kinds that are registered."""
     file = _of(FileKeys)
     definitions = file.pop("$defs", {})
     common = _of(PropertyKeys)["properties"]
     for name in kinds():
-        own = _of(keys_of(name))
-        definitions[name] = _kind(name, own, {})
-        definitions[f"{name} property"] = _kind(name, own, common)
+        kind_schema = _of(keys_of(name))
+        definitions[name] = _kind(name, kind_schema, {})
+        definitions[f"{name} property"] = _kind(name, kind_schema, common)
     names = {"enum": kinds(), "description": "A kind by its name alone."}
     definitions["kind"] = {"anyOf": [names, *({"$ref": f"#/$defs/{name}"} for name in kinds())]}
     definitions["property"] = {"anyOf": [names, *({"$ref": f"#/$defs/{name}%20property"} for name in kinds())]}
@@ -54,12 +53,12 @@ _WITHOUT_SHARED: Json = {  # a file that shares no properties has none to change
 
 
 def _changes(common: Json) -> Json:
-    """The keys of a shared property that a class changes: of any kind but `kind` itself; null for one to leave out."""
-    keys: dict[str, list[Json]] = {key: [told] for key, told in common.items()}
+    """The keys of a shared property that a class may change: those of every kind, without `kind`; null leaves a key out."""
+    keys: dict[str, list[Json]] = {key: [key_schema] for key, key_schema in common.items()}
     for name in kinds():
-        for key, told in _of(keys_of(name)).get("properties", {}).items():
-            if told not in keys.setdefault(key, []):
-                keys[key].append(told)
+        for key, key_schema in _of(keys_of(name)).get("properties", {}).items():
+            if key_schema not in keys.setdefault(key, []):
+                keys[key].append(key_schema)
     return {
         "type": ["object", "null"],
         "description": "What a class changes of a shared property; null leaves a key out.",
@@ -71,18 +70,18 @@ def _changes(common: Json) -> Json:
     }
 
 
-def _kind(name: str, own: Json, common: Json) -> Json:
-    """The mapping of a kind; of a property of that kind, with the keys that all have."""
-    kind = {"const": name, "description": own.get("description", "")}
+def _kind(name: str, kind_schema: Json, common: Json) -> Json:
+    """The mapping of a kind; with `common` keys, the mapping of a property of that kind."""
+    kind = {"const": name, "description": kind_schema.get("description", "")}
     return {
-        **own,
-        "properties": {"kind": kind, **common, **own.get("properties", {})},
-        "required": ["kind", *own.get("required", [])],
+        **kind_schema,
+        "properties": {"kind": kind, **common, **kind_schema.get("properties", {})},
+        "required": ["kind", *kind_schema.get("required", [])],
     }
 
 
 def _fields() -> Json:
-    """Fields by their names; one that is called `kind` cannot be in the short form."""
+    """Fields by their names; a field with the name `kind` has to be a mapping."""
     long = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in kinds()]}
     return {
         "type": "object",
@@ -94,15 +93,15 @@ def _fields() -> Json:
 
 
 def _of(keys: type[Keys]) -> Json:
-    made: Json = _resolved(keys.model_json_schema())
-    made["additionalProperties"] = False
-    return made
+    schema: Json = _resolved(keys.model_json_schema())
+    schema["additionalProperties"] = False
+    return schema
 
 
 def _resolved(part: Any) -> Any:
-    """Our own marks become references; titles that pydantic makes of names go."""
+    """A schema with references instead of the mark `$kbdisk`, and without the titles that pydantic derives from names."""
     if isinstance(part, list):
-        return [_resolved(one) for one in part]
+        return [_resolved(item) for item in part]
     if not isinstance(part, dict):
         return part
     resolved = {key: _resolved(value) for key, value in part.items() if not (key == "title" and isinstance(value, str))}

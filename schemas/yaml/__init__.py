@@ -19,12 +19,12 @@ from kbdisk.schemas import library
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Comments, Schema
 from kbdisk.schemas.text.names import did_you_mean
-from kbdisk.schemas.yamlfile import writing
-from kbdisk.schemas.yamlfile.building import Builder, written
-from kbdisk.schemas.yamlfile.formatschema import format_schema
-from kbdisk.schemas.yamlfile.keys import Written, problems_of
-from kbdisk.schemas.yamlfile.model import VERSION, FileKeys, definitions_of
-from kbdisk.schemas.yamlfile.text import Document, Place, parsed
+from kbdisk.schemas.yaml.build import Builder
+from kbdisk.schemas.yaml.file_keys import VERSION, FileKeys, definitions_of
+from kbdisk.schemas.yaml.json_schema import format_schema
+from kbdisk.schemas.yaml.kind_keys import Written, problems_of
+from kbdisk.schemas.yaml.parse import Document, Place, parsed
+from kbdisk.schemas.yaml.serialize import text_of, written_schema
 
 __all__ = ["format_schema", "loads", "read", "shared_of", "to_yaml", "write"]
 
@@ -45,29 +45,29 @@ def read(source: str | os.PathLike[str]) -> Schema:
 
 
 def loads(text: str | bytes, name: str = "schema") -> Schema:
-    """A schema from YAML text; `name` is what errors call it."""
+    """A schema from YAML text; `name` is that of the file in errors."""
     return _read(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, name)
 
 
 def shared_of(properties: Written, prefixes: Mapping[str, str], name: str) -> Mapping[Path, Property]:
-    """The shared properties that the key `properties` of a file tells; `name` is what errors call it."""
+    """The shared properties under the key `properties` of a file; `name` is that of the file in errors."""
     tree = {"kbdisk": VERSION, "prefixes": dict(prefixes), "properties": properties, "classes": {}}
     return _built(tree, name, None).properties or {}
 
 
 def to_yaml(schema: Schema, comments: Comments | None = None, head: str = "", rule_notes: Sequence[str] = ()) -> str:
-    """A schema as YAML. `comments` stand beside the property of a class (or, by the path (), the class itself); a
-    property that a class has as it is shared is listed by its path, without a comment.
+    """A schema as YAML, with `comments` beside properties of classes and, by the path (), beside classes.
 
-    Each rule has its formula as a comment, with its note of `rule_notes`.
+    A shared property that a class does not change is listed by its path, without a comment. Each rule has its formula as a
+    comment, with its note of `rule_notes`.
     """
-    tree = written(schema)
+    tree = written_schema(schema)
     _built(tree, "schema", None)
     places = {_place(name, path): comment for (name, path), comment in (comments or {}).items()}
     for place, rule in enumerate(schema.rules or ()):
         note = rule_notes[place] if place < len(rule_notes) else ""
         places["rules", str(place)] = f"{rule.text}; {note}" if note else rule.text
-    return writing.text(tree, places, head)
+    return text_of(tree, places, head)
 
 
 def write(
@@ -94,7 +94,7 @@ def _place(name: str | None, path: Path) -> tuple[str, ...]:
 
 
 def _found(source: str | os.PathLike[str]) -> FilePath:
-    """The file that is meant."""
+    """The path of a schema file, given by its path or, of the library, by its name."""
     path = FilePath(source)
     name, known = os.fspath(source), library.names()
     if path.is_file() or (path.exists() and name not in known):
@@ -115,7 +115,7 @@ def _read(data: bytes, name: str) -> Schema:
 
 
 def _built(tree: Written, name: str, document: Document | None) -> Schema:
-    """The schema that keys and values tell; or the first thing that is wrong with them, and how many more there are."""
+    """The schema of a tree of keys and values; SchemaError with its first problem, and the number of the others."""
     builder = Builder()
     try:
         schema = builder.schema(FileKeys.model_validate(tree, context=definitions_of(tree)))
