@@ -104,8 +104,8 @@ MUTATIONS = [
              "tests/schemas/test_dates.py"),
     mutation("99.95 % are shown as 100 %", "schemas/infer/decision.py",
              "if 0 < share < 0.001 or 0.999 < share < 1:", "if 0 < share < 0.001:", "tests/schemas/test_inference.py"),
-    mutation("superclasses of SHACL are not read", "schemas/shacl.py",
-             "found += [above for above in supers if above not in found]", "pass", "tests/schemas/test_shacl.py"),
+    mutation("superclasses of SHACL are not read", "schemas/importers/shacl.py",
+             "ancestry += [term for term in supers if term not in ancestry]", "pass", "tests/schemas/test_shacl.py"),
     # ------------------------------------------------------------ leaves, codec, network
     mutation("an atom is found only to the right of a number", "kbdisk/leaves/number/codec.py",
              "left = np.maximum(right - 1, 0)", "left = right", "tests/leaves/test_number_codec.py"),

@@ -186,9 +186,9 @@ def import_(file: str, origin: str | None, quiet: bool) -> None:
     kbdisk schema import phone.schema.json > phone.yaml
     kbdisk schema import model.yaml --from linkml > model.kb.yaml
     """
-    from kbdisk.schemas import imports
+    from kbdisk.schemas import importers
 
-    found = imports.read(file, origin)
+    found = importers.read(file, origin)
     _print_yaml(found.schema.to_yaml())
     for what in [] if quiet else found.left_out:
         say(f"left out: {what}")
@@ -204,7 +204,7 @@ def export(schema: str) -> None:
     \b
     kbdisk schema export phone > phone.schema.json
     """
-    from kbdisk.schemas import jsonschema
+    from kbdisk.schemas.exporters import jsonschema
 
     _print_json(jsonschema.export(open_schema(schema)))
 

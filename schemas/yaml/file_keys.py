@@ -39,10 +39,10 @@ from kbdisk.schemas.yaml.scalars import (
     MaybeCount,
     MaybeWords,
     Real,
+    ScalarType,
     Spelling,
     Title,
     Truth,
-    ValueType,
     Words,
     choice,
     got,
@@ -131,16 +131,16 @@ VALUE_SCHEMA: Written = {
         },
     ]
 }  # fmt: skip
-OnePath: TypeAlias = Annotated[Path, ValueType(_parse_path, TEXT_SCHEMA)]
-Bound: TypeAlias = Annotated[Any, ValueType(_parse_bound, BOUND_SCHEMA)]
-AnyValue: TypeAlias = Annotated[Any, ValueType(_parse_value, VALUE_SCHEMA)]
+OnePath: TypeAlias = Annotated[Path, ScalarType(_parse_path, TEXT_SCHEMA)]
+Bound: TypeAlias = Annotated[Any, ScalarType(_parse_bound, BOUND_SCHEMA)]
+AnyValue: TypeAlias = Annotated[Any, ScalarType(_parse_value, VALUE_SCHEMA)]
 NodeKind: TypeAlias = Annotated[str, choice(*NODE_KINDS)]
 
 
 class WhereKeys(Keys):
     """What must hold of a value, or which values are counted."""
 
-    kind: Annotated[Any, ValueType(read_kind, {"$kbdisk": "kind"})] = Field(None, description="It is of this kind.")
+    kind: Annotated[Any, ScalarType(read_kind, {"$kbdisk": "kind"})] = Field(None, description="It is of this kind.")
     classes: tuple[Words, ...] = Field((), description="It is a link to an entity of each of these classes.")
     values: tuple[AnyValue, ...] = Field((), description="It is one of these.")
     nodes: tuple[NodeKind, ...] = Field((), description="In RDF it is one of these: iri, blank, literal.")
@@ -170,7 +170,7 @@ class ConstraintKeys(Keys):
     other: OnePath = Field((), description="Of less_than and other pairs: the path of the other property.")
     least: Annotated[int, COUNT] = Field(0, alias="min", description="Of count: the least number of values.")
     most: MaybeCount = Field(None, alias="max", description="Of count: the greatest number of values.")
-    where: Annotated[Any, ValueType(_parse_where, {"$kbdisk": "value shape"})] = Field(
+    where: Annotated[Any, ScalarType(_parse_where, {"$kbdisk": "value shape"})] = Field(
         None, description="Of count: which values are counted. Of values: what holds of each."
     )
     values: tuple[AnyValue, ...] = Field(
@@ -243,7 +243,7 @@ def _write_value(value: Any) -> Any:
     return {"number": numerals.show(value)} if isinstance(value, Decimal) else value
 
 
-AnyConstraint: TypeAlias = Annotated[Constraint, ValueType(read_constraint, {"$kbdisk": "constraint"})]
+AnyConstraint: TypeAlias = Annotated[Constraint, ScalarType(read_constraint, {"$kbdisk": "constraint"})]
 
 
 # ---------------------------------------------------------------- properties, classes, rules, the file
@@ -370,8 +370,10 @@ def _parse_property(written: Any) -> ParsedProperty:
     return ParsedProperty(parts[0].made(), parts[1])
 
 
-Property: TypeAlias = Annotated[ParsedProperty, ValueType(_parse_property, {"$kbdisk": "property"})]
-PropertyOrChanges: TypeAlias = Annotated[ParsedProperty, ValueType(_parse_property, {"$kbdisk": "property or changes"})]
+Property: TypeAlias = Annotated[ParsedProperty, ScalarType(_parse_property, {"$kbdisk": "property"})]
+PropertyOrChanges: TypeAlias = Annotated[
+    ParsedProperty, ScalarType(_parse_property, {"$kbdisk": "property or changes"})
+]
 
 
 class ClassKeys(Keys):
@@ -428,7 +430,7 @@ class RuleKeys(Keys):
 class FileKeys(Keys):
     """A schema of kbdisk: what kind of value stands where, for the entities of each class."""
 
-    kbdisk: Annotated[int, ValueType(_version, {"const": VERSION})] = Field(description="The version of the format.")
+    kbdisk: Annotated[int, ScalarType(_version, {"const": VERSION})] = Field(description="The version of the format.")
     label: Title = LABEL
     description: Title = DESCRIPTION
     missing: tuple[Spelling, ...] = Field((), description=f"{MISSING}, of any property.")

@@ -48,9 +48,9 @@ from kbdisk.schemas.yaml.scalars import (
     MaybeWords,
     Numbers,
     Real,
+    ScalarType,
     Spelling,
     Truth,
-    ValueType,
     Whole,
     Words,
     choice,
@@ -547,8 +547,8 @@ def _write_fields(fields: Mapping[str, Kind]) -> str | Written:
     return written
 
 
-Inner: TypeAlias = Annotated[Any, ValueType(read_kind, {"$kbdisk": "kind"})]
-Fields: TypeAlias = Annotated[Any, ValueType(_fields, {"$kbdisk": "fields"})]
+Inner: TypeAlias = Annotated[Any, ScalarType(read_kind, {"$kbdisk": "kind"})]
+Fields: TypeAlias = Annotated[Any, ScalarType(_fields, {"$kbdisk": "fields"})]
 FIELDS: TypeAdapter[dict[str, Kind]] = TypeAdapter(dict[str, Inner])
 OF = Field(description="The kind of each value; or the fields of each part, and their kinds.")
 MOST = Field(None, description="How many are learnt at most.")

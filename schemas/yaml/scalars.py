@@ -26,7 +26,7 @@ MAX_WHOLE = 10**18  # above all years, lengths, counts and decimals
 
 
 @dataclass(frozen=True)
-class ValueType:
+class ScalarType:
     """A type: its reader, and its JSON Schema."""
 
     read: Callable[[Any], Any]
@@ -174,7 +174,7 @@ def _json_scalar(written: str) -> str | int | float | bool:
     return value if isinstance(value, int | float) and json.dumps(value) == written else written
 
 
-def choice(*names: str) -> ValueType:
+def choice(*names: str) -> ScalarType:
     """The type of one of several words."""
 
     def read(value: Any) -> str:
@@ -183,20 +183,20 @@ def choice(*names: str) -> ValueType:
         guess = did_you_mean(value, names) if isinstance(value, str) else ""
         raise ValueError(f"expected one of {', '.join(names)}, got {got(value)}.{guess}")
 
-    return ValueType(read, {"enum": list(names)})
+    return ScalarType(read, {"enum": list(names)})
 
 
-def maybe(type_: ValueType) -> ValueType:
+def maybe(type_: ScalarType) -> ScalarType:
     """A type, or null."""
 
     def read(value: Any) -> Any:
         return None if nothing(value) else type_.read(value)
 
     types = type_.schema["type"]
-    return ValueType(read, {**type_.schema, "type": [*([types] if isinstance(types, str) else types), "null"]})
+    return ScalarType(read, {**type_.schema, "type": [*([types] if isinstance(types, str) else types), "null"]})
 
 
-def or_default(type_: ValueType, default: Any) -> ValueType:
+def or_default(type_: ScalarType, default: Any) -> ScalarType:
     """A type, or null for the default."""
     may_be_null = maybe(type_)
 
@@ -204,24 +204,24 @@ def or_default(type_: ValueType, default: Any) -> ValueType:
         parsed = may_be_null.read(value)
         return default if parsed is None else parsed
 
-    return ValueType(read, may_be_null.schema)
+    return ScalarType(read, may_be_null.schema)
 
 
-WORDS = ValueType(words, {"type": ["string", "number", "boolean"]})
-REAL = ValueType(real_number, {"type": "number"})
-WHOLE = ValueType(whole_number, {"type": "integer"})
-COUNT = ValueType(at_least(0), {"type": "integer", "minimum": 0})
-POSITIVE = ValueType(at_least(1), {"type": "integer", "minimum": 1})
-FACTOR = ValueType(factor, {"type": "number", "exclusiveMinimum": 0})
-TOLERANCE = ValueType(
+WORDS = ScalarType(words, {"type": ["string", "number", "boolean"]})
+REAL = ScalarType(real_number, {"type": "number"})
+WHOLE = ScalarType(whole_number, {"type": "integer"})
+COUNT = ScalarType(at_least(0), {"type": "integer", "minimum": 0})
+POSITIVE = ScalarType(at_least(1), {"type": "integer", "minimum": 1})
+FACTOR = ScalarType(factor, {"type": "number", "exclusiveMinimum": 0})
+TOLERANCE = ScalarType(
     tolerance, {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*\+?[0-9.eE+-]+\s*%?\s*$"}
 )
 
 Words: TypeAlias = Annotated[str, WORDS]
-Title: TypeAlias = Annotated[str, ValueType(title, maybe(WORDS).schema)]
-Spelling: TypeAlias = Annotated[str, ValueType(text, {"type": [*WORDS.schema["type"], "null"]})]
-Label: TypeAlias = Annotated[Any, ValueType(label, {"type": [*WORDS.schema["type"], "null"]})]
-Truth: TypeAlias = Annotated[bool, ValueType(truth, {"type": "boolean"})]
+Title: TypeAlias = Annotated[str, ScalarType(title, maybe(WORDS).schema)]
+Spelling: TypeAlias = Annotated[str, ScalarType(text, {"type": [*WORDS.schema["type"], "null"]})]
+Label: TypeAlias = Annotated[Any, ScalarType(label, {"type": [*WORDS.schema["type"], "null"]})]
+Truth: TypeAlias = Annotated[bool, ScalarType(truth, {"type": "boolean"})]
 Real: TypeAlias = Annotated[float, REAL]
 Whole: TypeAlias = Annotated[int, WHOLE]
 Numbers: TypeAlias = tuple[Real, ...]

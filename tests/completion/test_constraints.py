@@ -272,7 +272,7 @@ def test_pyshacl_finds_nothing_wrong_with_what_is_kept(tmp_path):
     import pyshacl
     import rdflib
 
-    from kbdisk.schemas import shacl
+    from kbdisk.schemas.importers import shacl
 
     (tmp_path / "shapes.ttl").write_text(SHAPES)
     of = shacl.read(tmp_path / "shapes.ttl").schema.classes["Person"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 import kbdisk
-from kbdisk.schemas import shacl
+from kbdisk.schemas.importers import shacl
 from kbdisk.schemas.validate import CrossEntityValidator
 
 PREFIXES = """

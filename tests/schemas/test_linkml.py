@@ -9,12 +9,12 @@ from tables import for_each
 
 from kbdisk.entity import Entity
 from kbdisk.errors import SchemaError
-from kbdisk.schemas import linkml
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.importers import linkml
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Schema
 

@@ -9,12 +9,12 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.errors import KBDiskWarning, SchemaError
-from kbdisk.schemas import shacl
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.constraints import Constraint
+from kbdisk.schemas.importers import shacl
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Schema
 
