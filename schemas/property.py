@@ -24,6 +24,9 @@ Role: TypeAlias = Literal["value", "given", "ignore"]
 Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
 
 LIST_KINDS = (Set, Listed)  # kinds that take a list as one value
+GAP_SPELLINGS = frozenset(  # the usual ones, in data without a schema
+    {"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "-", "--", "\u2013", "\u2014", "?"}
+)
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,10 @@
-"""JSON Schema to a schema, and the JSON Schema of the data that fits a schema of ours.
+"""Import of JSON Schema: classes, properties, and the kind of value at each place.
 
-    imported = jsonschema.read("phone.schema.json")      jsonschema.export(schema)
+    imported = jsonschema.read("phone.schema.json")      imported.schema, imported.left_out
 
-Drafts 7, 2019-09 and 2020-12 (and what of draft 4 is still met). An object within an object has dotted paths; one whose
-keys are not told is a map, one in an array a part of a list. Null fits everywhere: it is a gap. Reading what was exported
-gives the same schema.
-
-
-The kind of what stands in a place of a JSON Schema: values, lists, maps, parts, and alternatives of these.
-
-Single values of a JSON Schema: numbers with their bounds and steps, text with its lengths, truths.
-
-Alternatives of a JSON Schema (anyOf, oneOf): which of them are gaps, which say the same, and the one kind of the others.
-
-Gaps are null, parts and lists with nothing but gaps in them, and what the export marks as a spelling of one.
-
+Drafts 7, 2019-09 and 2020-12 are read, and draft 4 as far as its keywords are still in use. An object within an object has
+dotted paths. An object without named properties is a map, one in an array a part of a list. Null fits everywhere: it is a gap.
+The import of an exported schema (kbdisk.schemas.exporters.jsonschema) is that schema.
 """
 
 from __future__ import annotations
@@ -52,7 +42,7 @@ HINTED_KEYS = {"role", "unique", "iri", "formula", "depends"}  # keys of a prope
 
 
 def read(path: str | FilePath) -> Imported:
-    """The schema that a JSON Schema file tells; SchemaError where it is no such file."""
+    """Import a JSON Schema file; SchemaError where it is none."""
     notes = Notes()
     return _Reader(Document(FilePath(path), notes), notes).imported()
 
@@ -64,10 +54,10 @@ class _Reader:
         self.document = document
         self.notes = notes
         self.values = Values(document, notes)
-        self.missing: tuple[str, ...] = ()  # of the whole schema
+        self.missing: tuple[str, ...] = ()  # the schema's spellings of a gap
 
     def imported(self) -> Imported:
-        """One class, or (where the file is but definitions) one for each definition of an object."""
+        """The class of the root; of a root without properties, a class for each definition of an object."""
         root = self.document.node(self.document.root, "")
         while root.types() == {"array"}:
             root = self.values.inner(root, "items")
@@ -123,7 +113,7 @@ class _Reader:
             raise self.document.wrong(f"{node.place}.{HINT}.constraints".lstrip("."), f"{first}.") from None
 
     def _hints(self, node: Node, key: str) -> dict[str, Any]:
-        """What stands under our own keyword for a class or the whole schema."""
+        """The entries under our own keyword for a class or the whole schema."""
         hints = node.keywords.get(HINT, {}).get(key, {})
         kinds = {"missing": list, "prefixes": dict, "properties": dict, "superclasses": list, "constraints": list}
         if not isinstance(hints, dict) or not all(isinstance(hints[name], kinds.get(name, str)) for name in hints):
@@ -135,7 +125,7 @@ class _Reader:
     # ---------------------------------------------------------------- objects
 
     def _properties(self, of: Node, at: Path, required: bool) -> Iterator[tuple[Path, Property]]:
-        """The properties of an object that is there once; `required`: it is certainly there."""
+        """The properties of an object outside of lists; `required`: whether the object is certainly there."""
         names, known = of.keywords.get("required", ()), of.keywords.get("properties", {})
         self._note_object(of, at)
         for key in names:
@@ -194,7 +184,7 @@ class _Reader:
 
 
 def _class_name(title: str) -> str:
-    """A title that can be the name of a class."""
+    """A title as the name of a class; empty where it is no identifier."""
     return title if title.isidentifier() else ""
 
 
@@ -212,13 +202,13 @@ MAX_COMPOSITE_KEYS = 8  # names that a date, a place or a quantity has at most
 
 @dataclass(frozen=True)
 class Values:
-    """Finds out kinds; what they cannot say is noted."""
+    """Determines the kinds of places; constraints that no kind has are noted."""
 
     document: Document
     notes: Notes
 
     def kind(self, node: Node, path: Path) -> Kind | None:
-        """The kind of a value; None where nothing tells it."""
+        """The kind of a value; None where the schema does not determine it."""
         if node.either:
             node, kind = self.resolve(node, path)
             return self._record(node, path) if kind is None and node.is_part() else kind
@@ -230,7 +220,7 @@ class Values:
             raise self.document.wrong(f"{node.place}.{HINT}", problem_of(error)) from None
 
     def resolve(self, node: Node, path: Path) -> tuple[Node, Kind | None]:
-        """A place as the kind of its value, or as a part whose properties have places of their own."""
+        """The kind of the value at a place; None, with its node, of a part whose properties have paths of their own."""
         if not node.either:
             has_paths = node.is_part() and not is_node(node) and self.composite(node, path) is None
             return node, None if has_paths else self.kind(node, path)
@@ -264,7 +254,7 @@ class Values:
         return replace(part, keywords={**part.keywords, **titles}, missing=node.missing), None
 
     def _note(self, lines: Sequence[tuple[Kind | None, list[str]]], kind: Kind | None, path: Path) -> None:
-        """What the alternatives that count cannot say."""
+        """Note the constraints of the alternatives that count, and the alternatives that do not."""
         item = kind
         while isinstance(item, Listed):
             item = item.fields.get("")
@@ -285,7 +275,7 @@ class Values:
 
     @contextmanager
     def _apart(self) -> Iterator[list[str]]:
-        """What is noted meanwhile, apart."""
+        """Within this context notes are collected in a separate list."""
         kept = vars(self.notes).copy()
         self.notes.lines, self.notes.known = [], set()
         try:
@@ -312,7 +302,7 @@ class Values:
         return kinds
 
     def composite(self, node: Node, path: Path) -> Kind | None:
-        """The quantity, coordinate or date that an object is as a whole."""
+        """The quantity, coordinate or date of an object with its fields; None where it is none."""
         if len(node.keywords["properties"]) > MAX_COMPOSITE_KEYS or hinted_kind(node.keywords) == PART:
             return None
         with self._apart():
@@ -424,13 +414,13 @@ class Values:
         return replace(kind, most=int(most)) if isinstance(kind, Set | Listed) else kind
 
     def inner(self, of: Node, key: str, name: str | None = None) -> Node:
-        """A schema within another."""
+        """A schema nested in another."""
         raw = of.keywords.get(key, {}) if name is None else of.keywords[key][name]
         place = ".".join(filter(None, (of.place, key, name)))
         return self.document.node(raw, place, of)
 
     def note_unchecked(self, node: Node, path: Path) -> None:
-        """Note the keywords that no kind of ours can say."""
+        """Note the keywords that no kind has."""
         read_keywords = (
             ("contains", "minContains", "maxContains") if hinted_kind(node.keywords) in ("set", SEVERAL) else ()
         )
@@ -446,7 +436,7 @@ DATES = ("date", "date-time")
 
 
 def scalar_type(node: Node, types: set[str], place: str, notes: Notes) -> ValueType:
-    """A boolean, a number or text."""
+    """The type of a boolean, a number or text."""
     if types == {"string"}:
         return ValueType("link") if hinted_kind(node.keywords) == "link" else _text_type(node, place, notes)
     if types == {"boolean"}:
@@ -470,7 +460,7 @@ def _text_type(node: Node, place: str, notes: Notes) -> ValueType:
 
 
 def _with_step(value_type: ValueType, node: Node, place: str, notes: Notes) -> ValueType:
-    """With the decimals, or the wholeness, that multipleOf tells."""
+    """A number type with the decimals of multipleOf."""
     step = node.keywords.get("multipleOf")
     if step is None or (step == 1 and value_type.type == "integer"):
         return value_type
@@ -499,13 +489,13 @@ def _bounds_of(keywords: dict[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- the union of alternatives
 
 
-NUMERALS = ("5", "12"), ("x", "", "5 x")  # what the pattern of numbers as text fits, and what not
+NUMERALS = ("5", "12"), ("x", "", "5 x")  # texts that a pattern of numbers matches, and that it does not match
 SINGLE_COMPOSITES = (Quantity, Date, Coordinate)
 LEAF_KINDS = (Number, Category, Boolean, Text, Link)
 
 
 def union_kind(alternatives: Sequence[tuple[Node, Kind]]) -> Kind | None:
-    """The one kind that takes the values of all alternatives; None where there is none."""
+    """The kind that takes the values of all alternatives; None where there is none."""
     kinds = [kind for _, kind in alternatives]
     different = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
     if len(different) <= 1:
@@ -525,7 +515,7 @@ def union_kind(alternatives: Sequence[tuple[Node, Kind]]) -> Kind | None:
 
 
 def split_words(alternatives: Sequence[tuple[Node, Kind]]) -> tuple[list[tuple[Node, Kind]], tuple[str, ...]]:
-    """The alternatives without those words that stand beside numbers, dates, ... alone; and these words: unknown, N/A."""
+    """The alternatives without words, and these words (unknown, N/A), where all other alternatives are numbers, dates, ..."""
     words = [kind for node, kind in alternatives if _is_words(node, kind)]
     others = [
         (node, kind)
@@ -546,7 +536,7 @@ def split_words(alternatives: Sequence[tuple[Node, Kind]]) -> tuple[list[tuple[N
 
 
 def _is_words(node: Node, kind: Kind) -> bool:
-    """Whether labels are no numbers; beside null even numbers are but spellings of it."""
+    """Whether labels are words, or stand beside null, so that they are spellings of a gap."""
     if not (isinstance(kind, Category) and kind.closed):
         return False
     return None in node.keywords["enum"] or all(isinstance(value, str) for value in kind.values)
@@ -557,7 +547,7 @@ def _takes_no_words(kind: Kind) -> bool:
 
 
 def is_numeral(node: Node) -> bool:
-    """Whether the text that fits is a number."""
+    """Whether the pattern of a text is that of numbers."""
     try:
         pattern = re.compile(node.keywords.get("pattern", ""))
     except (re.error, TypeError, OverflowError, RecursionError):
@@ -566,7 +556,7 @@ def is_numeral(node: Node) -> bool:
 
 
 def _union_of_list(lists: Sequence[Set | Listed], alternatives: Sequence[tuple[Node, Kind]]) -> Kind | None:
-    """A list, where one of its items may stand for it."""
+    """The list whose item is the only other alternative."""
     for list_kind in lists:
         item = union_kind([(node, kind) for node, kind in alternatives if kind != list_kind])
         if item is not None and _is_item_of(item, list_kind):
@@ -575,7 +565,7 @@ def _union_of_list(lists: Sequence[Set | Listed], alternatives: Sequence[tuple[N
 
 
 def _union_of_lists(lists: Sequence[Set | Listed]) -> Listed | None:
-    """A list of parts, where one of them alone may stand for it."""
+    """The list of parts, where a single part is the only other alternative."""
     same = [kind for kind in lists if isinstance(kind, Listed) and kind.fields == getattr(lists[0], "fields", None)]
     return max(same, key=lambda one: one.most != 1, default=None) if len(same) == len(lists) else None
 
@@ -587,7 +577,7 @@ def _is_item_of(kind: Kind, of: Set | Listed) -> bool:
 
 
 def _union_of_composite(alternatives: Sequence[tuple[Node, Kind]], different: Sequence[Kind]) -> Kind | None:
-    """A quantity, date or place, where the others are ways to write it. A bare number tells the bounds of a quantity."""
+    """The quantity, date or coordinate of which the other alternatives are spellings. A bare number has a quantity's bounds."""
     composites = [kind for kind in different if isinstance(kind, SINGLE_COMPOSITES)]
     others = [kind for kind in different if not isinstance(kind, SINGLE_COMPOSITES)]
     if len(composites) != 1 or not all(isinstance(kind, Number | Text) for kind in others):
@@ -603,24 +593,24 @@ def _is_any_text(node: Node) -> bool:
 
 
 def _union_of_numbers(alternatives: Sequence[tuple[Node, Kind]], different: Sequence[Kind]) -> Kind | None:
-    """Numbers of several ranges, or written as text, too."""
+    """The number of several ranges, some of them as text."""
     numbers = [kind for kind in different if isinstance(kind, Number)]
     others = [node for node, kind in alternatives if not isinstance(kind, Number)]
     if not numbers or not all(map(is_numeral, others)):
         return None
     union, *further = numbers
-    for one in further:
+    for number in further:
         union = Number(
-            union.integer and one.integer,
-            None if None in (union.minimum, one.minimum) else min(union.minimum, one.minimum),  # type: ignore[type-var]
-            None if None in (union.maximum, one.maximum) else max(union.maximum, one.maximum),  # type: ignore[type-var]
-            decimals=union.decimals if union.decimals == one.decimals else None,
+            union.integer and number.integer,
+            None if None in (union.minimum, number.minimum) else min(union.minimum, number.minimum),  # type: ignore[type-var]
+            None if None in (union.maximum, number.maximum) else max(union.maximum, number.maximum),  # type: ignore[type-var]
+            decimals=union.decimals if union.decimals == number.decimals else None,
         )
     return union
 
 
 def _union_of_leaves(different: Sequence[Kind]) -> Kind | None:
-    """Texts of several lengths; labels, of which some are named; any other mixture as labels."""
+    """The text of several lengths; else the labels of a mixture of leaves."""
     if all(isinstance(kind, Text | Date) for kind in different):
         texts = [kind for kind in different if isinstance(kind, Text)]
         lengths = [text.max_length for text in texts]
@@ -640,37 +630,36 @@ def _union_of_leaves(different: Sequence[Kind]) -> Kind | None:
 # ---------------------------------------------------------------- hints
 
 
-def refined(kind: Kind | None, told: Mapping[str, Any]) -> Kind | None:
-    """A kind with what the keyword tells of it, too; as it is, where it has become another since. ValueError where
-    the keyword is wrong."""
-    name = hinted_kind(told)
+def refined(kind: Kind | None, keywords: Mapping[str, Any]) -> Kind | None:
+    """A kind with the keys of the hint; unchanged where the hint is of another kind. ValueError of a wrong hint."""
+    name = hinted_kind(keywords)
     if not name or name in (GAP, NOVALUE, SEVERAL, PART):
         return kind
     known_kind(name)
     if kind is None:
-        return None if name in KEYS_IN_JSON_SCHEMA or name in ("boolean", "coordinate") else read_kind(told[HINT])
+        return None if name in KEYS_IN_JSON_SCHEMA or name in ("boolean", "coordinate") else read_kind(keywords[HINT])
     if name_of_kind(kind) != name:
         return kind
     written = write_kind(kind)
-    known = {key: value for key, value in told[HINT].items() if key in keys_of(name).names()}
+    known = {key: value for key, value in keywords[HINT].items() if key in keys_of(name).names()}
     if isinstance(kind, Quantity):
         known |= _units(kind, known)
     return read_kind({**(written if isinstance(written, dict) else {}), **known, "kind": name})
 
 
 def _units(kind: Quantity, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The units that the schema itself names: which of them is the main one, and what the others are in it."""
+    """The units that the schema itself names, with the main unit and the factors of the hint."""
     main, others = known.get("unit"), known.get("units", {})
     if not isinstance(others, dict):
         return {}
-    unsaid = [unit for unit, factor in others.items() if kind.any_unit or (known.get("normal") and not factor)]
-    there = dict.fromkeys([*kind.units(), *unsaid])
-    main = main if kind.any_unit or main in there else None
-    return {"unit": main, "units": {unit: others.get(unit) for unit in there if unit != main}}
+    extra_units = [unit for unit, factor in others.items() if kind.any_unit or (known.get("normal") and not factor)]
+    units = dict.fromkeys([*kind.units(), *extra_units])
+    main = main if kind.any_unit or main in units else None
+    return {"unit": main, "units": {unit: others.get(unit) for unit in units if unit != main}}
 
 
 def problem_of(error: ValueError) -> str:
-    """What is wrong under the keyword."""
+    """The problem of a hint."""
     if not isinstance(error, ValidationError):
         return f"{error}."
     place, problem = next(iter(problems_of(error).items()))

@@ -1,10 +1,7 @@
-"""A JSON Schema file as nodes to ask: references resolved within the file, allOf merged, alternatives that are one made one.
+"""The nodes of a JSON Schema file: references resolved, allOf merged, alternatives reduced to one where they are equivalent.
 
-Nothing is ever fetched: a reference to another file is an error that names it. All that goes wrong here is a SchemaError
-with the place in the file.
-
-
-Two JSON Schemas that both hold, as one: bounds narrowed, properties joined, the rest told where only one can count.
+References to other files are errors; nothing is ever downloaded. All errors are SchemaErrors with the place in the file. Gaps
+among alternatives are null, empty parts and lists, and what the export marks as a spelling of a gap.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.exporters.jsonschema import GAP, HINT, NOVALUE, SEVERAL
 from kbdisk.schemas.importers.common import Notes
-from kbdisk.schemas.infer.strings import GAPS
+from kbdisk.schemas.property import GAP_SPELLINGS
 from kbdisk.schemas.text.numerals import is_whole
 
 META_KEYS = "^@"
@@ -49,7 +46,7 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 @dataclass(frozen=True)
 class Node:
-    """A schema within the file: its keywords, its place, and the references that led to it."""
+    """A schema within the file: its keywords, its place, and the references on the way to it."""
 
     keywords: dict[str, Any]
     place: str
@@ -61,7 +58,7 @@ class Node:
     many: str = ""  # which counts of several values, where a list is an alternative to one value
 
     def types(self) -> set[str]:
-        """The types that it may be, without null; told by its keywords where it names none."""
+        """The types, without null; by the other keywords where `type` is absent."""
         named = self.keywords.get("type")
         if named is None:
             return {kind for kind, keywords in KEYWORDS_OF_TYPE.items() if keywords & self.keywords.keys()}
@@ -69,11 +66,11 @@ class Node:
         return types - {"null"} - ({"integer"} if "number" in types else set())
 
     def is_null(self) -> bool:
-        """Whether it is null and nothing else."""
+        """Whether only null is valid."""
         return self.keywords.get("type") in ("null", ["null"]) or self.keywords.get("enum") == [None]
 
     def is_part(self) -> bool:
-        """Whether it is an object with properties and nothing else."""
+        """Whether only objects are valid, and have named properties."""
         return self.types() == {"object"} and "properties" in self.keywords
 
 
@@ -127,7 +124,7 @@ class Document:
         return SchemaError(self.name, f"{place}: {problem}" if place else problem)
 
     def node(self, raw: Any, place: str, of: Node | None = None) -> Node:
-        """The schema that stands at a place, as one: with what it refers to and what allOf says."""
+        """The schema at a place, merged with its reference and with allOf."""
         self.notes.step(self.name)
         depth = of.depth + 1 if of else 0
         if depth > MAX_DEPTH:
@@ -150,7 +147,7 @@ class Document:
         return self._without_not(node) if isinstance(node.keywords.get("not"), dict) else node
 
     def _without_not(self, node: Node) -> Node:
-        """Without `not`, where that only says that there is a value."""
+        """The node without `not`, where that only excludes gaps."""
         many = len(self.notes.lines)
         other = self.node(node.keywords["not"], _place_within(node.place, "not"), node)
         self.notes.back_to(many)
@@ -186,7 +183,7 @@ class Document:
     # ---------------------------------------------------------------- references
 
     def _referred(self, node: Node) -> Node:
-        """With what it refers to; without, where that is where it stands itself."""
+        """The node merged with its reference; without it where the reference is recursive."""
         ref = node.keywords["$ref"]
         beside = {key: value for key, value in node.keywords.items() if key != "$ref"}
         if ref in node.refs:
@@ -218,7 +215,7 @@ class Document:
     # ---------------------------------------------------------------- several schemas as one
 
     def _one_of(self, node: Node, key: str) -> Node:
-        """Alternatives as one where they are that: or null, several values, several plain types. Others wait in `either`."""
+        """The node with its alternatives merged where they are null, enums or plain types; others are kept in `either`."""
         beside = {name: value for name, value in node.keywords.items() if name != key}
         parts = list(self._alternatives(node, key))
         if node.either or not any(part.types() or part.either or "enum" in part.keywords for part in parts):
@@ -246,7 +243,7 @@ class Document:
         return replace(node, keywords=beside, either=tuple(parts))
 
     def _alternatives(self, node: Node, key: str) -> Iterator[Node]:
-        """All of them, those within one another, too."""
+        """The alternatives, with those nested in them."""
         for number, raw in enumerate(node.keywords[key]):
             part = self.node(raw, _place_within(node.place, f"{key}[{number}]"), node)
             yield from part.either or [part]
@@ -254,7 +251,7 @@ class Document:
             yield from (replace(part, keywords=_gap_keywords(texts, kind), either=()) for texts, kind in gaps if texts)
 
     def _alone(self, node: Node, part: Node, beside: dict[str, Any]) -> Node:
-        """The only one of the alternatives."""
+        """The node merged with its only alternative."""
         keywords = merge_keywords(part.keywords, beside, node.place, self.notes)
         return replace(node, keywords=keywords, refs=node.refs | part.refs, many=node.many or part.many)
 
@@ -264,7 +261,7 @@ def _gap_keywords(texts: tuple[str, ...], kind: str) -> dict[str, Any]:
 
 
 def _objects_within(raw: Any) -> Iterator[dict[str, Any]]:
-    """Every object of a document. Not recursive: it may be deep."""
+    """All objects of a document, in a loop instead of recursion, as it may be deep."""
     waiting = [raw]
     while waiting:
         value = waiting.pop()
@@ -296,13 +293,15 @@ def _no_number(name: str) -> None:
 
 
 def is_gap(document: Document, node: Node) -> bool:
-    """Whether nothing but a gap fits."""
+    """Whether only gaps are valid."""
     keywords = node.keywords
     if node.either:
         return False
     if node.is_null() or keywords.get("enum") == [] or hinted_kind(keywords) in (GAP, NOVALUE):
         return True
-    if None in keywords.get("enum", ()) and all(value in GAPS for value in keywords["enum"] if value is not None):
+    if None in keywords.get("enum", ()) and all(
+        value in GAP_SPELLINGS for value in keywords["enum"] if value is not None
+    ):
         return True
     if keywords.get("type") == "object":
         extra = keywords.get("additionalProperties")
@@ -317,7 +316,7 @@ def is_gap(document: Document, node: Node) -> bool:
 
 
 def without_gaps(document: Document, node: Node, parts: Sequence[Node]) -> tuple[Node, list[Node]]:
-    """A node that knows the spellings of gaps among its alternatives, and the alternatives that are values."""
+    """The node with the spellings of gaps among its alternatives, and the alternatives that are values."""
     gaps = [part for part in parts if is_gap(document, part)]
     values = [part for part in parts if not any(part is gap for gap in gaps)]
     for gap in gaps:
@@ -338,7 +337,7 @@ def without_gaps(document: Document, node: Node, parts: Sequence[Node]) -> tuple
 
 
 def is_node(node: Node) -> bool:
-    """Whether it is a part with nothing but an id and the like: the long form of a link."""
+    """Whether it is a part with only @id and other keys of JSON-LD: the long form of a link."""
     return (
         node.is_part()
         and "@id" in node.keywords["properties"]
@@ -347,14 +346,14 @@ def is_node(node: Node) -> bool:
 
 
 def _is_one_of_several(node: Node) -> bool:
-    """Whether it is a list of values of which one counts."""
+    """Whether it is a list of values of which only one counts."""
     keywords = node.keywords
     single = 1 in (keywords.get("maxItems"), keywords.get("maxContains")) and hinted_kind(keywords) != "set"
     return "array" in node.types() and (hinted_kind(keywords) == SEVERAL or single)
 
 
 def merge_parts(nodes: Sequence[Node]) -> list[Node]:
-    """With parts of several shapes as one that has all their properties."""
+    """The nodes with all parts merged into one that has all their properties."""
     parts = [node for node in nodes if node.is_part()]
     if len(parts) < 2:
         return list(nodes)
@@ -371,7 +370,7 @@ def merge_parts(nodes: Sequence[Node]) -> list[Node]:
 
 
 def hinted_kind(told: Mapping[str, Any]) -> str:
-    """The kind that the keyword of a schema names; empty where it names none."""
+    """The kind of a hint; empty where there is none."""
     named = told.get(HINT, {}).get("kind", "")
     return named if isinstance(named, str) else ""
 
@@ -385,7 +384,7 @@ ANNOTATIONS = frozenset(
 
 
 def merge_keywords(left: dict[str, Any], right: dict[str, Any], place: str, notes: Notes) -> dict[str, Any]:
-    """What both say."""
+    """The keywords of both of two schemas: bounds narrowed, properties joined; a note where only one can count."""
     both = {**left, **right}
     for key in left.keys() & right.keys():
         first, second = left[key], right[key]

@@ -32,9 +32,9 @@ from kbdisk.schemas.infer.decision import (
 from kbdisk.schemas.infer.numbers import MIN_VALUES, number_decision, number_leaf, quantity_in, sentinel, unit_remark
 from kbdisk.schemas.infer.read import LinkTargets
 from kbdisk.schemas.infer.statistics import MAX_DEPTH, Budget, Node, ValueSketch, ValueStatistics, merged
-from kbdisk.schemas.infer.strings import GAPS, string_decision
+from kbdisk.schemas.infer.strings import string_decision
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.property import Many
+from kbdisk.schemas.property import GAP_SPELLINGS, Many
 
 MIN_SEVERAL_SHARE = 0.01  # the share of entities with several values from which they are a set or a list
 MIN_SEVERAL_NUMBERS_SHARE = 0.2  # the same for numbers
@@ -300,7 +300,7 @@ LABEL_FAMILIES = {"number", "text", "truth"}  # families that a category takes
 def scalar_decision(name: str, statistics: ValueStatistics, targets: LinkTargets, gaps: bool = True) -> Decision:
     """The decision on the plain values at a path with this last key; `gaps`: whether the usual spellings of a gap are gaps."""
     shares = dict(statistics.shares())
-    missing = _texts_among(statistics, GAPS) if gaps else ()
+    missing = _texts_among(statistics, GAP_SPELLINGS) if gaps else ()
     infinite = _texts_among(statistics, INFINITE) if "number" in shares else ()
     if (missing or infinite) and len(shares) > 1 and len(missing + infinite) == len(statistics.sketches["text"].counts):
         del shares["text"]

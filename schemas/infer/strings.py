@@ -37,11 +37,9 @@ from kbdisk.schemas.infer.numbers import (
 )
 from kbdisk.schemas.infer.statistics import MAX_TEXT_LENGTH, Budget, ValueSketch
 from kbdisk.schemas.kinds import Category, Number, Text
+from kbdisk.schemas.property import GAP_SPELLINGS
 from kbdisk.schemas.text.numerals import Measure, is_whole, measure, number
 
-GAPS = frozenset(
-    {"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "-", "--", "\u2013", "\u2014", "?"}
-)
 PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 GROUPED = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 DECIMAL_COMMA = re.compile(r"[-+]?0,\d+", re.ASCII)  # no comma parts thousands there
@@ -89,7 +87,7 @@ class Strings:
 
 def string_decision(name: str, sketch: ValueSketch, gaps: bool) -> Decision:
     """The decision on the strings at a path with this last key; `gaps`: whether the usual spellings of a gap are gaps."""
-    missing = tuple(sorted(text for text in sketch.counts if text.strip() in GAPS)) if gaps else ()
+    missing = tuple(sorted(text for text in sketch.counts if text.strip() in GAP_SPELLINGS)) if gaps else ()
     texts = [(text, count) for text, count in sketch.weighted() if text not in missing]
     if not texts:
         return Decision(None, f"nothing but {', '.join(map(repr, missing))}", missing=missing)
