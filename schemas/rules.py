@@ -251,8 +251,8 @@ def _days(rule: Rule, values: Values) -> int | None:
 def _shifted(sign: int) -> Callable[[Rule, Values], Date | None]:
     def compute(rule: Rule, values: Values) -> Date | None:
         start, days = day_number(value_at(values, rule.of[0])), number_of(value_at(values, rule.of[1]))
-        whole = start is not None and days is not None and days == int(days)
-        return date_of_day_number(start + sign * int(days)) if whole else None  # type: ignore[operator, arg-type]
+        is_whole = start is not None and days is not None and days == int(days)
+        return date_of_day_number(start + sign * int(days)) if is_whole else None  # type: ignore[operator, arg-type]
 
     return compute
 

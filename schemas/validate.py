@@ -95,8 +95,8 @@ class CrossEntityValidator:
             if constraint.kind == "inverse":
                 problems = self._without_link_back(of, constraint, entity)
             else:
-                found = violations(constraint, self.schema.view(of, entity), is_of)
-                problems = (violation.got for violation in found)
+                violated = violations(constraint, self.schema.view(of, entity), is_of)
+                problems = (violation.got for violation in violated)
             for got in problems:
                 yield of.name, Misfit(constraint.path, problem_of(constraint, got)), entity.id
 

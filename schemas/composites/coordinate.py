@@ -54,8 +54,8 @@ class Coordinate:
             halves = {NAMES.get(key): half for key, half in fields.items()}
             if None not in halves and len(halves) == len(fields):
                 return Place(halves.get("latitude"), halves.get("longitude"))
-        spelt = PAIR.fullmatch(value) if isinstance(value, str) else None
-        pair = [number(spelt[1]), number(spelt[2])] if spelt else value
+        match = PAIR.fullmatch(value) if isinstance(value, str) else None
+        pair = [number(match[1]), number(match[2])] if match else value
         if not isinstance(pair, list | tuple) or len(pair) != 2 or tuple(pair) == (None, None):
             raise ValueError(f"expected a latitude and a longitude, got {value!r}")
         return Place(pair[1], pair[0]) if self.longitude_first else Place(pair[0], pair[1])

@@ -191,11 +191,11 @@ def _property(schema: Schema, property_: Property) -> Json:
     return {**_filled(texts), **fitting, **_filled({HINT: hints})}
 
 
-def _value(kind: Kind, spelt: Iterable[str]) -> Json:
+def _value(kind: Kind, missing: Iterable[str]) -> Json:
     """The schema of a value; among several there may be spellings of a gap."""
     if isinstance(kind, Set):
-        return set_of(kind, spelt)
-    return list_of(kind, _spellings(spelt)) if isinstance(kind, Listed) else of_kind(kind)
+        return set_of(kind, missing)
+    return list_of(kind, _spellings(missing)) if isinstance(kind, Listed) else of_kind(kind)
 
 
 def _empty(kind: Kind) -> list[Json]:
@@ -278,9 +278,9 @@ def of_kind(kind: Kind) -> Json:
     return {"$comment": f"not said here: kind {name}", **hint(kind)}
 
 
-def gap_of(spelt: Iterable[Any]) -> Json:
+def gap_of(texts: Iterable[Any]) -> Json:
     """The schema of a gap: null, or a spelling."""
-    spellings = [*spelt]
+    spellings = [*texts]
     return {"enum": [None, *spellings], **({HINT: {"kind": GAP}} if spellings else {})}
 
 
@@ -316,9 +316,9 @@ def _link(kind: Link) -> Json:
     return {"anyOf": [{**id, **hint(kind)}, node]}
 
 
-def set_of(kind: Set, spelt: Iterable[str] = ()) -> Json:
+def set_of(kind: Set, missing: Iterable[str] = ()) -> Json:
     """The schema of labels or links; gaps among them do not count."""
-    of, gap = of_kind(kind.of), gap_of(spelt)
+    of, gap = of_kind(kind.of), gap_of(missing)
     most = (
         {}
         if kind.most is None
@@ -413,11 +413,11 @@ def part_hint(fields: Mapping[str, Kind]) -> Json:
     return {HINT: {"kind": PART}} if composite_of(fields) is not None else {}
 
 
-def list_of(kind: Listed, spelt: Iterable[Any] = ()) -> Json:
+def list_of(kind: Listed, missing: Iterable[Any] = ()) -> Json:
     """The schema of a list; gaps among its items keep their places."""
     item = _fields(kind.fields)
     empty = _gap_in(kind.fields.get(""))
-    gaps = [gap_of(spelt)] if spelt and "" in kind.fields else []
+    gaps = [gap_of(missing)] if missing and "" in kind.fields else []
     return any_of([{"type": "array", "items": any_of([item, *empty, *gaps]), **hint(kind)}, item])
 
 

@@ -567,7 +567,7 @@ def _union_of_list(lists: Sequence[Set | Listed], alternatives: Sequence[tuple[N
 def _union_of_lists(lists: Sequence[Set | Listed]) -> Listed | None:
     """The list of parts, where a single part is the only other alternative."""
     same = [kind for kind in lists if isinstance(kind, Listed) and kind.fields == getattr(lists[0], "fields", None)]
-    return max(same, key=lambda one: one.most != 1, default=None) if len(same) == len(lists) else None
+    return max(same, key=lambda kind: kind.most != 1, default=None) if len(same) == len(lists) else None
 
 
 def _is_item_of(kind: Kind, of: Set | Listed) -> bool:

@@ -22,7 +22,7 @@ from kbdisk.schemas.text.numerals import is_whole
 META_KEYS = "^@"
 MAX_DEPTH = 60
 MAX_COUNT = 2**53
-COUNT = "a whole number"
+COUNT_NAME = "a whole number"
 TYPE_OF_KEYWORD: dict[str, tuple[type | tuple[type, ...], str]] = {  # keyword -> what it must be
     "properties": (dict, "schemas by the names of properties"),
     "patternProperties": (dict, "schemas by patterns"),
@@ -38,7 +38,7 @@ TYPE_OF_KEYWORD: dict[str, tuple[type | tuple[type, ...], str]] = {  # keyword -
     "$ref": (str, "a reference such as #/$defs/name"),
     HINT: (dict, "keys of a schema of ours"),
     **dict.fromkeys(("minimum", "maximum", "multipleOf"), ((int, float), "a number")),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), ((int, float), COUNT)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), ((int, float), COUNT_NAME)),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), ((int, float, bool), "a number")),
 }
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -166,7 +166,9 @@ class Document:
             value: Any = raw.get(key)
             truth = isinstance(value, bool) and not (isinstance(type_, tuple) and bool in type_)
             fits = isinstance(value, type_) and not truth
-            if key in raw and not (fits and (expected is not COUNT or (0 <= value < MAX_COUNT and is_whole(value)))):
+            if key in raw and not (
+                fits and (expected is not COUNT_NAME or (0 <= value < MAX_COUNT and is_whole(value)))
+            ):
                 raise self.wrong(_place_within(place, key), f"expected {expected}, got {_shown(value)}.")
         types = raw.get("type", [])
         for name in [types] if isinstance(types, str) else types:
@@ -369,10 +371,10 @@ def merge_parts(nodes: Sequence[Node]) -> list[Node]:
     return [merged, *(node for node in nodes if not node.is_part())]
 
 
-def hinted_kind(told: Mapping[str, Any]) -> str:
+def hinted_kind(keywords: Mapping[str, Any]) -> str:
     """The kind of a hint; empty where there is none."""
-    named = told.get(HINT, {}).get("kind", "")
-    return named if isinstance(named, str) else ""
+    name = keywords.get(HINT, {}).get("kind", "")
+    return name if isinstance(name, str) else ""
 
 
 # ---------------------------------------------------------------- allOf
@@ -410,10 +412,10 @@ def _both_types(left: str | list[str], right: str | list[str]) -> list[str]:
 
 NESTED_KEYWORDS = ("items", "additionalProperties", "contains")
 JOIN_OF_KEYWORD: dict[str, Callable[[Any, Any], Any]] = {
-    "required": lambda one, other: [*one, *other],
-    "enum": lambda one, other: [value for value in one if value in other],
+    "required": lambda left, right: [*left, *right],
+    "enum": lambda left, right: [value for value in left if value in right],
     "type": _both_types,
-    HINT: lambda one, other: {**one, **other},
+    HINT: lambda left, right: {**left, **right},
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
 }

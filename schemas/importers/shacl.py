@@ -524,9 +524,9 @@ def _fields_of_parts(fields: Properties) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {}
     for head in heads:
         inner = {path[1:]: property_ for path, property_ in fields.items() if path[0] == head}
-        whole = inner.pop((), None)
-        if whole is not None:
-            kinds[head] = Listed({"": whole.kind}) if whole.many else whole.kind
+        property_of_head = inner.pop((), None)
+        if property_of_head is not None:
+            kinds[head] = Listed({"": property_of_head.kind}) if property_of_head.many else property_of_head.kind
         elif inner:
             kinds[head] = Listed(_fields_of_parts(inner), 1)
     return kinds

@@ -241,7 +241,7 @@ def year_of(term: Term) -> int | None:
 # ---------------------------------------------------------------- single values
 
 
-NODE_KINDS: dict[str, tuple[NodeKind, ...]] = {
+NODES_OF_KIND: dict[str, tuple[NodeKind, ...]] = {
     "IRI": ("iri",), "BlankNode": ("blank",), "Literal": ("literal",), "BlankNodeOrIRI": ("iri", "blank"),
     "BlankNodeOrLiteral": ("blank", "literal"), "IRIOrLiteral": ("iri", "literal"),
 }  # fmt: skip
@@ -318,8 +318,8 @@ def _value_types(
     for kind in map(last_word, shape.iris("nodeKind")):
         if kind in LINK_NODE_KINDS:
             value_types.append(ValueType("link"))
-        if kind in NODE_KINDS and kind != "BlankNodeOrIRI":
-            restrictions.append(ValueShape(nodes=NODE_KINDS[kind]))
+        if kind in NODES_OF_KIND and kind != "BlankNodeOrIRI":
+            restrictions.append(ValueShape(nodes=NODES_OF_KIND[kind]))
     for name in ("or", "xone"):
         for shapes in shape.lists(name):
             either = _either(shape, shapes, names)

@@ -254,9 +254,9 @@ def _without_lists(node: Node) -> Node | None:
     """The statistics of values outside of lists, which count as lists of one."""
     if not node.values.total and not node.parts:
         return None
-    alone = Node(node.values.budget, node.depth + 1)
-    alone.values, alone.parts, alone.named, alone.children = node.values, node.parts, node.named, node.children
-    return alone
+    outside = Node(node.values.budget, node.depth + 1)
+    outside.values, outside.parts, outside.named, outside.children = node.values, node.parts, node.named, node.children
+    return outside
 
 
 def _length_reason(lengths: Counter[int]) -> str:

@@ -47,25 +47,25 @@ class _Group:
 
     def definition(self) -> Property:
         """The property of all these classes."""
-        several = list(self.of.values())
+        properties = list(self.of.values())
         return Property(
             self.kind,
-            several[0].role,
-            required=all(property.required for property in several),
-            unique=all(property.unique for property in several),
-            many=_most_frequent(property.many for property in several) or "",
-            missing=tuple(dict.fromkeys(chain.from_iterable(property.missing for property in several))),
-            novalue=tuple(dict.fromkeys(chain.from_iterable(property.novalue for property in several))),
-            iri=_most_frequent(property.iri for property in several),
-            label=_most_frequent(property.label for property in several) or "",
+            properties[0].role,
+            required=all(property.required for property in properties),
+            unique=all(property.unique for property in properties),
+            many=_most_frequent(property.many for property in properties) or "",
+            missing=tuple(dict.fromkeys(chain.from_iterable(property.missing for property in properties))),
+            novalue=tuple(dict.fromkeys(chain.from_iterable(property.novalue for property in properties))),
+            iri=_most_frequent(property.iri for property in properties),
+            label=_most_frequent(property.label for property in properties) or "",
         )
 
 
-def share(schema: Schema, counts: Mapping[Place, int], bare: Collection[Place] = ()) -> Schema:
-    """The schema with definitions of what several classes share.
+def share(schema: Schema, counts: Mapping[Place, int], unlisted: Collection[Place] = ()) -> Schema:
+    """The schema with definitions of the properties that several classes share.
 
-    `counts` has the values of each class and path; `bare` the places where some values stand in no list. Each class has
-    what it shares unchanged before the rest. The schema itself is returned where nothing is shared.
+    `counts` has the values of each class and path; `unlisted` the places of which some values are outside of lists. Each class has
+    the unchanged shared properties before all others. Without shared properties the schema itself is returned.
     """
     schema = in_one_unit(schema, counts)
     groups: dict[Path, list[_Group]] = {}
@@ -74,10 +74,10 @@ def share(schema: Schema, counts: Mapping[Place, int], bare: Collection[Place] =
             known = groups.setdefault(path, [])
             if not any(group.take(name, property) for group in known):
                 known.append(_Group(property.kind, {name: property}))
-    for path, several in groups.items():
-        _join_links(path, several, counts, bare)
-        _join_texts(path, several, counts)
-    largest = {path: max(several, key=lambda group: len(group.of)) for path, several in groups.items()}
+    for path, path_groups in groups.items():
+        _join_links(path, path_groups, counts, unlisted)
+        _join_texts(path, path_groups, counts)
+    largest = {path: max(path_groups, key=lambda group: len(group.of)) for path, path_groups in groups.items()}
     shared = {path: group for path, group in largest.items() if len(group.of) > 1}
     if not shared:
         return schema
@@ -87,17 +87,21 @@ def share(schema: Schema, counts: Mapping[Place, int], bare: Collection[Place] =
         properties = dict(of.properties)
         for path, property in properties.items():
             if path in shared and name in shared[path].of:
-                own = counts.get((name, path), 0) >= MIN_OWN_VALUES
-                properties[path] = _of_class(definitions[path], property, own)
-        unchanged = {path: one for path, one in properties.items() if one == definitions.get(path)}
+                has_own_kind = counts.get((name, path), 0) >= MIN_OWN_VALUES
+                properties[path] = _of_class(definitions[path], property, has_own_kind)
+        unchanged = {
+            path: shared_property
+            for path, shared_property in properties.items()
+            if shared_property == definitions.get(path)
+        }
         classes[name] = replace(of, properties={**unchanged, **properties})
     return replace(schema, classes=classes, properties=definitions)
 
 
-def _join_links(path: Path, groups: list[_Group], counts: Mapping[Place, int], bare: Collection[Place]) -> None:
+def _join_links(path: Path, groups: list[_Group], counts: Mapping[Place, int], unlisted: Collection[Place]) -> None:
     """Takes links of classes with few values into the group whose classes have sets of links, if there is one."""
     sets = next((group for group in groups if isinstance(group.kind, Set) and isinstance(group.kind.of, Link)), None)
-    if sets is None or not any((name, path) in bare for name in sets.of):
+    if sets is None or not any((name, path) in unlisted for name in sets.of):
         return
     for group in groups:
         for name in _classes_with_few(group, path, counts) if isinstance(group.kind, Link) else ():

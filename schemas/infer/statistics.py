@@ -131,7 +131,7 @@ class Node:
             self.repeats += sum(map(_repeats, lists))
             if len(self.pairs) < MAX_PAIRS:
                 self.pairs.extend(
-                    one for one in lists[:MAX_PAIRS] if len(one) == 2 and set(map(type, one)) <= {int, float}
+                    pair for pair in lists[:MAX_PAIRS] if len(pair) == 2 and set(map(type, pair)) <= {int, float}
                 )
 
     def merge(self, other: Node) -> None:
@@ -144,15 +144,15 @@ class Node:
         self.repeats += other.repeats
         self.pairs.extend(other.pairs[: MAX_PAIRS - len(self.pairs)])
         for key, child in other.children.items():
-            mine = self.children.get(key) or self._child(key)
-            if mine is not None:
-                mine.merge(child)
+            node = self.children.get(key) or self._child(key)
+            if node is not None:
+                node.merge(child)
         for name in ("items", "rest"):
-            theirs = getattr(other, name)
-            if theirs is not None:
+            other_node = getattr(other, name)
+            if other_node is not None:
                 if getattr(self, name) is None:
                     setattr(self, name, Node(self.values.budget, self.depth + 1))
-                getattr(self, name).merge(theirs)
+                getattr(self, name).merge(other_node)
         self.rests += other.rests
 
 

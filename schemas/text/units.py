@@ -236,7 +236,7 @@ POWER = re.compile(r"(.*?[^\d\s^*+-])(?:\^|\*\*)?([-+]?\d{1,2})")
 def _names() -> tuple[Mapping[str, Unit], Mapping[str, Unit]]:
     """Units by the names of the table; and by its words alone, in lower case."""
     names: dict[str, Unit] = {}
-    spelt: set[str] = set()
+    words_alone: set[str] = set()
     for dimension, size, symbols, words in TABLE:
         unit = _unit(dimension, size)
         for symbol in symbols.split():
@@ -247,9 +247,9 @@ def _names() -> tuple[Mapping[str, Unit], Mapping[str, Unit]]:
             for word in (singular, plural or f"{singular}s"):
                 prefixed = _with_prefixes(word, unit, WORD_PREFIXES, names)
                 names |= prefixed
-                spelt.update(prefixed)
+                words_alone.update(prefixed)
     names = {name: unit for name, unit in names.items() if name not in AMBIGUOUS}
-    return names, {name.lower(): unit for name, unit in names.items() if name in spelt and name not in AMBIGUOUS}
+    return names, {name.lower(): unit for name, unit in names.items() if name in words_alone and name not in AMBIGUOUS}
 
 
 def _unit(dimension: str, size: str) -> Unit:

@@ -114,11 +114,11 @@ class Builder:
         return used
 
     def properties(
-        self, place: Place, written_schema: Mapping[str, ParsedProperty], before: Collection[Path] = ()
+        self, place: Place, parsed_properties: Mapping[str, ParsedProperty], before: Collection[Path] = ()
     ) -> dict[Path, Property]:
         """Properties by their paths, none of which is among those `before`."""
         properties: dict[Path, Property] = {}
-        for text, parsed in written_schema.items():
+        for text, parsed in parsed_properties.items():
             place_of_path = (*place, text)
             path = self.read(place_of_path, _names, text)
             if path is None:

@@ -367,7 +367,7 @@ def _parse_property(written: Any) -> ParsedProperty:
         except ValidationError as error:
             problems |= problems_of(error)
     refuse(problems)
-    return ParsedProperty(parts[0].made(), parts[1])
+    return ParsedProperty(parts[0].to_kind(), parts[1])
 
 
 Property: TypeAlias = Annotated[ParsedProperty, ScalarType(_parse_property, {"$kbdisk": "property"})]

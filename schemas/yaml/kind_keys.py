@@ -90,7 +90,7 @@ class KindKeys(Keys):
 
     makes: ClassVar[type[Any]]
 
-    def made(self) -> Kind:
+    def to_kind(self) -> Kind:
         """The kind with these keys."""
         values = {field.alias or name: getattr(self, name) for name, field in type(self).model_fields.items()}
         return self.makes(**{FIELD_OF_KEY.get(key, key): value for key, value in values.items()})
@@ -123,7 +123,7 @@ def read_kind(written: Any) -> Kind:
     name, rest = named(written)
     keys = keys_of(name)
     refuse({(key,): unknown_key(key, ["kind", *keys.names()], name) for key in rest if key not in keys.names()})
-    return keys.model_validate(rest).made()
+    return keys.model_validate(rest).to_kind()
 
 
 def write_kind(kind: Kind) -> str | Written:
@@ -400,7 +400,7 @@ class SetKeys(LabelledKeys):
             raise ValueError(f"{info.field_name} is for a set of {wanted}, this is one of {info.data['of']}")
         return value
 
-    def made(self) -> Set:
+    def to_kind(self) -> Set:
         if self.of == "category":
             return Set(Category(self.values, self.closed, self.ordered), self.most)
         ids = tuple(value if isinstance(value, str) else json.dumps(value) for value in self.values)
@@ -474,8 +474,8 @@ class QuantityKeys(NumberKeys):
             raise ValueError("expected a unit that values are turned into. Add the key unit.")
         return normal
 
-    def made(self) -> Quantity:
-        value = NumberKeys.model_construct(**{name: getattr(self, name) for name in NumberKeys.model_fields}).made()
+    def to_kind(self) -> Quantity:
+        value = NumberKeys.model_construct(**{name: getattr(self, name) for name in NumberKeys.model_fields}).to_kind()
         scales = {unit: _scale(*numbers) for unit, numbers in self.scales.items()}
         names = (self.value_key, self.unit_key)
         return Quantity(self.unit, self.units, value, self.normal, self.any_unit, self.comma, names, scales)
@@ -561,7 +561,7 @@ class ListKeys(KindKeys):
     of: Fields = OF
     most: MaybePositive = MOST
 
-    def made(self) -> Listed:
+    def to_kind(self) -> Listed:
         return Listed(self.of, self.most)
 
     @classmethod
@@ -577,7 +577,7 @@ class MapKeys(KindKeys):
     key: Inner = Field(Category(), description="The kind of the keys; category by default.")
     most: MaybePositive = MOST
 
-    def made(self) -> Mapped:
+    def to_kind(self) -> Mapped:
         return Mapped(self.of, self.key, self.most)
 
     @classmethod
