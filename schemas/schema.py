@@ -144,7 +144,7 @@ class Schema:
     def class_of(self, entity: Entity) -> Class | None:
         """The class of an entity by name or IRI, the first in the schema of several.
 
-        An entity of no known class is of the class without a name, or, if it tells no class, of the only one.
+        An entity of no known class is of the class without a name, or, if it names no class, of the only one.
         """
         by_iri = {of.iri: of for of in self.classes.values() if of.iri}
         matches = [

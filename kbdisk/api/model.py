@@ -62,7 +62,7 @@ class Model:
     def complete(self, kb: Knowledge, *, only: Iterable[Path | str] = (), **options: Any) -> Completing:
         """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.Choices for options.
 
-        `shapes` is a schema, such as `kbdisk.schemas.imports.read("shapes.ttl").schema`, whose constraints hold in what is written.
+        `shapes` is a schema, such as `kbdisk.schemas.importers.read("shapes.ttl").schema`, whose constraints hold in what is written.
 
         `summary` of what comes back tells of those that came out by now, `drift` what in them is unlike what the model
         learnt from. Each completion of an entity that is unlike says why, in `unlike`.

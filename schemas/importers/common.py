@@ -1,4 +1,4 @@
-"""What the importers share: their result, notes on what is left out, and the type of a single value, which becomes a kind.
+"""Shared by the importers: their result, notes on what is left out, and the type of a single value, which becomes a kind.
 
 Nothing is dropped in silence: whatever a schema of kbdisk cannot express has a line in `left_out`, for each place.
 """
@@ -26,6 +26,7 @@ TYPE_OF_CLASS: dict[str, TypeName] = {  # by the last word of the class of a nod
     **dict.fromkeys(("QuantityValue", "QuantitativeValue", "MonetaryAmount", "Measure"), "quantity"),
     "GeoCoordinates": "coordinate",
 }
+NO_KIND = "the kind of its values is not determined: left out"
 BY_KIND = (
     "values are told apart by their kind alone: 5, 5.0 and 5e0 are the same number; text fits where it spells a "
     "number, a date, a quantity or an id"

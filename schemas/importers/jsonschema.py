@@ -28,7 +28,7 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
 from kbdisk.schemas.constraints import Constraint
 from kbdisk.schemas.exporters.jsonschema import GAP, HINT, KEYS_IN_JSON_SCHEMA, NOVALUE, PART, SEVERAL
-from kbdisk.schemas.importers.common import Imported, Notes, ValueType, distinct, several
+from kbdisk.schemas.importers.common import NO_KIND, Imported, Notes, ValueType, distinct, several
 from kbdisk.schemas.importers.jsonschema_nodes import META_KEYS, Document, Node, hinted_kind, is_node, merge_parts
 from kbdisk.schemas.kinds import MAX_NUMBER, Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.property import Property, spelling
@@ -130,7 +130,7 @@ class _Reader:
         self._note_object(of, at)
         for key in names:
             if key not in known and key[:1] != "@":
-                self.notes.add(show((*at, key)), "required, but of no told kind: left out")
+                self.notes.add(show((*at, key)), "required, but without a schema: left out")
         for key in (key for key in known if key[:1] != "@"):
             path = (*at, key)
             if key in names and not required:
@@ -149,7 +149,7 @@ class _Reader:
         elif node.is_part():
             yield from self._of_part(node, path, must)
         else:
-            self.notes.add(show(path), "nothing tells the kind of its values: left out")
+            self.notes.add(show(path), NO_KIND)
 
     def _build_property(self, kind: Kind, node: Node, texts: Mapping[str, Any], hints: Mapping[str, Any]) -> Property:
         keys = {key: value for key, value in hints.items() if key in HINTED_KEYS}
@@ -180,7 +180,7 @@ class _Reader:
                 show(path), "additionalProperties: other properties are unknown to the schema, but no misfits"
             )
         elif isinstance(additional, dict) or "patternProperties" in node.keywords:
-            self.notes.add(show(path), "other properties beside those told are left out")
+            self.notes.add(show(path), "other properties beside those that are named are left out")
 
 
 def _class_name(title: str) -> str:
@@ -292,7 +292,7 @@ class Values:
             node = self.inner(of, "properties", key)
             kind = self.kind(node, (*path, key))
             if kind is None:
-                self.notes.add(show((*path, key)), "nothing tells the kind of its values: left out")
+                self.notes.add(show((*path, key)), NO_KIND)
             else:
                 kinds[key] = kind
             for text in node.missing:

@@ -400,7 +400,7 @@ def merge_keywords(left: dict[str, Any], right: dict[str, Any], place: str, note
         elif key in NESTED_KEYWORDS:
             both[key] = {"allOf": [first, second]}
         elif key not in ANNOTATIONS and key[:1] != "$":
-            notes.add(place, f"{key} is told twice: only one of them counts")
+            notes.add(place, f"{key} is given twice: only one of them counts")
     return both
 
 

@@ -20,7 +20,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites import Kind, composite_of
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.importers.common import Imported, Notes, ValueType, narrowed, of_datatype, several, widened
+from kbdisk.schemas.importers.common import NO_KIND, Imported, Notes, ValueType, narrowed, of_datatype, several, widened
 from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
@@ -120,7 +120,7 @@ class _Reader:
                 continue
             kind = self._kind(slot, place)
             if kind is None:
-                self.notes.add(place, "nothing tells the kind of its values: left out")
+                self.notes.add(place, NO_KIND)
             else:
                 yield path, self._property(slot, kind, must)
 
@@ -235,7 +235,7 @@ class _Reader:
         values = self.view.values(name)
         if values is not None:
             if not values:
-                self.notes.add(place, f"the values of {name} are told by a query, which is left out")
+                self.notes.add(place, f"the values of {name} come from a query, which is left out")
             return ValueType(values=values) if values else ValueType("text")
         return self._of_type(name, place)
 

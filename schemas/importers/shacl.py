@@ -28,7 +28,7 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
 from kbdisk.schemas.constraints import Constraint, ValueShape, item_kind
-from kbdisk.schemas.importers.common import BY_KIND, RDF, Imported, Notes
+from kbdisk.schemas.importers.common import BY_KIND, NO_KIND, RDF, Imported, Notes
 from kbdisk.schemas.importers.shacl_shapes import (
     ANY_VALUE,
     DASH,
@@ -67,7 +67,6 @@ READ_PREDICATES = NODE_PREDICATES | IGNORED_PREDICATES | {
     "maxInclusive", "minExclusive", "maxExclusive", "minLength", "maxLength", "languageIn", "uniqueLang", "pattern",
     *PAIRS, *QUALIFIED,
 }  # fmt: skip
-NO_KIND = "nothing tells the kind of its values: left out"
 FOR_EDITORS = frozenset({  # of DASH: how a form shows a property
     "editor", "viewer", "propertyRole", "hidden", "readOnly", "abstract", "facet", "indexed", "icon", "detailsEditor",
     "defaultViewForRole", "propertySuggestionGenerator", "neverMaterialize", "applicableToClass",
@@ -171,7 +170,7 @@ class _Reader:
             if not unknown or constraint.most == 0:
                 yield constraint
             else:
-                what = f"nothing tells the kind of {_shown_paths(unknown)}"
+                what = f"the kind of {_shown_paths(unknown)} is not determined"
                 if any(path[: len(head)] == head for path in unknown for head in properties):
                     what = f"{_shown_paths(unknown)} is part of one value here"
                 self.notes.add(where, f"{name} is not checked: {what}")
@@ -295,7 +294,9 @@ class _Reader:
             return
         where = value_shape_of(Shape(self.graph, shapes, shape.where), self.names) if len(shapes) == 1 else None
         if where is None:
-            self.notes.add(shape.where, "sh:qualifiedValueShape is not checked: it says more than what a value is")
+            self.notes.add(
+                shape.where, "sh:qualifiedValueShape is not checked: it has more than conditions on a single value"
+            )
         elif node_shape.is_true("qualifiedValueShapesDisjoint"):
             self.notes.add(shape.where, "sh:qualifiedValueShape is not checked: it is disjoint from its siblings")
         elif most is not None and most < least:  # no number of values is both

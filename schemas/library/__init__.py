@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 
 def names() -> list[str]:
-    """What the library has."""
+    """The names of the schemas in the library."""
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 

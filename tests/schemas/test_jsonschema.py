@@ -125,7 +125,7 @@ def test_an_object_within_an_object_has_dotted_paths_and_is_required_only_where_
     assert kinds(imported) == dict.fromkeys(("name.common", "name.official", "other.common", "other.official"), Text())
     assert [path for path, one in found.properties.items() if one.required] == [("name", "common")]
     assert "other.common: required where the part is there, which is left out" in imported.left_out
-    assert "unheard: required, but of no told kind: left out" in imported.left_out
+    assert "unheard: required, but without a schema: left out" in imported.left_out
 
 
 def test_titles_and_descriptions_are_kept(read):
@@ -188,9 +188,9 @@ def test_two_that_refer_to_the_same_are_no_circle(read):
             {"type": "array", "items": {"type": "number"}, "maxItems": 4},
             "x: maxItems 4 is how many are learnt, and not checked",
         ),
-        ({"type": "array"}, "x: nothing tells the kind of its values: left out"),
-        ({"type": "object"}, "x: nothing tells the kind of its values: left out"),
-        (True, "x: nothing tells the kind of its values: left out"),
+        ({"type": "array"}, "x: the kind of its values is not determined: left out"),
+        ({"type": "object"}, "x: the kind of its values is not determined: left out"),
+        (True, "x: the kind of its values is not determined: left out"),
         (False, "x: no value fits: left out"),
         ({"enum": [[1], {}]}, "x: values that are objects or arrays are left out"),
         (
