@@ -15,9 +15,9 @@ from kbdisk.entity import Entity, Path, at, show
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import is_class, named
 from kbdisk.loaders.kb import KB
-from kbdisk.schemas.across import Across
 from kbdisk.schemas.schema import Class, Misfit, Schema
-from kbdisk.schemas.suggest import refuse_unmet
+from kbdisk.schemas.text.names import refuse_unmet
+from kbdisk.schemas.validate import CrossEntityValidator
 
 EXAMPLES = 3  # places shown of each kind of misfit
 NEAR = 0.75  # how alike two paths are that are one, misspelt
@@ -97,7 +97,7 @@ class _Reader:
         self.schema = schema
         self.kb = kb
         self.found = Findings(kb.name, kb.format)
-        self.across = Across(schema)
+        self.across = CrossEntityValidator(schema)
         self.troubles: dict[tuple[str, str, str], Trouble] = {}
         self.unseen = {name: dict.fromkeys(one.properties) for name, one in schema.classes.items()}
         self.unknown: Counter[tuple[str, Path]] = Counter()

@@ -16,9 +16,8 @@ from typing import Any
 from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, is_gap, show, walk
 from kbdisk.loaders.identifiers import Identifiers
 from kbdisk.loaders.kb import KB
-from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.numerals import of_any_length
-from kbdisk.schemas.suggest import refuse_unmet
+from kbdisk.schemas.text.names import last_word, refuse_unmet
+from kbdisk.schemas.text.numerals import of_any_length
 
 DISTINCT = 1000  # different values counted exactly; beyond, "1000+"
 TRACKED = 2_000_000  # of them over all paths

@@ -36,7 +36,7 @@ from kbdisk.metrics import METRICS, error, words
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
-from kbdisk.schemas.leaf import kind_of
+from kbdisk.schemas.kinds import kind_of
 from kbdisk.schemas.schema import Schema
 from kbdisk.trust import of_labels, of_numbers
 

@@ -20,10 +20,11 @@ from kbdisk.hiding import Hiding, hide
 from kbdisk.leaves.sets import PADDING
 from kbdisk.marginals import Marginals
 from kbdisk.metrics import error
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Text as TextLeaf
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Text as TextLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 from kbdisk.scoring import Case, cases, score_rows
 
 SCHEMA = of_one_class(

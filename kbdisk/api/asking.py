@@ -26,7 +26,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.likelihood import in_order, log_prob
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
-from kbdisk.schemas.suggest import unknown_to
+from kbdisk.schemas.schema import unknown_to
 from kbdisk.scoring import unit_of
 from kbdisk.training.trained import Trained
 

@@ -62,7 +62,8 @@ from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import join_kind, split_kind
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.trained import Trained
 
 MAX_SIMILAR = 3

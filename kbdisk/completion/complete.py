@@ -32,8 +32,8 @@ from kbdisk.entity import Completion, Entity, Filled, Path, at, is_gap, with_val
 from kbdisk.evaluation.drift import Drift
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
-from kbdisk.schemas.derived import computed
-from kbdisk.schemas.schema import Property, Schema
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, derived_values
 from kbdisk.shapes import Shapes
 from kbdisk.training.trained import Trained
 
@@ -314,7 +314,7 @@ class Completing(Iterator[Completion]):
         if not self._has_formulas(schema_class.name) or (self.config.fill == "asked" and not gaps):
             return
         leaves = {**self.schema.leaves(draft.entity, ignored=True), **draft.leaves}
-        for path, known, value in computed(schema_class, leaves, draft.closed):
+        for path, known, value in derived_values(schema_class, leaves, draft.closed):
             needed = known.formula.paths if known.formula else ()
             confidence = math.prod(draft.confidences.get(leaf, 1.0) for leaf in needed)
             draft.confidences |= {path: confidence, (*path, "value"): confidence}  # other formulas may need it

@@ -23,7 +23,6 @@ from kbdisk.completion.gaps import Gap
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Date, Entity, Filled, Path, Quantity, Tree, at, is_gap, show, with_values, without_places
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas import numerals
 from kbdisk.schemas.comparison import Order, amount_of, identity, number_as, order
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -35,9 +34,10 @@ from kbdisk.schemas.constraints import (
     problem_of,
     violations,
 )
-from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.leaf import Category, Number, Set
+from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.schema import Class, Schema
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.names import last_word
 
 State: TypeAlias = dict[tuple[int, Hashable], tuple[int, bool, str]]  # violations: degree, pending, what was got
 NEED_OTHER_ENTITIES = ("unique", "inverse")  # kinds of constraints that need an index of other entities

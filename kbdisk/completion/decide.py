@@ -25,8 +25,8 @@ from kbdisk.entity import Path
 from kbdisk.evaluation.calibration import THRESHOLD, THRESHOLDS, Calibration, Evidence, precision_of
 from kbdisk.evaluation.intervals import Key
 from kbdisk.schemas.composites.date import Date
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.names import last_word
 from kbdisk.training.trained import Trained
 
 NOT_ASKED = "not asked for"

@@ -22,8 +22,8 @@ from kbdisk.loaders.cells import TRUTHS
 from kbdisk.loaders.marks import Marks
 from kbdisk.loaders.tagged import decode, encode
 from kbdisk.loaders.target import sidecar_of, sidecars_of
-from kbdisk.schemas import numerals
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import is_number
 
 BLOCK_FORMATS = ("turtle", "trig", "ntriples", "nquads", "n3")  # their blocks say which values were filled in
 CELL_FORMATS = ("csv", "tsv", "parquet")

@@ -29,8 +29,8 @@ from kbdisk.schemas.composites.base import apply_kind, join_kind
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.mapped import KEY, Mapped
 from kbdisk.schemas.composites.quantity import UNIT, VALUE, Quantity
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.names import last_word
 
 OCCUPIED = "something stands there already, and given values are never changed"
 UNSEEN = "likeliest is a value that was never met"

@@ -24,7 +24,7 @@ from kbdisk.entity import Entity, Path
 from kbdisk.errors import SchemaError
 from kbdisk.hiding import shuffled
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.scoring import property_of
 
 Value = tuple[int, int]  # the number of an entity, and a slot

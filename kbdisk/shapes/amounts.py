@@ -13,7 +13,7 @@ from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAI
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
 from kbdisk.schemas.composites.quantity import UNIT, VALUE, shortest
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.measures import Measure, measure
+from kbdisk.schemas.text.numerals import Measure, measure
 from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from kbdisk.entity import Date, Path
-from kbdisk.schemas import dates
 from kbdisk.schemas.composites import Parts
-from kbdisk.schemas.composites.date import CARRIED, NUMBERS, SPLIT
+from kbdisk.schemas.composites.date import CARRIED, NUMBERS, NUMERIC_DATE
 from kbdisk.schemas.composites.date import Date as DateKind
+from kbdisk.schemas.text import dates
 from kbdisk.shapes.habit import TYPED, Form, Habit
 from kbdisk.shapes.scalars import given
 
@@ -62,7 +62,7 @@ def _is_timed(form: Form) -> bool:
 
 
 def _form_of(kind: DateKind, text: str, habit: Habit) -> Form:
-    pattern = dates.ISO if kind.order == "iso" else SPLIT
+    pattern = dates.ISO if kind.order == "iso" else NUMERIC_DATE
     found = pattern.fullmatch(text)
     if found is None:
         return ISO

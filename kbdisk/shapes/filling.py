@@ -11,7 +11,7 @@ from kbdisk.entity import Coordinate, Known, Link, Path
 from kbdisk.schemas.composites import EACH, Kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Set
 from kbdisk.shapes import leaves
 from kbdisk.shapes.scalars import given
 from kbdisk.shapes.seeing import NOTHING, Places, is_pair

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from kbdisk.schemas import numerals
-from kbdisk.schemas.numerals import Number, has_int
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import Number, has_int
 
 FORMS = 200  # kept of each place; by then the common ones are among them
 

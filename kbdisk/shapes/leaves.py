@@ -16,8 +16,8 @@ from kbdisk.schemas.composites import Kind, Parts
 from kbdisk.schemas.composites.base import apply_kind, split_kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
-from kbdisk.schemas.composites.quantity import NEAR, Quantity
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Text
+from kbdisk.schemas.composites.quantity import MAX_CONVERTED_ERROR, Quantity
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Text
 from kbdisk.shapes import amounts, dates, scalars
 from kbdisk.shapes.habit import TYPED, Form, Habit
 
@@ -94,7 +94,7 @@ def fill(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any]:
 def says(kind: Kind, raw: Any, value: Any) -> bool:
     """Whether what is written is read as the value. A date may be told to be no more precise than it is, and have a usual time."""
     read, wanted = split_kind(kind, apply_kind(kind, raw)), split_kind(kind, value)
-    near = NEAR if amounts.loose(kind) else 0.0
+    near = MAX_CONVERTED_ERROR if amounts.loose(kind) else 0.0
     same = all(path in read and is_same(leaf, read[path], near) for path, leaf in wanted.items())
     return same and all(path in wanted or path in UNSAID for path in read)
 

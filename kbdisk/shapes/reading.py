@@ -9,8 +9,8 @@ from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.composites.quantity import NEAR
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.composites.quantity import MAX_CONVERTED_ERROR
+from kbdisk.schemas.kinds import Set
 from kbdisk.shapes import amounts, leaves
 from kbdisk.shapes.writing import members
 
@@ -28,7 +28,7 @@ def has(kind: Kind, read: Any, value: Any) -> bool:
             return len(read) >= len(value) and all(_has_item(kind, *pair) for pair in zip(read, value, strict=False))
         case Mapped():
             return all(str(key) in read and _has_item(kind, read[str(key)], entry) for key, entry in value.items())
-    there, near = split_kind(kind, read), NEAR if amounts.loose(kind) else 0.0
+    there, near = split_kind(kind, read), MAX_CONVERTED_ERROR if amounts.loose(kind) else 0.0
     return all(
         path in there and leaves.is_same(leaf, there[path], near) for path, leaf in split_kind(kind, value).items()
     )

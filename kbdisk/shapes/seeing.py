@@ -11,7 +11,7 @@ from kbdisk.schemas.composites.base import apply_kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Set
 from kbdisk.shapes import leaves
 from kbdisk.shapes.habit import Habit
 

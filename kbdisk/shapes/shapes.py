@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kbdisk.entity import NOVALUE, Entity, Known, Path, Tree, at, show, with_values
-from kbdisk.schemas import values
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.property import Property, apply_property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.shapes import plain
 from kbdisk.shapes.filling import fill
 from kbdisk.shapes.reading import has
@@ -87,7 +87,7 @@ class Shapes:
     def _is_blank(self, one: Property, raw: Any) -> bool:
         """Whether an empty string stands there for no value. What else is spelt for a gap is refused, and what does not fit."""
         try:
-            applied = values.applied(one, raw, self.schema.missing)
+            applied = apply_property(one, raw, self.schema.missing)
         except ValueError as error:
             raise ValueError(f"what stands there does not fit: {error}") from None
         if isinstance(applied, Known):
@@ -100,7 +100,7 @@ class Shapes:
     def _check_read_back(self, one: Property, raw: Any, put: dict[Path, Any], value: Any) -> None:
         """Refuse what would be read as something else, such as a label that is spelt like a gap."""
         after = with_values({"": raw}, {("", *within): new for within, new in put.items()})[""]
-        read = values.applied(one, after, self.schema.missing)
+        read = apply_property(one, after, self.schema.missing)
         if read is None or isinstance(read, Known):
             raise ValueError(f"{after!r} would be read as a gap")
         if not has(one.kind, read, value):
@@ -110,7 +110,7 @@ class Shapes:
 def _fits(schema: Schema, one: Property, entity: Entity, path: Path) -> bool:
     """Whether there is a value."""
     try:
-        value = values.applied(one, at(entity.tree, path), schema.missing)
+        value = apply_property(one, at(entity.tree, path), schema.missing)
     except (KeyError, ValueError):
         return False
     return value is not None and not isinstance(value, Known)

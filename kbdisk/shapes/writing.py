@@ -8,7 +8,7 @@ from kbdisk.entity import Path
 from kbdisk.schemas.composites import EACH, Kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Set
 from kbdisk.shapes import leaves
 from kbdisk.shapes.habit import Habit
 from kbdisk.shapes.seeing import NOTHING, Places

@@ -22,8 +22,9 @@ from kbdisk.data.parse import read
 from kbdisk.entity import Date, Entity, Link, Quantity
 from kbdisk.errors import ConfigError
 from kbdisk.schemas.composites import Date as DateKind
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 KINDS = [Same, lambda: GBDT(trees=3), lambda: GBDT(trees=3, filled=True), lambda: GBDT(trees=3, estimate="median")]
 NAMES = ["constant", "gbdt", "filled", "median"]

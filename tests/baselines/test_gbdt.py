@@ -14,9 +14,10 @@ from kbdisk.baselines.gbdt import GBDT, MOST
 from kbdisk.baselines.tellers import likely
 from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set, Text
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SCHEMA = of_one_class(
     {

@@ -21,8 +21,9 @@ from kbdisk.evaluation.exam import Exam
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.evaluation.questions import posed
 from kbdisk.schemas.composites.listed import COUNT
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 from kbdisk.scoring import Case, overlapping
 
 
