@@ -39,7 +39,7 @@ from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.randomness import mixed
 from kbdisk.schemas.schema import Class, Schema
-from kbdisk.shapes import Shapes
+from kbdisk.styles import Styles
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, build
 from kbdisk.training.optimizer import BETAS
@@ -164,7 +164,7 @@ class Learnt:
 
 def asked(network: DiSK, data: Data, run: Run, task: Task, minutes: float) -> Learnt:
     """Its errors and nats, on what is scored."""
-    trained = Trained(data.codec, network, run, Record(), Shapes.learn(task.schema, list(task.train)))
+    trained = Trained(data.codec, network, run, Record(), Styles.learn(task.schema, list(task.train)))
     model, nats = api.Model(trained), {}
     rows = scores(task, said(model, task, None, nats))
     means = {one.name: statistics.fmean(nats[one.path]) for one in task.asked}

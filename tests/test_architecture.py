@@ -23,7 +23,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["jsonio"],
     ["loaders"],
     ["inspection"],
-    ["checking", "shapes"],
+    ["checking", "styles"],
     ["randomness"],
     ["blocks", "tensors"],
     ["leaves"],
@@ -58,7 +58,7 @@ GROUND = {
     "loaders",
     "inspection",
     "checking",
-    "shapes",
+    "styles",
 }
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 

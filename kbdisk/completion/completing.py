@@ -36,7 +36,7 @@ from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.derived import computed
 from kbdisk.schemas.schema import Property, Schema
-from kbdisk.shapes import Shapes
+from kbdisk.styles import Styles
 from kbdisk.training.trained import Trained
 
 
@@ -100,8 +100,8 @@ class Completing(Iterator[Completion]):
     # ------------------------------------------------------------ the way through
 
     def _all(self) -> Iterator[Completion]:
-        shapes = Shapes.learn(self.schema, self._seen())
-        placing = Placing(self.schema, shapes.place, self.choices.estimate)
+        styles = Styles.learn(self.schema, self._seen())
+        placing = Placing(self.schema, styles.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()
         self.consistency = Consistency(self.schema, self.shapes, self.entities)

@@ -22,7 +22,7 @@ from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
-from kbdisk.shapes import Shapes
+from kbdisk.styles import Styles
 from kbdisk.training.run import Run
 
 
@@ -62,7 +62,7 @@ class Trained:
     network: DiSK
     run: Run
     record: Record
-    shapes: Shapes | None = None  # how the values that it was trained on are written
+    styles: Styles | None = None  # how the values that it was trained on are written
     latent_knn: LatentKNN | None = None  # nearest neighbours in the network's latent space
     others: tuple[Member, ...] = ()  # further networks of the ensemble
     knn: ExpertGroup | None = None  # each is stacked on the networks and the experts above it
