@@ -56,7 +56,7 @@ MUTATIONS = [
              "tests/test_entity.py", "tests/test_styles.py", "tests/loaders/test_json.py", "tests/loaders/test_table.py"),
     mutation("1 and true are one label", "kbdisk/metrics.py",
              "return (isinstance(value, bool), value.id if isinstance(value, Link) else value)",
-             "return (False, value.id if isinstance(value, Link) else value)", "tests/test_scoring.py"),
+             "return (False, value.id if isinstance(value, Link) else value)", "tests/test_metrics.py"),
     # ------------------------------------------------------------ loaders
     mutation("a gzip file cut short is read as whole", "loaders/decompress.py",
              'raise LoadError(self.name, "the compressed file ends in the middle. Get all of it again.") from None',
@@ -193,9 +193,9 @@ MUTATIONS = [
              "last = [ask & self._last for ask in asks]", "last = [set() for ask in asks]", "tests/test_sampling.py"),
     mutation("an evaluation sees what it asks for", "kbdisk/evaluation/questions.py",
              "open = self.batch.known & ~self.hidden", "open = self.batch.known.clone()", "tests/evaluation"),
-    mutation("the constant of numbers is the fifth percentile", "kbdisk/constants.py",
+    mutation("the constant of numbers is the fifth percentile", "kbdisk/metrics.py",
              "return Constant(middle, float(numbers.mean()), (low, high))", "return Constant(low, float(numbers.mean()), (low, high))",
-             "tests/test_scoring.py", "tests/baselines", "tests/evaluation"),
+             "tests/test_metrics.py", "tests/baselines", "tests/evaluation"),
     # ------------------------------------------------------------ the command line
     mutation("a user's mistake is exit status 1", "kbdisk/cli/__init__.py",
              "    return 2\n\n\ndef _unread", "    return 1\n\n\ndef _unread", "tests/test_cli.py"),

@@ -16,10 +16,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from kbdisk.constants import constant_of
 from kbdisk.data.parse import Reading
 from kbdisk.entity import Path
-from kbdisk.metrics import label, members
+from kbdisk.metrics import fit_constant, label, members
 
 if TYPE_CHECKING:
     import pandas
@@ -106,5 +105,5 @@ def _of_set(path: Path, values: Sequence[Any], filled: bool) -> list[Column]:
 def _missing(kind: str, values: Sequence[Any], filled: bool) -> Any:
     if not filled:
         return math.nan if kind == "number" else MISSING
-    constant = constant_of(kind, values)
+    constant = fit_constant(kind, values)
     return constant.mean if kind == "number" else named(constant.value)

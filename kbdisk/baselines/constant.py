@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kbdisk.baselines.base import NOTHING, Answer, Baseline, Leaf, Watch
-from kbdisk.constants import constant_of
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading
+from kbdisk.metrics import fit_constant
 
 
 class Same(Baseline):
@@ -22,7 +22,7 @@ class Same(Baseline):
                 if (one.of, path) in values:
                     values[one.of, path].append(value)
         self.left_out |= {leaf: "no value to learn from" for leaf, own in values.items() if not own}
-        found = {leaf: constant_of(self.kind(leaf), own) for leaf, own in values.items() if own}
+        found = {leaf: fit_constant(self.kind(leaf), own) for leaf, own in values.items() if own}
         self.answers = {leaf: Answer(one.value, one.mean) for leaf, one in found.items()}
         if watch is not None:
             watch(len(values), len(values))

@@ -14,12 +14,11 @@ from kbdisk.baselines.base import NOTHING, Answer, Baseline, Estimate, Leaf, Wat
 from kbdisk.baselines.boosting import TREES, TRIALS, Task, settings_for
 from kbdisk.baselines.columns import Columns
 from kbdisk.baselines.tellers import TELLERS, Constant, Teller
-from kbdisk.constants import constant_of
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading
 from kbdisk.data.slots import Source
 from kbdisk.entity import Path
-from kbdisk.metrics import label
+from kbdisk.metrics import fit_constant, label
 
 if TYPE_CHECKING:
     import pandas
@@ -99,7 +98,7 @@ class GBDT(Baseline):
 
         found = TELLERS[kind](boost, values, self.estimate) if len(shown.columns) else None
         if found is None:
-            constant = constant_of(kind, values)
+            constant = fit_constant(kind, values)
             return Constant(Answer(constant.value, constant.mean))
         return found
 

@@ -113,8 +113,8 @@ def _errors(exam: Any, cases: Sequence[Any]) -> Errors:
     found: Errors = {}
     for one in cases:
         kind, constant = exam.trained.codec.slots[one.slot].kind, exam.constants.slots[one.slot].value
-        if kind != "number" or one.said is not None:
-            own = error(kind, one.truth, one.said), error(kind, one.truth, constant)
+        if kind != "number" or one.prediction is not None:
+            own = error(kind, one.truth, one.prediction), error(kind, one.truth, constant)
             found.setdefault(one.slot, {})[one.entity] = own
     return found
 

@@ -173,7 +173,7 @@ def _ours(task: Task, options: Options, seed: int, teller: Teller) -> Result:
     with teller.counting("kb-numeric: asking") as told:
         for case in exam.cases(told=told):
             if model.trained.codec.slots[case.slot].path == (task.numbers[case.entity][1],):
-                answers[case.entity] = case.said
+                answers[case.entity] = case.prediction
     return of_model(Result("kb-numeric", OURS, scores(task.numbers, answers)), model.trained, options)
 
 

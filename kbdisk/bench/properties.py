@@ -104,7 +104,7 @@ def said(model: Model, task: Task, told: Told | None = None, nats: dict[Path, li
     for case in exam.cases(task.given, told):
         slot = slots[case.slot]
         if slot.path in found:
-            found[slot.path][case.entity] = case.mean if slot.kind == "number" else case.said
+            found[slot.path][case.entity] = case.mean if slot.kind == "number" else case.prediction
             if nats is not None and case.nats is not None:
                 nats.setdefault(slot.path, []).append(case.nats)
     return found.__getitem__

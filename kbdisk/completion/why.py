@@ -46,12 +46,12 @@ from kbdisk.errors import SchemaError
 from kbdisk.estimates import decoded
 from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.experts.rule_columns import values_of
+from kbdisk.metrics import unit_of
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.derived import computed
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.schemas.suggest import unknown_to
-from kbdisk.scoring import unit_of
 from kbdisk.training.trained import Trained
 
 

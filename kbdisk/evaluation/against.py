@@ -19,8 +19,8 @@ from kbdisk.entity import Entity, Path
 from kbdisk.errors import LoadError
 from kbdisk.evaluation.exam import Exam, Scope, Told
 from kbdisk.evaluation.questions import Posed, Property, askable, hidden_with
+from kbdisk.metrics import Case, property_of
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.scoring import Case, property_of
 from kbdisk.training.trained import Trained
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _cells(exam: Exam, found: Sequence[Case]) -> Cells:
     """The scores of the properties that a rival has an answer to each question of."""
     slots, unread = exam.trained.codec.slots, set(exam.choice.unread)
     silent: set[Property] = {
-        property_of(slots[one.slot]) for one in found if one.said is None and (one.entity, one.slot) not in unread
+        property_of(slots[one.slot]) for one in found if one.prediction is None and (one.entity, one.slot) not in unread
     }
     told = [one for one in found if property_of(slots[one.slot]) not in silent]
     return {

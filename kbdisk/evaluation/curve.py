@@ -14,7 +14,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity
 from kbdisk.evaluation.against import Rivals
 from kbdisk.evaluation.exam import Exam, Scope, Told
-from kbdisk.scoring import Case
+from kbdisk.metrics import Case
 from kbdisk.training.trained import Trained
 
 SHARES = tuple(step / 10 for step in range(11))  # of the other properties; the last is all but one of all

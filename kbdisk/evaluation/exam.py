@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.constants import Constants
 from kbdisk.data import Codec
 from kbdisk.data.dataset import CHUNK, Tokens
 from kbdisk.data.graph import Graph
@@ -25,10 +24,9 @@ from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, without_places
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.evaluation.questions import Choice, Posed, Question, askable, chosen, posed, questions
-from kbdisk.marginals import Marginals
+from kbdisk.metrics import Case, Constants, Marginals, collect_cases, score_rows
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
-from kbdisk.scoring import Case, cases, score_rows
 from kbdisk.training.trained import Trained
 
 BLOCK = 1024  # questions that are asked by property, where the time is limited
@@ -120,7 +118,7 @@ class Exam:
             if seconds is not None and done and time.monotonic() - begun > seconds:
                 break
             level = partial(self.levels.of_tokens, codec, one.batch, visible)
-            found = cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible), level)
+            found = collect_cases(codec, marginals, one.batch, beliefs(model, one.batch, one.asked, visible), level)
             yield from (self._true(one, case) for case in found)
             done += len(one.questions)
             if told is not None:

@@ -23,9 +23,9 @@ from kbdisk.data.slots import counts_of
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import SchemaError
 from kbdisk.hiding import shuffled
+from kbdisk.metrics import property_of
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.suggest import did_you_mean
-from kbdisk.scoring import property_of
 
 Value = tuple[int, int]  # the number of an entity, and a slot
 Property = tuple[str, Path]

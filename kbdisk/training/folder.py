@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from kbdisk import tensors
-from kbdisk.constants import Constants
 from kbdisk.data import Codec
 from kbdisk.errors import RESTORE, CheckpointError, SchemaError
 from kbdisk.experts import serialize
 from kbdisk.leaves.words import Words
+from kbdisk.metrics import Constants
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.styles import Styles

@@ -35,7 +35,7 @@ class Record:
     training: list[str] = field(default_factory=list)  # the ids of those that were trained on
     history: list[dict[str, Any]] = field(default_factory=list)  # the looks at the held-out part
     quality: list[dict[str, Any]] = field(default_factory=list)  # of each property, on the held-out part
-    constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (scoring)
+    constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (metrics)
     calibration: dict[str, Any] = field(default_factory=dict)  # of confidence, on the held-out part; empty: nothing was
     unlike_level: float | None = None  # p-value below which an entity is unlike the training data; None: the usual one
     facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions

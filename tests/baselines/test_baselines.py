@@ -16,11 +16,11 @@ from kbdisk.baselines import BASELINES, baseline
 from kbdisk.baselines.base import NOTHING, Answer, Baseline, fitting, told_by
 from kbdisk.baselines.constant import Same
 from kbdisk.baselines.gbdt import GBDT
-from kbdisk.constants import Constants
 from kbdisk.data import Codec
 from kbdisk.data.parse import read
 from kbdisk.entity import Date, Entity, Link, Quantity
 from kbdisk.errors import ConfigError
+from kbdisk.metrics import Constants
 from kbdisk.schemas.composites import Date as DateKind
 from kbdisk.schemas.leaf import Number
 from kbdisk.schemas.schema import Property, of_one_class

@@ -120,7 +120,7 @@ def test_their_scores_are_those_of_their_answers(handsets):
         said = found.fitted["trees"].predict("Phone", path, own)
         (row,) = [one for one in rows if one["path"] == name]
         kind = METRICS["category" if name == "oem" else "number"]
-        wanted = [kind.of(PHONES.leaves(one)[path], answer) for one, answer in zip(own, said, strict=True)]
+        wanted = [kind.error(PHONES.leaves(one)[path], answer) for one, answer in zip(own, said, strict=True)]
         assert row["n"] == len(own)
         assert row["against"]["trees"]["theirs"] == pytest.approx(sum(wanted) / len(wanted))
 

@@ -20,10 +20,10 @@ from kbdisk.evaluation import Scope, Sides, evaluate, summary
 from kbdisk.evaluation.exam import Exam
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.evaluation.questions import posed
+from kbdisk.metrics import Case, overlapping
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.leaf import Category, Number
 from kbdisk.schemas.schema import Property, of_one_class
-from kbdisk.scoring import Case, overlapping
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_it_finds_what_asking_for_one_value_at_a_time_finds(which, every, reques
             said = said_of(kind, belief, codec)
             nats = -float(belief.log_prob(codec.encode([truth])))
         assert case.truth == truth
-        assert case.said == (pytest.approx(said, rel=1e-4) if kind == "number" else said)
+        assert case.prediction == (pytest.approx(said, rel=1e-4) if kind == "number" else said)
         assert case.nats == pytest.approx(nats, rel=1e-3, abs=1e-3)
         if kind == "number":
             assert case.mean == pytest.approx(float(belief.expected()), rel=1e-3)
