@@ -23,8 +23,8 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["jsonio"],
     ["loaders"],
     ["inspection"],
-    ["checking", "styles"],
-    ["randomness"],
+    ["styles"],
+    ["rng"],
     ["blocks", "tensors"],
     ["leaves"],
     ["data"],
@@ -55,7 +55,6 @@ GROUND = {
     "jsonio",
     "loaders",
     "inspection",
-    "checking",
     "styles",
 }
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]

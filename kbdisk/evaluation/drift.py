@@ -23,14 +23,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-from kbdisk.checking import nearest
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.slots import Source, places_of
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, show
-from kbdisk.inspection import is_class
+from kbdisk.inspection import is_class, nearest
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL, Comparing
 from kbdisk.loaders.tagged import encode
 from kbdisk.schemas.composites import show_pattern
