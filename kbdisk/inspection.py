@@ -21,11 +21,10 @@ from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity,
 from kbdisk.errors import SchemaError
 from kbdisk.loaders.identifiers import Identifiers
 from kbdisk.loaders.kb import KB
-from kbdisk.schemas.across import Across
-from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.numerals import of_any_length
 from kbdisk.schemas.schema import Class, Misfit, Schema
-from kbdisk.schemas.suggest import refuse_unmet
+from kbdisk.schemas.text.names import last_word, refuse_unmet
+from kbdisk.schemas.text.numerals import of_any_length
+from kbdisk.schemas.validate import CrossEntityValidator
 
 MAX_DISTINCT = 1000  # different values of a path that are counted exactly; beyond, "1000+"
 MAX_TRACKED = 2_000_000  # different values of all paths together
@@ -328,7 +327,7 @@ class _Checker:
         self.schema = schema
         self.kb = kb
         self.counts = Findings(kb.name, kb.format)
-        self.across = Across(schema)
+        self.across = CrossEntityValidator(schema)
         self.groups: dict[tuple[str, str, str], MisfitGroup] = {}
         self.unseen = {name: dict.fromkeys(known.properties) for name, known in schema.classes.items()}
         self.unknown: Counter[tuple[str, Path]] = Counter()

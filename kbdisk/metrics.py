@@ -43,7 +43,7 @@ from kbdisk.leaves.text.belief import TextBelief
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
-from kbdisk.schemas.leaf import kind_of
+from kbdisk.schemas.kinds import kind_of
 from kbdisk.schemas.schema import Schema
 from kbdisk.shrinkage import label_weight, number_weight
 

@@ -18,10 +18,11 @@ from kbdisk.entity import Entity, Link, Text
 from kbdisk.hiding import Hiding, hide
 from kbdisk.leaves.sets import PADDING
 from kbdisk.metrics import Case, Constant, Constants, Marginals, collect_cases, error, score_rows
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Text as TextLeaf
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Text as TextLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SCHEMA = of_one_class(
     {

@@ -28,7 +28,7 @@ from kbdisk.entity import (
     with_values,
 )
 from kbdisk.loaders import load, write
-from kbdisk.schemas import inference
+from kbdisk.schemas import infer
 from kbdisk.schemas.composites import COMPOSITES
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.composites.coordinate import Coordinate as Place
@@ -36,10 +36,11 @@ from kbdisk.schemas.composites.date import Date as Day
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity as Amount
-from kbdisk.schemas.leaf import KINDS, Boolean, Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Text as TextLeaf
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import KINDS, Boolean, Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Text as TextLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.styles import Styles
 from kbdisk.styles.kinds import KIND_STYLES
 
@@ -354,7 +355,7 @@ def test_what_is_learnt_is_plain_data_and_back():
     phones = load(EXAMPLES / "phones.jsonl")
     elements = load(EXAMPLES / "elements.ttl")
     for kb in (phones, elements):
-        styles = Styles.learn(inference.infer(kb).schema, kb)
+        styles = Styles.learn(infer.infer(kb).schema, kb)
         again = Styles.from_json(styles.schema, json.loads(json.dumps(styles.to_json())))
         assert again == styles
         assert len({id(habits.by_kind) for habits in again.habits.values()}) == 1
@@ -528,7 +529,7 @@ def test_the_example_phones_are_what_they_were():
 
 def test_the_example_elements_are_what_they_were():
     kb = load(EXAMPLES / "elements.ttl")
-    count, same = put_again(inference.infer(kb).schema, list(kb))
+    count, same = put_again(infer.infer(kb).schema, list(kb))
     assert count == same > 1500
 
 
@@ -605,7 +606,7 @@ def test_new_values_in_a_table_look_like_those_of_their_columns(tmp_path):
 
 def test_new_values_in_rdf_are_left_to_its_writer_as_what_they_are(tmp_path):
     kb = load(EXAMPLES / "elements.ttl")
-    schema, entities = inference.infer(kb).schema, list(kb)
+    schema, entities = infer.infer(kb).schema, list(kb)
     styles = Styles.learn(schema, entities)
     values = {
         ("density",): Quantity(1.25, "g/cm3"),

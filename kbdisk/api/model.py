@@ -15,7 +15,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.suggest import no_id
+from kbdisk.schemas.text.names import no_id
 from kbdisk.training.folder import card, save
 from kbdisk.training.trained import Record, Trained
 
@@ -62,7 +62,7 @@ class Model:
     def complete(self, kb: Knowledge, *, only: Iterable[Path | str] = (), **options: Any) -> Completing:
         """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.Choices for options.
 
-        `shapes` is a schema, such as `kbdisk.schemas.imports.read("shapes.ttl").schema`, whose constraints hold in what is written.
+        `shapes` is a schema, such as `kbdisk.schemas.importers.read("shapes.ttl").schema`, whose constraints hold in what is written.
 
         `summary` of what comes back tells of those that came out by now, `drift` what in them is unlike what the model
         learnt from. Each completion of an entity that is unlike says why, in `unlike`.

@@ -42,11 +42,11 @@ from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.inference import Inference, infer
-from kbdisk.schemas.numerals import of_any_length
+from kbdisk.schemas.infer import Inference, infer
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
+from kbdisk.schemas.text.numerals import of_any_length
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
 from kbdisk.training.folder import open_folder, save

@@ -20,8 +20,9 @@ from kbdisk.bench.splits import SHARE, drawn
 from kbdisk.bench.tables import Measure, compared
 from kbdisk.entity import Entity, Link
 from kbdisk.entity import Path as EntityPath
-from kbdisk.schemas import leaf
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas import kinds
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 if TYPE_CHECKING:
     from kbdisk.data.graph import Graph
@@ -132,9 +133,9 @@ def _is_single(targets: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _schema(links: Mapping[str, Mapping[str, list[str]]]) -> Schema:
-    properties: dict[EntityPath, Property] = {(name,): Property(leaf.Number()) for name in NAMES.values()}
+    properties: dict[EntityPath, Property] = {(name,): Property(kinds.Number()) for name in NAMES.values()}
     for relation, targets in links.items():
-        kind = leaf.Link() if _is_single(targets) else leaf.Set(leaf.Link())
+        kind = kinds.Link() if _is_single(targets) else kinds.Set(kinds.Link())
         properties[relation,] = Property(kind, role="given")
     return of_one_class(properties, OF)
 

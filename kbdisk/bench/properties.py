@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kbdisk.bench.base import Options, Teller, Told, of_model
 from kbdisk.bench.results import OURS, Result, Row
 from kbdisk.entity import Entity, Path
-from kbdisk.schemas.leaf import kind_of
+from kbdisk.schemas.kinds import kind_of
 from kbdisk.schemas.schema import Schema
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kbdisk.cli.values import shown, shown_number
 from kbdisk.jsonio import dump_json
 from kbdisk.loaders.tagged import decode
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.schemas.units import shown_unit
+from kbdisk.schemas.text.units import shown_unit
 
 if TYPE_CHECKING:
     from rich.console import Console

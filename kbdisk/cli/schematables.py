@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kbdisk.inspection import Findings, MisfitGroup, UnmatchedPath
-    from kbdisk.schemas.inference import Inference
+    from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Class, Schema
 
 SHOWN = 20  # rows shown of what does not fit, without --all

@@ -13,7 +13,7 @@ from kbdisk.cli.values import shown, shown_number
 from kbdisk.entity import Link
 from kbdisk.inspection import MAX_DISTINCT, shown_path
 from kbdisk.loaders.target import standard_output
-from kbdisk.schemas.iris import last_word
+from kbdisk.schemas.text.names import last_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kbdisk.errors import ConfigError
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 
 if TYPE_CHECKING:
     from kbdisk.evaluation.baselines import Baseline

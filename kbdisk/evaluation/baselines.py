@@ -20,9 +20,8 @@ from kbdisk.metrics import fit_constant
 from kbdisk.schemas.composites.base import apply_kind, join_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Number, Text
+from kbdisk.schemas.kinds import Number, Text, nearest
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.values import nearest
 
 COMPLETED_AT_ONCE = 500  # entities
 

@@ -33,7 +33,7 @@ from kbdisk.hiding import shuffled
 from kbdisk.metrics import Case, Constants, Marginals, collect_cases, property_of, score_rows
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.training.trained import Trained
 
 QUESTIONS_PER_BLOCK = 1024  # that are sorted by property, where the time is limited

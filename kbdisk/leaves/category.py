@@ -28,7 +28,7 @@ from kbdisk.leaves.reading import LearntLabels, TextLabels
 from kbdisk.leaves.scoring import LearntScores, TextScores, named
 from kbdisk.leaves.whole import Whole
 from kbdisk.rng import thread_generator
-from kbdisk.schemas.leaf import Boolean, Category, Label
+from kbdisk.schemas.kinds import Boolean, Category, Label
 
 READINGS: dict[str, type[LearntLabels | TextLabels]] = {"learnt": LearntLabels, "text": TextLabels}
 SCORINGS: dict[str, type[LearntScores | TextScores]] = {"learnt": LearntScores, "text": TextScores}

@@ -26,7 +26,7 @@ from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.pointer import DRAWS, Entities, Pointers
 from kbdisk.leaves.scoring import LearntScores, named
 from kbdisk.rng import thread_generator
-from kbdisk.schemas.leaf import Link
+from kbdisk.schemas.kinds import Link
 
 
 @dataclass(frozen=True)

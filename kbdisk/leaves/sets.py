@@ -36,7 +36,7 @@ from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.scoring import LearntScores, dense, named
 from kbdisk.leaves.setbelief import CountedSets, FreeSets
 from kbdisk.rng import thread_generator
-from kbdisk.schemas.leaf import Label, Link, Set
+from kbdisk.schemas.kinds import Label, Link, Set
 
 PADDING, UNMET = -1, -2
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
-from kbdisk.schemas import numerals
-from kbdisk.schemas.numerals import Number, has_int
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import Number, has_int
 
 MAX_FORMS = 200  # that are counted at each path; by then the common ones are among them
 COUNTS = ("padded", "alone", "listed", "empty")  # of a habit, by their names in a file

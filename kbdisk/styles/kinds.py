@@ -20,19 +20,19 @@ from math import isclose
 from typing import Any, NamedTuple
 
 from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text
-from kbdisk.schemas import dates
 from kbdisk.schemas.composites import Kind, Parts
 from kbdisk.schemas.composites.base import apply_kind, fields_of, split_kind
 from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
-from kbdisk.schemas.composites.date import CARRIED, NUMBERS, SPLIT
+from kbdisk.schemas.composites.date import CARRIED, NUMBERS, NUMERIC_DATE
 from kbdisk.schemas.composites.date import Date as DateKind
-from kbdisk.schemas.composites.quantity import NEAR, UNIT, VALUE, shortest
+from kbdisk.schemas.composites.quantity import MAX_CONVERTED_ERROR, UNIT, VALUE, shortest
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.leaf import Boolean, Category, Number
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.leaf import Text as TextKind
-from kbdisk.schemas.measures import Measure, measure
+from kbdisk.schemas.kinds import Boolean, Category, Number
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Text as TextKind
+from kbdisk.schemas.text import dates
+from kbdisk.schemas.text.numerals import Measure, measure
 from kbdisk.styles.habits import TYPED, Form, Habit
 
 STRING = Form("string")  # of a number or a link
@@ -126,7 +126,7 @@ def is_number(value: Any) -> bool:
 
 def tolerance(kind: Kind) -> float:
     """How far a number that is read back may be off: numbers that are converted between units are only near."""
-    return NEAR if isinstance(kind, QuantityKind) and kind.normal else 0.0
+    return MAX_CONVERTED_ERROR if isinstance(kind, QuantityKind) and kind.normal else 0.0
 
 
 def no_place(raw: Any) -> ValueError:
@@ -226,7 +226,7 @@ def _is_timed(form: Form) -> bool:
 
 def _date_form(kind: DateKind, text: str, habit: Habit) -> Form:
     """The form of a date as text, with its layout; observes zeros before months and days."""
-    match = (dates.ISO if kind.order == "iso" else SPLIT).fullmatch(text)
+    match = (dates.ISO if kind.order == "iso" else NUMERIC_DATE).fullmatch(text)
     if match is None:
         return ISO
     letters = "YMD" if kind.order == "iso" else kind.order.upper()

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from kbdisk.entity import NOVALUE, Coordinate, Entity, Known, Link, Path, Tree, at, show, with_values
-from kbdisk.schemas import values
 from kbdisk.schemas.composites import EACH, Kind
 from kbdisk.schemas.composites.base import apply_kind, split_kind
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Set
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Set
+from kbdisk.schemas.property import Property, apply_property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.styles import kinds
 from kbdisk.styles.habits import Habit
 from kbdisk.styles.kinds import KIND_STYLES, is_same, no_place, tolerance
@@ -115,7 +115,7 @@ class Styles:
     def _is_blank(self, property: Property, raw: Any) -> bool:
         """Whether an empty string stands for no value. Other spellings of a gap, and values that do not fit, are a ValueError."""
         try:
-            applied = values.applied(property, raw, self.schema.missing)
+            applied = apply_property(property, raw, self.schema.missing)
         except ValueError as error:
             raise ValueError(f"what stands there does not fit: {error}") from None
         if isinstance(applied, Known):
@@ -128,7 +128,7 @@ class Styles:
     def _check_read_back(self, property: Property, raw: Any, put: Put, value: Any) -> None:
         """ValueError for what would be read as something else, such as a label that is spelt like a gap."""
         after = with_values({"": raw}, {("", *within): new for within, new in put.items()})[""]
-        read = values.applied(property, after, self.schema.missing)
+        read = apply_property(property, after, self.schema.missing)
         if read is None or isinstance(read, Known):
             raise ValueError(f"{after!r} would be read as a gap")
         if not holds(property.kind, read, value):
@@ -138,7 +138,7 @@ class Styles:
 def _has_value(schema: Schema, property: Property, entity: Entity, path: Path) -> bool:
     """Whether an entity has a value at a path, which fits the property."""
     try:
-        value = values.applied(property, at(entity.tree, path), schema.missing)
+        value = apply_property(property, at(entity.tree, path), schema.missing)
     except (KeyError, ValueError):
         return False
     return value is not None and not isinstance(value, Known)

@@ -23,7 +23,7 @@ from kbdisk.experts import serialize
 from kbdisk.leaves.words import Words
 from kbdisk.metrics import Constants
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas import yamlfile
+from kbdisk.schemas.yaml import loads as loads_schema
 from kbdisk.styles import Styles
 from kbdisk.training import swapping
 from kbdisk.training.card import markdown
@@ -194,7 +194,7 @@ def _listed(data: bytes) -> Told:
 
 def _codec(files: Files) -> Codec:
     try:
-        schema = yamlfile.loads(files.read(SCHEMA), files.path(SCHEMA))
+        schema = loads_schema(files.read(SCHEMA), files.path(SCHEMA))
     except SchemaError as error:
         raise CheckpointError(error.where, error.problem) from error
     words = None

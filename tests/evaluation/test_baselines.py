@@ -28,8 +28,9 @@ from kbdisk.evaluation.baselines import (
 from kbdisk.evaluation.catboost import GBDT
 from kbdisk.metrics import Constants
 from kbdisk.schemas.composites import Date as DateKind
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 KINDS = [
     ConstantBaseline,

@@ -23,9 +23,10 @@ from kbdisk.evaluation.catboost import (
     settings_for,
     threads,
 )
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set, Text
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SCHEMA = of_one_class(
     {

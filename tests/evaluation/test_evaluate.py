@@ -20,8 +20,9 @@ from kbdisk.evaluation.evaluate import Evaluation, Scope, SourcePartition, evalu
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.metrics import Case, overlapping
 from kbdisk.schemas.composites.listed import COUNT
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 
 @pytest.fixture(scope="module")
