@@ -33,10 +33,9 @@ from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
-from kbdisk.evaluation import evaluate
 from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.drift import level_of
-from kbdisk.evaluation.exam import Scope
+from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
 from kbdisk.experts import presence_trees
 from kbdisk.experts.presence_trees import PresenceTrees

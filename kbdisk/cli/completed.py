@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kbdisk.completion.summary import Row, Summary
     from kbdisk.entity import Path
-    from kbdisk.evaluation import Drift
+    from kbdisk.evaluation.drift import Drift
 
 WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
 NAMED = 3  # properties, of those that nothing is said of

@@ -17,7 +17,7 @@ from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
-    from kbdisk.checking import Findings
+    from kbdisk.inspection import Findings
     from kbdisk.schemas.schema import Schema
 
 
@@ -147,7 +147,7 @@ def check(
     kbdisk schema check phone.yaml phones.jsonl --json | jq .misfits
     kbdisk schema infer old.jsonl | kbdisk schema check - new.jsonl
     """
-    from kbdisk import checking
+    from kbdisk import inspection
 
     if schema == source == "-":
         raise click.UsageError("SCHEMA and SOURCE both want standard input.")
@@ -156,14 +156,14 @@ def check(
     with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
         warnings.simplefilter("ignore", KBDiskWarning)
         kb = open_source(source, format, options, progress)
-        found = checking.check(known, kb, name=schema, classes=options["classes"])
+        found = inspection.check(known, kb, name=schema, classes=options["classes"])
     if as_json:
         _print_json({"schema": schema, **_findings(found)})
     else:
         from kbdisk.cli.schematables import shown_findings
 
         _print(shown_findings(found, schema, everything))
-    context.exit(0 if (found.whole if strict else found.fits) and not found.skipped else 1)
+    context.exit(0 if (found.fits_exactly if strict else found.fits) and not found.skipped else 1)
 
 
 @schema.command("import")

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kbdisk.evaluation import Curve, Drift, Summary
     from kbdisk.evaluation.calibration import Reliability
+    from kbdisk.evaluation.curve import Curve
+    from kbdisk.evaluation.drift import Drift
+    from kbdisk.evaluation.evaluate import Summary
 
 Rows = list[dict[str, Any]]
 SURE = 2  # standard errors from which on better or worse is no chance

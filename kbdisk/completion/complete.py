@@ -34,7 +34,7 @@ from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, derived_values
-from kbdisk.shapes import Shapes
+from kbdisk.styles import Styles
 from kbdisk.training.trained import Trained
 
 REPEATED = "unique, and another entity has the likeliest value"
@@ -108,8 +108,8 @@ class Completing(Iterator[Completion]):
     # ------------------------------------------------------------ entity by entity
 
     def _complete_all(self) -> Iterator[Completion]:
-        shapes = Shapes.learn(self.schema, self._counted_entities())
-        placer = Placer(self.schema, shapes.place, self.config.estimate)
+        styles = Styles.learn(self.schema, self._counted_entities())
+        placer = Placer(self.schema, styles.place, self.config.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.config.fill)
         self._learn_unique()
         self.consistency = Consistency(self.schema, self.shapes, self.entities)

@@ -45,7 +45,7 @@ from kbdisk.estimates import Answer, answers, estimated, shortened
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Beliefs
-from kbdisk.randomness import mixed
+from kbdisk.rng import derive_seed
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import COUNT
@@ -235,7 +235,7 @@ class GapPredictor:
 
         Draws depend on `batch_number`. `restrictions` are those of each entity, by the paths of gaps.
         """
-        generator = Generator(batch.slot.device).manual_seed(mixed(self.config.seed, batch_number, SEED_SALT))
+        generator = Generator(batch.slot.device).manual_seed(derive_seed(self.config.seed, batch_number, SEED_SALT))
         token_of = {
             (entity, slot): place
             for place, (entity, slot, asked) in enumerate(

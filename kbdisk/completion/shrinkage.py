@@ -1,4 +1,4 @@
-"""Shrinkage towards the constant of properties that are predicted badly on held-out values; see `kbdisk.trust`.
+"""Shrinkage towards the constant of properties that are predicted badly on held-out values; see `kbdisk.shrinkage`.
 
 A property's trust w, from 0 to 1, says how far its predictions are kept. A number becomes w times the predicted one plus 1 - w
 times the constant. A label has w times its predicted probability plus 1 - w times its share in the training data, and the likelier
@@ -13,12 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.constants import Constant, Constants
 from kbdisk.data.batch import Batch
-from kbdisk.marginals import Marginals
+from kbdisk.metrics import Constant, Constants, Marginals, property_of
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.scoring import property_of
 from kbdisk.training.trained import Trained
 
 

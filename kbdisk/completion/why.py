@@ -46,11 +46,11 @@ from kbdisk.errors import SchemaError
 from kbdisk.estimates import decoded
 from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.experts.rule_columns import values_of
+from kbdisk.metrics import unit_of
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, derived_values, unknown_to
-from kbdisk.scoring import unit_of
 from kbdisk.training.trained import Trained
 
 

@@ -13,7 +13,7 @@ from kbdisk.bench import gsm, nuclear
 from kbdisk.bench.base import Options, Teller
 from kbdisk.bench.properties import Asked, Task, against, said, scores
 from kbdisk.entity import Entity
-from kbdisk.evaluation import Scope, evaluate
+from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class

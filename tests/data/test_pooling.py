@@ -20,7 +20,7 @@ from kbdisk.data.slots import CLASSES, Source
 from kbdisk.entity import Date as Day
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as LinkValue
-from kbdisk.evaluation import evaluate
+from kbdisk.evaluation.evaluate import evaluate
 from kbdisk.sampling import sample
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tables import for_each
 
 import kbdisk
-from kbdisk.checking import check
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text, read_path
+from kbdisk.inspection import check
 from kbdisk.schemas.comparison import Order, identity, order
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed

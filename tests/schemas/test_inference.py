@@ -938,7 +938,7 @@ def test_whatever_does_not_fit_its_own_schema_is_said_in_the_reason(pool, data):
 @pytest.mark.shared
 @for_each("name", ["mondial/mondial-meta.n3", "wikidata/Q42.ttl", "wikibase_fixtures/refs.nt"])
 def test_a_knowledge_base_fits_its_own_schema(name, data):
-    from kbdisk.checking import check
+    from kbdisk.inspection import check
 
     kb = kbdisk.load(data / "rdf" / name)
     assert check(infer(kb).schema, kb).misfits == []

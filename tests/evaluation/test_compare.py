@@ -9,14 +9,14 @@ import pytest
 from models import tiny
 from worlds import PHONES, phones
 
-from kbdisk.baselines import BASELINES
-from kbdisk.baselines.base import NOTHING, Answer, Baseline
-from kbdisk.baselines.constant import Same
-from kbdisk.baselines.gbdt import GBDT
 from kbdisk.entity import Entity
 from kbdisk.errors import LoadError, SchemaError
-from kbdisk.evaluation import Rivals, Scope, Sides, curve, evaluate, training_entities
-from kbdisk.evaluation.exam import Exam
+from kbdisk.evaluation import BASELINES
+from kbdisk.evaluation.baselines import NO_PREDICTION, Baseline, ConstantBaseline, Prediction
+from kbdisk.evaluation.catboost import GBDT
+from kbdisk.evaluation.compare import FittedBaselines, training_entities
+from kbdisk.evaluation.curve import curve
+from kbdisk.evaluation.evaluate import Evaluation, Scope, SourcePartition, evaluate
 from kbdisk.metrics import METRICS
 
 SCOPE = Scope(limit=8, texts=3)
@@ -28,16 +28,16 @@ class Witness(Baseline):
     def learn(self, readings, graph, seed, watch):
         self.seen, self.graph, self.shown = readings, graph, []
 
-    def tell(self, leaf, readings):
+    def predict_leaf(self, leaf, readings):
         self.shown += [(leaf, one) for one in readings]
-        return [Answer(1.0) if self.kind(leaf) == "number" else NOTHING] * len(readings)
+        return [Prediction(1.0) if self.kind(leaf) == "number" else NO_PREDICTION] * len(readings)
 
 
 @pytest.fixture(scope="module")
 def handsets():
     entities = phones()
     trained = tiny(PHONES, entities)
-    return trained, Sides.of(trained, entities)
+    return trained, SourcePartition.of(trained, entities)
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +46,9 @@ def entries(monkeypatch):
     monkeypatch.setitem(BASELINES, "trees", lambda: GBDT(trees=3))
 
 
-def rivals(handsets, *names: str, scope: Scope = SCOPE) -> Rivals:
+def rivals(handsets, *names: str, scope: Scope = SCOPE) -> FittedBaselines:
     trained, sides = handsets
-    return Rivals.fit(names, trained, sides.trained_on, sides.fair, scope)
+    return FittedBaselines.fit(names, trained, sides.trained_on, sides.fair, scope)
 
 
 def test_they_learn_from_what_the_model_was_trained_on_and_no_more(handsets):
@@ -67,10 +67,10 @@ def test_they_are_shown_all_but_what_is_hidden_with_what_is_asked_for(handsets, 
     trained, sides = handsets
     scope = replace(SCOPE, whole=whole)
     found = rivals(handsets, "witness", scope=scope)
-    exam = Exam.of(trained, sides.fair, None, scope)
+    exam = Evaluation.of(trained, sides.fair, None, scope)
     found.scores(exam)
     witness = found.fitted["witness"]
-    assert len(witness.shown) == len(exam.choice.values)
+    assert len(witness.shown) == len(exam.chosen.values)
     leaves = {one.id: PHONES.leaves(one) for one in sides.fair}
     for (of, path), one in witness.shown:
         hidden = leaves[one.id].keys() - one.leaves.keys()
@@ -86,7 +86,7 @@ def test_they_are_shown_all_but_what_is_hidden_with_what_is_asked_for(handsets, 
 def test_they_are_given_no_more_than_the_model_is(handsets):
     trained, sides = handsets
     found = rivals(handsets, "witness")
-    exam = Exam.of(trained, sides.fair, None, SCOPE)
+    exam = Evaluation.of(trained, sides.fair, None, SCOPE)
     found.scores(exam, 0.0)
     assert {path for _, one in found.fitted["witness"].shown for path in one.leaves} <= {("row",)}
     shown = []
@@ -120,7 +120,7 @@ def test_their_scores_are_those_of_their_answers(handsets):
         said = found.fitted["trees"].predict("Phone", path, own)
         (row,) = [one for one in rows if one["path"] == name]
         kind = METRICS["category" if name == "oem" else "number"]
-        wanted = [kind.of(PHONES.leaves(one)[path], answer) for one, answer in zip(own, said, strict=True)]
+        wanted = [kind.error(PHONES.leaves(one)[path], answer) for one, answer in zip(own, said, strict=True)]
         assert row["n"] == len(own)
         assert row["against"]["trees"]["theirs"] == pytest.approx(sum(wanted) / len(wanted))
 
@@ -142,7 +142,7 @@ def test_what_a_rival_cannot_tell_has_no_score(handsets):
 
 
 def test_how_a_model_does_beside_a_rival_is_counted(handsets):
-    found = Rivals({"x": Same()}, {"x": 1.0})
+    found = FittedBaselines({"x": ConstantBaseline()}, {"x": 1.0})
     found.fitted["x"].left_out = {}
     cells = [
         (1.0, {"theirs": 2.0}),
@@ -186,7 +186,7 @@ def test_progress_runs_through_all_of_them(handsets):
     told = []
     scope = Scope(only=(("oem",), ("body",)))
     watch = lambda done, total: told.append((done, total))  # noqa: E731
-    Rivals.fit(["trees", "trees", "constant"], trained, sides.trained_on, sides.fair, scope, watch)
+    FittedBaselines.fit(["trees", "trees", "constant"], trained, sides.trained_on, sides.fair, scope, watch)
     assert told == [(1, 6), (2, 6), (3, 6), (6, 6)]
 
 

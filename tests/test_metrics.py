@@ -12,20 +12,17 @@ from models import tiny
 from tables import for_each
 from worlds import PHONES, phones
 
-from kbdisk.constants import Constant, Constants
 from kbdisk.data import Codec
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link, Text
 from kbdisk.hiding import Hiding, hide
 from kbdisk.leaves.sets import PADDING
-from kbdisk.marginals import Marginals
-from kbdisk.metrics import error
+from kbdisk.metrics import Case, Constant, Constants, Marginals, collect_cases, error, score_rows
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
-from kbdisk.scoring import Case, cases, score_rows
 
 SCHEMA = of_one_class(
     {
@@ -241,7 +238,7 @@ def test_cases_have_the_truth_the_answer_and_what_it_costs():
     hidden = hide(batch, Hiding(), torch.Generator().manual_seed(1))
     with torch.no_grad():
         found = beliefs(trained.network, batch, hidden.asked, hidden.visible)
-        told = cases(trained.codec, Marginals(trained.codec), batch, found)
+        told = collect_cases(trained.codec, Marginals(trained.codec), batch, found)
         nats = -found.log_prob(batch)
     assert len(told) == int(hidden.asked.sum())
     places = {(int(batch.entity[token]), int(batch.slot[token])): token for token in hidden.asked.nonzero()[:, 0]}

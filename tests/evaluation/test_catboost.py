@@ -7,13 +7,22 @@ from itertools import pairwise
 
 import pytest
 
-from kbdisk.baselines import boosting
-from kbdisk.baselines.boosting import Task, drawn, settings_for, threads
-from kbdisk.baselines.columns import MISSING, Columns, named
-from kbdisk.baselines.gbdt import GBDT, MOST
-from kbdisk.baselines.tellers import likely
 from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
+from kbdisk.evaluation.catboost import (
+    GBDT,
+    MANY_LABELS,
+    MAX_LABELS,
+    MISSING_LABEL,
+    BoostingTask,
+    Columns,
+    draw_settings,
+    label_text,
+    likely_members,
+    predict_trees,
+    settings_for,
+    threads,
+)
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
@@ -77,10 +86,10 @@ def test_members_that_follow_from_others_are_told(learnt):
 
 def test_text_is_left_out_and_so_are_links_to_more_than_can_be_told_apart():
     many = of_one_class({("near",): Property(LinkLeaf()), ("name",): Property(Text()), ("x",): Property(Number())})
-    things = [Entity(f"t{n}", {"near": Link(f"t{n}"), "name": "A", "x": n % 2}) for n in range(MOST + 1)]
+    things = [Entity(f"t{n}", {"near": Link(f"t{n}"), "name": "A", "x": n % 2}) for n in range(MAX_LABELS + 1)]
     one = GBDT(trees=1).fit(many, things)
     assert one.left_out == {
-        ("", ("near",)): f"{MOST + 1} labels, more than {MOST}",
+        ("", ("near",)): f"{MAX_LABELS + 1} labels, more than {MAX_LABELS}",
         ("", ("name",)): "text, which trees cannot tell",
     }
     assert one.predict("", ("near",), things[:2]) == [None, None]
@@ -100,10 +109,10 @@ def test_that_a_value_is_missing_tells_something_unless_it_is_filled():
 def test_what_is_filled_in_is_the_constant_of_training():
     columns = Columns.fit({("x",): "number", ("c",): "category", ("s",): "set"}, readings(), filled=True)
     (row,) = columns.table([read(KINDS, Entity("none", {}))]).to_dict("records")
-    assert list(row.values()) == [3.0, named("b"), 1.0, 0.0]
+    assert list(row.values()) == [3.0, label_text("b"), 1.0, 0.0]
     native = Columns.fit({("x",): "number", ("c",): "category", ("s",): "set"}, readings())
     (row,) = native.table([read(KINDS, Entity("none", {}))]).to_dict("records")
-    assert [str(one) for one in row.values()] == ["nan", MISSING, "nan", "nan"]
+    assert [str(one) for one in row.values()] == ["nan", MISSING_LABEL, "nan", "nan"]
 
 
 KINDS = of_one_class({("x",): Property(Number()), ("c",): Property(Category()), ("s",): Property(Set(Category()))})
@@ -116,8 +125,8 @@ def readings():
 
 def test_labels_are_not_confused_with_each_other_nor_with_what_is_missing():
     several = [True, 1, "1", "True", "missing", "b'", Link("b")]
-    assert len({named(one) for one in several} | {MISSING}) == len(several) + 1
-    assert named(Link("b")) == named("b")
+    assert len({label_text(one) for one in several} | {MISSING_LABEL}) == len(several) + 1
+    assert label_text(Link("b")) == label_text("b")
 
 
 def test_what_is_the_same_for_all_is_told_without_trees():
@@ -141,9 +150,9 @@ def test_nothing_is_written_where_one_stands(tmp_path, monkeypatch, capfd):
 def test_many_labels_are_told_apart_by_categories_as_they_are():
     schema = of_one_class({("near",): Property(Category()), ("best",): Property(Category())})
     things = [Entity(f"t{n}", {"near": f"n{n % 30}", "best": f"b{n % 30}"}) for n in range(240)]
-    assert len({one.tree["best"] for one in things}) > boosting.MANY
+    assert len({one.tree["best"] for one in things}) > MANY_LABELS
     one = GBDT(trees=40).fit(schema, things)
-    assert one.tellers["", ("best",)].booster.get_params()["simple_ctr"] == ["Counter"]
+    assert one.models["", ("best",)].booster.get_params()["simple_ctr"] == ["Counter"]
     assert one.predict("", ("best",), things[:30]) == [f"b{n}" for n in range(30)]
 
 
@@ -163,21 +172,21 @@ def test_more_values_have_more_trees_and_more_labels_have_fewer():
 
 
 def test_the_best_of_what_is_drawn_is_taken():
-    """One trial is what is drawn first; of several the one with the least loss on the held-out part."""
+    """One trial is what is draw_settings first; of several the one with the least loss on the held-out part."""
     columns = Columns.fit({("x",): "number"}, [read(SCHEMA, one) for one in SEEN])
     table = columns.table([read(SCHEMA, one) for one in SEEN])
-    task = Task(table, (table["0"] > 5).to_numpy(float), "RMSE")
-    several, one = task.searched(trees=20, trials=4), task.searched(trees=20, trials=1)
+    task = BoostingTask(table, (table["0"] > 5).to_numpy(float), "RMSE")
+    several, one = task.search_settings(trees=20, trials=4), task.search_settings(trees=20, trials=1)
     order = list(range(len(table)))
     random.Random(0).shuffle(order)
-    first = drawn(after(order), "RMSE")
+    first = draw_settings(after(order), "RMSE")
     assert {name: one[name] for name in first} == first
     assert 1 <= several["iterations"] <= 20
 
     def loss(settings):
         booster = task._fitted(settings, order[30:])
         held_out = table.iloc[order[:30]]
-        said = boosting.said(booster, held_out, "RawFormulaVal")
+        said = predict_trees(booster, held_out, "RawFormulaVal")
         return float(((said - (held_out["0"] > 5)) ** 2).mean())
 
     assert loss(several) <= loss(one)
@@ -190,7 +199,7 @@ def after(order) -> random.Random:
 
 
 def test_settings_are_drawn_as_the_paper_says():
-    several = [drawn(random.Random(seed), "RMSE") for seed in range(200)]
+    several = [draw_settings(random.Random(seed), "RMSE") for seed in range(200)]
     bounds = {
         "learning_rate": (0.001, 1.0),
         "depth": (3, 10),
@@ -204,7 +213,7 @@ def test_settings_are_drawn_as_the_paper_says():
     assert {one["depth"] for one in several} == set(range(3, 11))
     middle = sorted(one["learning_rate"] for one in several)[100]
     assert 0.01 < middle < 0.1  # of a log-uniform distribution .03
-    assert "leaf_estimation_iterations" not in drawn(random.Random(0), "MAE")
+    assert "leaf_estimation_iterations" not in draw_settings(random.Random(0), "MAE")
 
 
 def test_threads_are_as_many_as_are_allowed(monkeypatch):
@@ -226,4 +235,4 @@ def test_threads_are_as_many_as_are_allowed(monkeypatch):
     ],
 )
 def test_as_many_members_are_told_as_make_the_most_of_it(probabilities, places):
-    assert likely(probabilities) == places
+    assert likely_members(probabilities) == places

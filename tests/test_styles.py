@@ -41,8 +41,8 @@ from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.shapes import Shapes
-from kbdisk.shapes.leaves import ROWS
+from kbdisk.styles import Styles
+from kbdisk.styles.kinds import KIND_STYLES
 
 EXAMPLES = FilePath(__file__).parents[1] / "examples"
 P = ("p",)
@@ -57,14 +57,14 @@ FIRST = Listed({"year": Number(integer=True), "share": Category()}, most=1)
 MONEY = Mapped({"name": TextLeaf(), "since": Day()})
 
 
-def shapes_of(kind, siblings, **told) -> Shapes:
+def styles_of(kind, siblings, **told) -> Styles:
     schema = of_one_class({P: Property(kind, **told)}, missing=("", "nan"))
-    return Shapes.learn(schema, [Entity(str(i), {"p": raw}) for i, raw in enumerate(siblings)])
+    return Styles.learn(schema, [Entity(str(i), {"p": raw}) for i, raw in enumerate(siblings)])
 
 
 def placed(kind, siblings, value, given=..., **told):
     tree = {} if given is ... else {"p": given}
-    return shapes_of(kind, siblings, **told).place(Entity("e", tree), P, value)
+    return styles_of(kind, siblings, **told).place(Entity("e", tree), P, value)
 
 
 # ---------------------------------------------------------------- the form of the siblings
@@ -191,17 +191,17 @@ def test_one_of_several_stands_in_a_list_where_the_others_do():
 
 def test_a_property_without_siblings_looks_like_others_of_its_kind():
     schema = of_one_class({P: Property(Day()), ("q",): Property(Day()), ("r",): Property(Amount("g"))})
-    shapes = Shapes.learn(schema, [Entity("a", {"q": "1999-02-03"})])
-    assert shapes.place(Entity("b"), P, Date(2011, 3, 4)) == {P: "2011-03-04"}
-    assert shapes.place(Entity("b"), ("r",), Quantity(5, "g")) == {("r",): Quantity(5, "g")}
+    styles = Styles.learn(schema, [Entity("a", {"q": "1999-02-03"})])
+    assert styles.place(Entity("b"), P, Date(2011, 3, 4)) == {P: "2011-03-04"}
+    assert styles.place(Entity("b"), ("r",), Quantity(5, "g")) == {("r",): Quantity(5, "g")}
 
 
 def test_each_class_has_its_own_habits():
     kinds = {name: of_one_class({P: Property(Day())}, name).classes[name] for name in ("A", "B")}
     entities = [Entity("a", {"p": "1999-02-03"}, ("A",)), Entity("b", {"p": {"year": 1999}}, ("B",))]
-    shapes = Shapes.learn(Schema(kinds), entities)
-    assert shapes.place(Entity("c", {}, ("A",)), P, Date(2011)) == {P: "2011"}
-    assert shapes.place(Entity("c", {}, ("B",)), P, Date(2011)) == {P: {"year": 2011}}
+    styles = Styles.learn(Schema(kinds), entities)
+    assert styles.place(Entity("c", {}, ("A",)), P, Date(2011)) == {P: "2011"}
+    assert styles.place(Entity("c", {}, ("B",)), P, Date(2011)) == {P: {"year": 2011}}
 
 
 def test_values_that_do_not_fit_teach_nothing():
@@ -290,8 +290,8 @@ def test_what_is_given_stays_and_the_rest_is_put_beside_it(kind, siblings, given
         (Place(), [[1, 2]], ..., Coordinate(5, 6, "moon"), "no form of the others can say"),
         (Place(), ["1, 2"], ..., Coordinate(5, None), "expected a latitude and a longitude, got one of them"),
         (Set(), [], "red", ["red", "blue"], "'red' is given, and has no place for more"),
-        (Set(), [], ["red"], ["blue"], "red is given, which would not all be among the new ones"),
-        (Set(), [["red"]], ..., [], "there are none, which this knowledge base never says of it"),
+        (Set(), [], ["red"], ["blue"], "red is given, and the new members do not include all of it"),
+        (Set(), [["red"]], ..., [], "the list is empty, and this knowledge base has no empty list there"),
         (PRIZES, [], [{"year": 1}, {"year": 2}], [{"year": 1}], "2 are given, which 1 would change"),
         (PRIZES, [], [Link("a")], [{"year": 1}], "is given, and has no place for more"),
         (PRIZES, [], [[]], [{"year": 1}], "is given, and has no place for more"),
@@ -305,13 +305,13 @@ def test_what_cannot_be_put_says_why(kind, siblings, given, value, reason):
 
 def test_a_value_that_has_no_part_to_stand_in_says_so():
     schema = of_one_class({("size", "height"): Property(Number())})
-    shapes = Shapes.learn(schema, [])
-    assert shapes.place(Entity("e", {"size": None}), ("size", "height"), 5) == {("size", "height"): 5}
-    assert shapes.place(Entity("e", {"size": {"width": 3}}), ("size", "height"), 5) == {("size", "height"): 5}
+    styles = Styles.learn(schema, [])
+    assert styles.place(Entity("e", {"size": None}), ("size", "height"), 5) == {("size", "height"): 5}
+    assert styles.place(Entity("e", {"size": {"width": 3}}), ("size", "height"), 5) == {("size", "height"): 5}
     with pytest.raises(ValueError, match=r"size is 'large', and has no place for size.height"):
-        shapes.place(Entity("e", {"size": "large"}), ("size", "height"), 5)
+        styles.place(Entity("e", {"size": "large"}), ("size", "height"), 5)
     with pytest.raises(ValueError, match="no property weight"):
-        shapes.place(Entity("e"), ("weight",), 5)
+        styles.place(Entity("e"), ("weight",), 5)
 
 
 @for_each(
@@ -331,21 +331,21 @@ def test_a_value_that_has_no_part_to_stand_in_says_so():
     ],
 )
 def test_a_date_has_the_time_of_day_that_most_have(siblings, written):
-    assert shapes_of(Day(), siblings).place(Entity("e"), P, Date(1990, 5, 3)) == {P: written}
+    assert styles_of(Day(), siblings).place(Entity("e"), P, Date(1990, 5, 3)) == {P: written}
 
 
 def test_no_time_of_day_is_made_up():
-    shapes = shapes_of(Day(), ["2020-01-05 04:51:00", "2021-11-30 17:20:00"])
+    styles = styles_of(Day(), ["2020-01-05 04:51:00", "2021-11-30 17:20:00"])
     with pytest.raises(ValueError, match="the others have a time of day each"):
-        shapes.place(Entity("e"), P, Date(1990, 5, 3))
-    shapes = shapes_of(Day(), [Date(2020, 1, 5, time="T04:51:00"), Date(2020, 1, 5, time="T17:20:00")])
+        styles.place(Entity("e"), P, Date(1990, 5, 3))
+    styles = styles_of(Day(), [Date(2020, 1, 5, time="T04:51:00"), Date(2020, 1, 5, time="T17:20:00")])
     with pytest.raises(ValueError, match="the others have a time of day each"):
-        shapes.place(Entity("e"), P, Date(1990, 5, 3))
+        styles.place(Entity("e"), P, Date(1990, 5, 3))
     years = ["1901-01-05T00:00:00Z"] * 100 + ["1901-00-00T00:00:00Z"] * 30
-    assert shapes_of(Day(), years).place(Entity("e"), P, Date(1990)) == {P: "1990-00-00T00:00:00Z"}
-    shapes = shapes_of(Day(), ["2020-01-05 00:00:00", "2021-11-30 00:00:00"])
+    assert styles_of(Day(), years).place(Entity("e"), P, Date(1990)) == {P: "1990-00-00T00:00:00Z"}
+    styles = styles_of(Day(), ["2020-01-05 00:00:00", "2021-11-30 00:00:00"])
     with pytest.raises(ValueError, match="the others are whole dates, such as 1912-11-28 00:00:00"):
-        shapes.place(Entity("e"), P, Date(1990, 5))
+        styles.place(Entity("e"), P, Date(1990, 5))
 
 
 # ---------------------------------------------------------------- what is taken away and put again is what it was
@@ -355,15 +355,15 @@ def test_what_is_learnt_is_plain_data_and_back():
     phones = load(EXAMPLES / "phones.jsonl")
     elements = load(EXAMPLES / "elements.ttl")
     for kb in (phones, elements):
-        shapes = Shapes.learn(infer.infer(kb).schema, kb)
-        again = Shapes.from_json(shapes.schema, json.loads(json.dumps(shapes.to_json())))
-        assert again == shapes
-        assert len({id(one.usual) for one in again.places.values()}) == 1
+        styles = Styles.learn(infer.infer(kb).schema, kb)
+        again = Styles.from_json(styles.schema, json.loads(json.dumps(styles.to_json())))
+        assert again == styles
+        assert len({id(habits.by_kind) for habits in again.habits.values()}) == 1
 
 
 def test_every_kind_of_leaf_has_a_row():
     single = {kind.leaf for kind in KINDS.values()} | {row.composite for row in COMPOSITES.values()}
-    assert ROWS.keys() | {Set, Listed, Mapped} == single
+    assert KIND_STYLES.keys() | {Set, Listed, Mapped} == single
 
 
 def whole_days():
@@ -433,10 +433,10 @@ FORMS = {
 def test_a_value_taken_away_and_put_again_stands_as_it_stood(form, data):
     kind, raw = (data.draw(strategy) for strategy in FORMS[form])
     others = data.draw(st.lists(FORMS[form][1], min_size=1, max_size=5))
-    shapes = shapes_of(kind, [raw, *others])
-    schema, entity = shapes.schema, Entity("e", {"p": raw})
+    styles = styles_of(kind, [raw, *others])
+    schema, entity = styles.schema, Entity("e", {"p": raw})
     value = schema.tree(schema.leaves(entity))["p"]
-    tree = with_values({}, shapes.place(Entity("e"), P, value))
+    tree = with_values({}, styles.place(Entity("e"), P, value))
     assert schema.leaves(Entity("e", tree)) == schema.leaves(entity)
     assert tree == {"p": raw}
 
@@ -452,7 +452,7 @@ def test_parts_put_beside_those_given_make_the_whole(data):
         "money": {"EUR": {"name": "Euro", "since": {"year": 1999}}},
     }
     name = data.draw(st.sampled_from(sorted(kinds)))
-    shapes = shapes_of(kinds[name], [whole[name]])
+    styles = styles_of(kinds[name], [whole[name]])
 
     def some(value):
         if isinstance(value, list):
@@ -465,8 +465,8 @@ def test_parts_put_beside_those_given_make_the_whole(data):
     given = some(whole[name])
     if name == "quantity" and given.get("unit") is None and given.get("value") is not None:
         return  # a bare number is one of the main unit
-    value = shapes.schema.tree(shapes.schema.leaves(Entity("w", {"p": whole[name]})))["p"]
-    put = shapes.place(Entity("e", {"p": given}), P, value)
+    value = styles.schema.tree(styles.schema.leaves(Entity("w", {"p": whole[name]})))["p"]
+    put = styles.place(Entity("e", {"p": given}), P, value)
     assert with_values({"p": given}, put) == {"p": whole[name]}
     standing = [path for path in put if _is_there(given, path)]
     assert not standing  # nothing given gives way
@@ -505,14 +505,14 @@ def known(schema, entity):
 
 def put_again(schema, entities, share=1.0) -> tuple[int, int]:
     """Take properties away, one at a time, and place them; how many there were, and how many stand just as they stood."""
-    shapes, draw = Shapes.learn(schema, entities), random.Random(0)
+    styles, draw = Styles.learn(schema, entities), random.Random(0)
     count = same = 0
     for entity in entities:
         for path, one, value in known(schema, entity):
             if draw.random() > share:
                 continue
             left = replace(entity, tree=without(entity.tree, path))
-            tree = with_values(left.tree, shapes.place(left, path, value))
+            tree = with_values(left.tree, styles.place(left, path, value))
             again = next(found for at, _, found in known(schema, replace(entity, tree=tree)) if at == path)
             assert split_kind(one.kind, again) == split_kind(one.kind, value), path
             count += 1
@@ -537,7 +537,7 @@ def test_the_example_elements_are_what_they_were():
 def test_a_file_with_a_value_taken_away_reads_the_same_once_it_is_completed(tmp_path, path):
     schema, kb = Schema.read(EXAMPLES / "phones.yaml"), load(EXAMPLES / "phones.jsonl")
     original = list(kb)
-    shapes = Shapes.learn(schema, original)
+    styles = Styles.learn(schema, original)
     left = [
         replace(entity, tree=without(entity.tree, path) if any(path == at for at, *_ in known(schema, entity)) else entity.tree)
         for entity in original
@@ -548,7 +548,7 @@ def test_a_file_with_a_value_taken_away_reads_the_same_once_it_is_completed(tmp_
         values = [
             value for at, _, value in known(schema, whole) if at == path and path not in known_paths(schema, entity)
         ]
-        filled = {at: Filled(raw) for value in values for at, raw in shapes.place(entity, path, value).items()}
+        filled = {at: Filled(raw) for value in values for at, raw in styles.place(entity, path, value).items()}
         completions.append(Completion(entity, filled))
     report = write(completions, tmp_path / "done.jsonl")
     assert not report.unwritable
@@ -588,7 +588,7 @@ def test_new_values_in_a_table_look_like_those_of_their_columns(tmp_path):
     kinds = {"launch": Day(), "weight": WEIGHT, "born": Day("dmy"), "price": Number(), "net": Set()}
     schema = of_one_class({(name,): Property(kind) for name, kind in kinds.items()})
     kb = load(tmp_path / "kb.csv")
-    shapes, entity = Shapes.learn(schema, kb), list(kb)[-1]
+    styles, entity = Styles.learn(schema, kb), list(kb)[-1]
     values = {
         "launch": Date(2011, 3),
         "weight": Quantity(3.0, "kg"),
@@ -597,7 +597,7 @@ def test_new_values_in_a_table_look_like_those_of_their_columns(tmp_path):
         "net": ["3G"],
     }
     filled = {
-        at: Filled(raw) for name, value in values.items() for at, raw in shapes.place(entity, (name,), value).items()
+        at: Filled(raw) for name, value in values.items() for at, raw in styles.place(entity, (name,), value).items()
     }
     report = write([Completion(entity, filled)], tmp_path / "done.csv")
     assert not report.unwritable
@@ -607,7 +607,7 @@ def test_new_values_in_a_table_look_like_those_of_their_columns(tmp_path):
 def test_new_values_in_rdf_are_left_to_its_writer_as_what_they_are(tmp_path):
     kb = load(EXAMPLES / "elements.ttl")
     schema, entities = infer.infer(kb).schema, list(kb)
-    shapes = Shapes.learn(schema, entities)
+    styles = Styles.learn(schema, entities)
     values = {
         ("density",): Quantity(1.25, "g/cm3"),
         ("meltingPoint",): Quantity(300, "K"),
@@ -628,7 +628,7 @@ def test_new_values_in_rdf_are_left_to_its_writer_as_what_they_are(tmp_path):
             {
                 at: Filled(raw)
                 for path, value in missing.items()
-                for at, raw in shapes.place(entity, path, value).items()
+                for at, raw in styles.place(entity, path, value).items()
             },
         )
         for entity, missing in wanted.values()
@@ -650,7 +650,7 @@ def test_a_json_file_with_values_taken_away_is_what_it_was_once_it_is_completed(
     (tmp_path / "whole.json").write_text(json.dumps(original))
     schema, draw = Schema.read(schema), random.Random(1)
     entities = list(load(tmp_path / "whole.json"))
-    shapes, taken = Shapes.learn(schema, entities), []
+    styles, taken = Styles.learn(schema, entities), []
     left = []
     for entity, record in zip(entities, original, strict=True):
         path, _, value = draw.choice([one for one in known(schema, entity) if one[0] != ("id",)])
@@ -658,7 +658,7 @@ def test_a_json_file_with_values_taken_away_is_what_it_was_once_it_is_completed(
         left.append(without(record, path))
     (tmp_path / "left.json").write_text(json.dumps(left))
     completions = [
-        Completion(entity, {at: Filled(raw) for at, raw in shapes.place(entity, path, value).items()})
+        Completion(entity, {at: Filled(raw) for at, raw in styles.place(entity, path, value).items()})
         for entity, (path, value) in zip(load(tmp_path / "left.json"), taken, strict=True)
     ]
     report = write(completions, tmp_path / "done.json")

@@ -9,9 +9,9 @@ import pytest
 from tables import for_each
 
 import kbdisk
-from kbdisk.checking import EXAMPLES, Findings, check
 from kbdisk.entity import Entity, read_path
 from kbdisk.errors import LoadError, SchemaError
+from kbdisk.inspection import MAX_MISFIT_EXAMPLES, Findings, check
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -63,14 +63,14 @@ def test_a_value_that_does_not_fit_is_told_with_its_line(found, tmp_path):
 
 def test_what_fits_has_no_findings(found):
     findings = found(schema_of(n=Number(), name=Text()), {"n": 1, "name": "a"}, {"n": 2.5})
-    assert (findings.fits, findings.whole, findings.entities) == (True, True, 2)
+    assert (findings.fits, findings.fits_exactly, findings.entities) == (True, True, 2)
     assert (findings.misfits, findings.unknown, findings.absent) == ([], [], [])
 
 
 def test_the_first_of_many_misfits_are_kept_and_all_are_counted(found):
     findings = found(schema_of(n=Number(maximum=5)), *({"n": 100 + n} for n in range(50)))
     assert only(findings) == ("n", "expected a number of at most 5", 50)
-    assert len(findings.misfits[0].examples) == EXAMPLES
+    assert len(findings.misfits[0].examples) == MAX_MISFIT_EXAMPLES
 
 
 def test_a_required_value_that_is_not_there_is_a_misfit(found):
@@ -92,7 +92,7 @@ def test_paths_that_only_one_side_knows_are_told_and_are_no_misfits(found):
     )
     assert [(one.path, one.count, one.near) for one in findings.unknown] == [("brand", 2, None), ("at.lat", 1, None)]
     assert [(one.path, one.near) for one in findings.absent] == [("depth", None)]
-    assert (findings.fits, findings.whole) == (True, False)
+    assert (findings.fits, findings.fits_exactly) == (True, False)
 
 
 @for_each(
@@ -145,7 +145,7 @@ def test_what_is_ignored_or_derived_need_not_be_there(found):
     schema = schema_of(
         n=Number(), notes=Property(Text(), role="ignore"), double=Property(Number(), formula=Formula.read("2 * n"))
     )
-    assert found(schema, {"n": 1}).whole
+    assert found(schema, {"n": 1}).fits_exactly
 
 
 def test_a_derived_value_that_its_formula_does_not_give_is_a_misfit_also_where_it_is_ignored(found):

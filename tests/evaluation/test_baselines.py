@@ -11,22 +11,33 @@ from pathlib import Path
 import pytest
 from worlds import PHONES, WORLD, phones, world
 
-from kbdisk import baselines
-from kbdisk.baselines import BASELINES, baseline
-from kbdisk.baselines.base import NOTHING, Answer, Baseline, fitting, told_by
-from kbdisk.baselines.constant import Same
-from kbdisk.baselines.gbdt import GBDT
-from kbdisk.constants import Constants
+from kbdisk import evaluation
 from kbdisk.data import Codec
 from kbdisk.data.parse import read
 from kbdisk.entity import Date, Entity, Link, Quantity
 from kbdisk.errors import ConfigError
+from kbdisk.evaluation import BASELINES, baseline
+from kbdisk.evaluation.baselines import (
+    NO_PREDICTION,
+    Baseline,
+    ConstantBaseline,
+    Prediction,
+    leaves_hidden_with,
+    nearest_valid,
+)
+from kbdisk.evaluation.catboost import GBDT
+from kbdisk.metrics import Constants
 from kbdisk.schemas.composites import Date as DateKind
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
 
-KINDS = [Same, lambda: GBDT(trees=3), lambda: GBDT(trees=3, filled=True), lambda: GBDT(trees=3, estimate="median")]
+KINDS = [
+    ConstantBaseline,
+    lambda: GBDT(trees=3),
+    lambda: GBDT(trees=3, filled=True),
+    lambda: GBDT(trees=3, estimate="median"),
+]
 NAMES = ["constant", "gbdt", "filled", "median"]
 
 
@@ -42,8 +53,8 @@ class First(Baseline):
         self.first = {(one.of, path): value for one in reversed(readings) for path, value in one.leaves.items()}
         self.left_out = {leaf: "a maker" for leaf in self.hidden if leaf[0] == "Maker"}
 
-    def tell(self, leaf, readings):
-        return [NOTHING if leaf in self.left_out else Answer(self.first[leaf])] * len(readings)
+    def predict_leaf(self, leaf, readings):
+        return [NO_PREDICTION if leaf in self.left_out else Prediction(self.first[leaf])] * len(readings)
 
 
 # ---------------------------------------------------------------- what all promise
@@ -84,7 +95,7 @@ def test_the_length_of_a_list_is_told_without_its_places(fitted):
         Entity("x", {"oem": "Nokia"} | ({} if n is None else {"cameras": parts * n}), ("Phone",)) for n in (0, 3, None)
     ]
     assert len(set(fitted.predict("Phone", ("cameras", "count"), several))) == 1
-    assert told_by(("a", "count"), [("a", "count"), ("a", 0, "b"), ("a", 1), ("b", 0)]) == {
+    assert leaves_hidden_with(("a", "count"), [("a", "count"), ("a", 0, "b"), ("a", 1), ("b", 0)]) == {
         ("a", "count"), ("a", 0, "b"), ("a", 1),
     }  # fmt: skip
 
@@ -121,7 +132,7 @@ def test_what_is_absent_is_filled_and_what_is_given_stays(fitted):
 def test_a_composite_is_completed_with_what_is_known_of_it():
     entities = phones()
     partly = Entity("x", {"launch": Date(2001, 5), "weight": Quantity(None, "oz")}, ("Phone",))
-    (one,) = Same().fit(PHONES, entities).complete([partly])
+    (one,) = ConstantBaseline().fit(PHONES, entities).complete([partly])
     date, weight = one.filled["launch",].value, one.filled["weight",].value
     assert (date.year, date.month) == (2001, 5)
     assert 1 <= date.day <= 28
@@ -132,23 +143,23 @@ def test_a_composite_is_completed_with_what_is_known_of_it():
 def test_a_day_that_there_is_not_is_left_out():
     schema = of_one_class({("day",): Property(DateKind()), ("x",): Property(Number(integer=True))})
     known = [Entity(f"e{n}", {"day": Date(2000, 1, 31), "x": 1}) for n in range(5)]
-    (one,) = Same().fit(schema, known).complete([Entity("x", {"day": Date(2001, 2)})])
+    (one,) = ConstantBaseline().fit(schema, known).complete([Entity("x", {"day": Date(2001, 2)})])
     assert set(one.filled) == {("x",)}
 
 
 def test_a_number_that_is_filled_is_one_that_may_stand_there():
-    assert fitting(Number(integer=True, minimum=3), 1.2) == 3
-    assert isinstance(fitting(Number(integer=True), 2.6), int)
-    assert fitting(Number(decimals=1, maximum=2.0), 1.25001) == pytest.approx(1.3)
-    assert fitting(Number(maximum=2.0), 7) == 2.0
-    assert fitting(PHONES.classes["Phone"].leaves()["oem",], "Nokia") == "Nokia"
+    assert nearest_valid(Number(integer=True, minimum=3), 1.2) == 3
+    assert isinstance(nearest_valid(Number(integer=True), 2.6), int)
+    assert nearest_valid(Number(decimals=1, maximum=2.0), 1.25001) == pytest.approx(1.3)
+    assert nearest_valid(Number(maximum=2.0), 7) == 2.0
+    assert nearest_valid(PHONES.classes["Phone"].leaves()["oem",], "Nokia") == "Nokia"
 
 
 def test_only_what_is_asked_for_is_learnt():
     told = []
     asked = {("Phone", ("oem",)): frozenset({("oem",), ("model",)})}
     one = GBDT(trees=2).fit(PHONES, phones(), asked=asked, watch=lambda done, total: told.append((done, total)))
-    assert list(one.tellers) == [("Phone", ("oem",))]
+    assert list(one.models) == [("Phone", ("oem",))]
     assert told == [(1, 1)]
     assert one.predict("Phone", ("launch", "year"), phones()[:2]) == [None, None]
 
@@ -160,7 +171,7 @@ def test_only_what_is_asked_for_is_learnt():
 def test_constants_are_those_that_scores_stand_beside(schema, entities):
     codec = Codec.fit(schema, entities)
     constants = Constants.fit(codec, codec.encode(entities))
-    one = Same().fit(schema, entities)
+    one = ConstantBaseline().fit(schema, entities)
     assert len(constants.slots) >= 9
     for number, wanted in constants.slots.items():
         slot = codec.slots[number]
@@ -201,8 +212,9 @@ def test_a_name_that_nothing_has_is_told_with_those_there_are():
 
 
 def test_what_is_heavy_is_imported_only_to_learn():
-    code = "import sys, kbdisk.baselines; print({'torch', 'pandas', 'catboost'} & sys.modules.keys())"
+    code = "import sys, kbdisk.evaluation; print({'torch', 'pandas', 'catboost'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
-    for file in Path(baselines.__file__).parent.glob("*.py"):
+    for name in ("__init__", "baselines", "catboost"):
+        file = Path(evaluation.__file__).with_name(f"{name}.py")
         first = [one for one in ast.parse(file.read_text()).body if isinstance(one, ast.Import | ast.ImportFrom)]
         assert not {"pandas", "catboost", "numpy"} & {getattr(one, "module", "") or one.names[0].name for one in first}
