@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kbdisk.entity import Date, Entity, Quantity, show
 from kbdisk.errors import LoadError
-from kbdisk.loaders.columns import INDEX, Index, Layout, index_of, paths_of
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
+from kbdisk.loaders.values.columns import INDEX, Index, Layout, index_of, paths_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,7 +46,7 @@ class ArrowKB(KB):
         names = _names(schema)
         try:
             paths = paths_of([names[i] for i in self.shown])
-            self.layout = Layout.of(paths, options.id, self._is_complete, self._index)
+            self.layout = Layout.from_columns(paths, options.id, self._is_complete, self._index)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         self.paths = paths

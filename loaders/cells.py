@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kbdisk.entity import Quantity
-from kbdisk.loaders import formulas
-from kbdisk.loaders.flat import text_of
-from kbdisk.loaders.marks import NUMBER, Marks
 from kbdisk.loaders.options import BESIDE_NUMBERS
+from kbdisk.loaders.values import formulas
+from kbdisk.loaders.values.columns import text_of
+from kbdisk.loaders.values.numbers import NUMBER, Separators
 from kbdisk.schemas.measures import Measure, measured_as
 from kbdisk.schemas.numerals import Number, is_number
 
@@ -52,7 +52,7 @@ class Column:
 
     name: str
     unit: str | None = None  # of its numbers, where the user has said so
-    marks: Marks = field(default_factory=Marks)  # of its numbers
+    marks: Separators = field(default_factory=Separators)  # of its numbers
     cells: int = 0  # that no spelling of nothing takes; those that may be one are in `nothings`, too
     empty: int = 0
     nothings: Counter[str] = field(default_factory=Counter)

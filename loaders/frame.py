@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Link, Path, Quantity, Text, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.columns import Index, Layout, index_of, paths_of
-from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.python import value_of
+from kbdisk.loaders.values.columns import Index, Layout, index_of, leaves_of, paths_of, table_of
 from kbdisk.schemas.dates import write_iso
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class FrameKB(KB):
         try:
             self.paths = _paths(frame)
             id = None if self.index is not None else options.id
-            self.layout = Layout.of(self.paths, id, lambda i: not frame.iloc[:, i].isna().any(), self._index)
+            self.layout = Layout.from_columns(self.paths, id, lambda i: not frame.iloc[:, i].isna().any(), self._index)
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         self.layout.check_classes(options.classes, self.name)

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, Tree
-from kbdisk.loaders import tagged
+from kbdisk.loaders.values import tagged_json
 from kbdisk.schemas.measures import measured_as
 from kbdisk.schemas.numerals import has_int, is_finite, show_digits
 
@@ -78,7 +78,7 @@ class Habits:
         shaped = (
             shaper(value, _usual(self.samples.get(names, [])), self.samples.get((*names, "[]"), [])) if shaper else None
         )
-        return tagged.encode(value if shaped is None else shaped)
+        return tagged_json.encode(value if shaped is None else shaped)
 
 
 def _usual(seen: list[Any]) -> list[Any]:
@@ -130,7 +130,7 @@ def _day(date: Date, seen: list[Any]) -> str:
         for pattern, layout in _LAYOUTS.items():
             if _all(pattern, seen):
                 return layout.format(year=date.year, month=date.month, day=date.day)
-    return tagged.show_day(date)
+    return tagged_json.show_day(date)
 
 
 def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:

@@ -24,7 +24,7 @@ from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.naming import Naming, labels
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
-from kbdisk.loaders.tagged import DEEPEST
+from kbdisk.loaders.values.tagged_json import MAX_DEPTH
 
 BLOCK = 1 << 14  # bytes: small enough for what is read to stay in the processor's cache
 
@@ -126,7 +126,7 @@ def _is_record(line: bytes) -> bool:
 
 def _whole(lines: list[bytes], exactness: Exactness) -> list[Any] | None:
     """The values of some lines where orjson reads each of them, and all of it; else None."""
-    if max(map(len, lines)) > 2 * DEEPEST and any(map(jsontext.too_deep, lines)):
+    if max(map(len, lines)) > 2 * MAX_DEPTH and any(map(jsontext.too_deep, lines)):
         return None
     text = b"[%b]" % _BETWEEN.join(lines)
     if jsontext.may_be_tagged(text):

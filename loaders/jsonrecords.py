@@ -15,13 +15,14 @@ import orjson
 
 from kbdisk.entity import Completion, Entity, Filled, Path, Tree, at, show, with_values
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders import jsontext, tagged
+from kbdisk.loaders import jsontext
 from kbdisk.loaders.habits import Habits
 from kbdisk.loaders.jsonfill import fill
 from kbdisk.loaders.jsonrestore import restore
 from kbdisk.loaders.jsontext import Fault
 from kbdisk.loaders.kb import KB, Placeless, Report, Retraction, Was
 from kbdisk.loaders.naming import UNNAMED, Naming, classes_of, label_of
+from kbdisk.loaders.values import tagged_json
 
 LEARNT_FROM = 1000  # entities whose habits the new values follow
 
@@ -160,7 +161,7 @@ def serialised(items: Iterable[Entity | Completion], only_new: bool, report: Rep
         report.written += len(filled)
         report.was |= {(entity.id, path): _was(entity.tree, path) for path in filled}
         try:
-            yield tagged.encode(tree)
+            yield tagged_json.encode(tree)
         except ValueError as error:
             raise WriteError(entity.id, f"{error}. Leave it out, or change it.") from None
 
@@ -174,7 +175,7 @@ def _was(tree: Tree, path: Path) -> Was:
             return {show(path[:length]): None}
         if here is None:
             return {show(path[:length]): "null"}
-    return {show(path): orjson.dumps(tagged.encode({"": here})[""]).decode()}
+    return {show(path): orjson.dumps(tagged_json.encode({"": here})[""]).decode()}
 
 
 def dumped(tree: Tree, option: int) -> bytes:

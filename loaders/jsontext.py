@@ -16,9 +16,9 @@ import orjson
 
 from kbdisk.entity import Tree
 from kbdisk.errors import LoadError
-from kbdisk.loaders import tagged
 from kbdisk.loaders.source import Source
-from kbdisk.loaders.tagged import DEEPEST
+from kbdisk.loaders.values import tagged_json
+from kbdisk.loaders.values.tagged_json import MAX_DEPTH
 
 BOM = codecs.BOM_UTF8
 
@@ -70,8 +70,8 @@ class Fault(ValueError):  # noqa: N818 - never seen by a user
 
 def read(text: bytes) -> tuple[Tree, list[str]]:
     """One JSON object as a tree, and what was odd in it."""
-    if len(text) > 2 * DEEPEST and too_deep(text):
-        raise Fault(f"expected at most {DEEPEST} levels of brackets, got more. Flatten the data.")
+    if len(text) > 2 * MAX_DEPTH and too_deep(text):
+        raise Fault(f"expected at most {MAX_DEPTH} levels of brackets, got more. Flatten the data.")
     notes: list[str] = []
     try:
         tree = orjson.loads(text)
@@ -88,7 +88,7 @@ def read(text: bytes) -> tuple[Tree, list[str]]:
             tree, notes = _exactly(text)
     if type(tree) is not dict:
         raise Fault(f"expected a JSON object, got {kind_of(tree)}. " + 'Write each entity as {"name": value, ...}.')
-    return (tagged.decode(tree) if may_be_tagged(text) else tree), notes
+    return (tagged_json.decode(tree) if may_be_tagged(text) else tree), notes
 
 
 def with_gaps(text: bytes) -> tuple[bytes, int]:
@@ -147,20 +147,20 @@ def _held(number: bytes) -> bool:
     text = number.decode()
     try:
         if text.lstrip("-").isdigit():
-            return len(text) < 19 or -(1 << 63) <= tagged.read_int(text) < 1 << 64
-        return type(tagged.read_float(text)) is float
+            return len(text) < 19 or -(1 << 63) <= tagged_json.read_int(text) < 1 << 64
+        return type(tagged_json.read_float(text)) is float
     except ValueError:
         return False  # digits within a string, or too many
 
 
 def too_deep(text: bytes) -> bool:
     """Whether brackets stand within brackets beyond what is read."""
-    if text.count(b"{") + text.count(b"[") <= DEEPEST:
+    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
     depth = 0
     for bracket in _BRACKET.finditer(text):
         depth += 1 if bracket[1] in (b"{", b"[") else -1
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return True
     return False
 
@@ -181,8 +181,8 @@ def _exactly(text: bytes) -> tuple[Any, list[str]]:
         value = json.loads(
             text.decode(),
             object_pairs_hook=part,
-            parse_int=tagged.read_int,
-            parse_float=tagged.read_float,
+            parse_int=tagged_json.read_int,
+            parse_float=tagged_json.read_float,
             parse_constant=_refused,
         )
     except json.JSONDecodeError as error:

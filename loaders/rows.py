@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError, LoadError
-from kbdisk.loaders.columns import paths_of
 from kbdisk.loaders.records import Record, Records, cells_of, delimiter_of
 from kbdisk.loaders.source import Source
+from kbdisk.loaders.values.columns import paths_of
 
 LOOK = 1 << 16  # bytes that tell the delimiter
 Row = tuple[int, Record, list[str]]  # its number from 1, where it stands, its cells

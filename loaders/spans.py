@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 import orjson
 
 from kbdisk.errors import LoadError
-from kbdisk.loaders.tagged import DEEPEST
+from kbdisk.loaders.values.tagged_json import MAX_DEPTH
 
 CHUNK = 1 << 18
 
@@ -106,8 +106,8 @@ class Scanner:
             elif not self.more():
                 self.refuse(
                     "a closing bracket"
-                    if deepest <= DEEPEST
-                    else f"at most {DEEPEST} levels of brackets, and their ends"
+                    if deepest <= MAX_DEPTH
+                    else f"at most {MAX_DEPTH} levels of brackets, and their ends"
                 )
             if bracket and bracket in b"{}[]":
                 self.place += 1

@@ -23,17 +23,16 @@ from typing import Any, BinaryIO
 
 from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders import formulas
 from kbdisk.loaders.cells import Column
-from kbdisk.loaders.columns import INDEX, Index, Layout
-from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.jsonrestore import UNKNOWN
 from kbdisk.loaders.kb import KB, Placeless, Report, Retraction, Was
-from kbdisk.loaders.marks import NUMBER, Marks
 from kbdisk.loaders.options import MISSING, Options
 from kbdisk.loaders.records import Record, Spans, quoted, spans_of
 from kbdisk.loaders.rows import Rows
 from kbdisk.loaders.source import Source
+from kbdisk.loaders.values import formulas
+from kbdisk.loaders.values.columns import INDEX, Index, Layout, leaves_of, table_of
+from kbdisk.loaders.values.numbers import NUMBER, Separators
 from kbdisk.schemas.numerals import is_number
 
 TOGETHER = 1024  # rows judged at once
@@ -136,7 +135,7 @@ class TableKB(KB):
         """What the columns hold, by a first pass over all rows."""
         if self._judged is None:
             comma = self.rows.delimiter != b","
-            columns = [Column(show(path), self.options.units.get(path), Marks(comma)) for path in self.rows.paths]
+            columns = [Column(show(path), self.options.units.get(path), Separators(comma)) for path in self.rows.paths]
             index, told = self.rows.paths[0] == INDEX, set[str]()
             rows = self.rows.read(_pass_over if self.options.skip_errors else self.skip)
             while some := list(islice(rows, TOGETHER)):
@@ -149,14 +148,16 @@ class TableKB(KB):
             marks = [column.marks for column in columns if column.kind == "number"]
             if any(one.tells_commas for one in marks) and not any(one.tells_points for one in marks):
                 for column in columns:
-                    column.marks.told = True
+                    column.marks.comma_is_decimal = True
             self._judged = columns, self._layout(columns, len(told) == columns[0].cells)
         return self._judged
 
     def _layout(self, columns: list[Column], unique: bool) -> Layout:
         try:
             index: Index = "" if columns[0].blank or not unique else "count" if columns[0].kind == "number" else "names"
-            layout = Layout.of(self.rows.paths, self.options.id, lambda i: not columns[i].blank, lambda _: index)
+            layout = Layout.from_columns(
+                self.rows.paths, self.options.id, lambda i: not columns[i].blank, lambda _: index
+            )
         except ValueError as error:
             raise LoadError(self.name, str(error)) from None
         layout.check_classes(self.options.classes, self.name)

@@ -113,7 +113,7 @@ def _class(facts: ClassFacts) -> dict[str, Any]:
 
 def _path(names: Names, path: PathFacts, entities: int) -> dict[str, Any]:
     from kbdisk.inspection import shown_path
-    from kbdisk.loaders.tagged import encode
+    from kbdisk.loaders.values.tagged_json import encode
 
     return {
         "path": shown_path(names, path),

@@ -122,7 +122,7 @@ def _written(
 def without_formulas(entities: Iterable[Entity], made_up: set[Path]) -> Iterator[Entity]:
     """The entities without what a spreadsheet would run among the texts that are made up; labels are those of the data."""
     from kbdisk.entity import Text, walk
-    from kbdisk.loaders import formulas
+    from kbdisk.loaders.values import formulas
 
     left_out = 0
     for entity in entities:

@@ -35,7 +35,7 @@ from kbdisk.entity import (
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.tagged import decode, encode
+from kbdisk.loaders.values.tagged_json import decode, encode
 from kbdisk.schemas import dates, numerals
 from kbdisk.schemas.leaf import KINDS
 from kbdisk.schemas.measures import measure

@@ -16,9 +16,9 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.numberhabit import NumberHabit, most
 from kbdisk.loaders.rdf import literals, places
 from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.loaders.values.numbers import NumberFormat, is_majority
 from kbdisk.schemas import dates, numerals
 from kbdisk.schemas.numerals import Number, has_int
 
@@ -53,13 +53,13 @@ def _number(value: Any, datatype: str, samples: Samples) -> str:
     if datatype in literals.INTEGERS:
         if not has_int(number):
             raise ValueError(f"expected a whole number, got {number}")
-        lexical = NumberHabit(0, NumberHabit.of(samples).plus).show(int(number))
+        lexical = NumberFormat(0, NumberFormat.of(samples).plus).show(int(number))
     else:
-        habit = NumberHabit.of(samples)
+        habit = NumberFormat.of(samples)
         if not samples and datatype != literals.DECIMAL:
-            habit = NumberHabit(1, exponent="E0" if "e" in repr(number) else "")
+            habit = NumberFormat(1, exponent="E0" if "e" in repr(number) else "")
         elif not samples:
-            habit = NumberHabit(isinstance(number, float))
+            habit = NumberFormat(isinstance(number, float))
         lexical = (replace(habit, exponent="") if datatype == literals.DECIMAL else habit).show(number)
     read = literals.value_of(lexical, datatype)
     if read != number and read != _as_float(number):
@@ -77,7 +77,7 @@ def _as_float(number: Number) -> float | None:
 def _truth(value: Any, datatype: str, samples: Samples) -> str:
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, got {_shown(value)}")
-    digits = bool(samples) and most(text in ("0", "1") for text in samples)
+    digits = bool(samples) and is_majority(text in ("0", "1") for text in samples)
     return str(int(value)) if digits else str(value).lower()
 
 
@@ -125,7 +125,7 @@ def _quantity(value: Any, datatype: str, samples: Samples) -> str:
         raise ValueError(f"expected a number with its unit, got {_shown(value)}")
     if unit and quantity.unit != unit:
         raise ValueError(f"expected a quantity in {unit}, got one in {quantity.unit}")
-    number = NumberHabit.of([text.partition(" ")[0] for text in samples]).show(as_number(quantity))
+    number = NumberFormat.of([text.partition(" ")[0] for text in samples]).show(as_number(quantity))
     lexical = number if unit else f"{number} {quantity.unit}".rstrip()
     if literals.value_of(lexical, datatype) != quantity:
         raise ValueError(f"expected a number with its unit, got {_shown(value)}")
@@ -160,7 +160,7 @@ def _reads(read: Callable[[str], Any], text: str) -> bool:
 
 
 def _number_as_string(value: Number, samples: Samples) -> str:
-    return NumberHabit.of(samples).show(value)
+    return NumberFormat.of(samples).show(value)
 
 
 SPELT: dict[type[Any], tuple[Callable[[str], Any], Callable[[Any, Samples], str]]] = {

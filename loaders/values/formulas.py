@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet runs: text that begins as a formula does, and is no plain number or amount.
+"""Formula injection: cells that a spreadsheet would run. Such a text begins as a formula does, and is no plain number or amount.
 
 =1+1   +A1   -2+3   @SUM(A1)   a tab or a line end before any      run
 -5   +1.5e3   -5 %   -12.5, 13.4   -7 km/h                         plain
@@ -20,5 +20,5 @@ def start_of(text: str) -> str:
 
 
 def refusal(text: str) -> str:
-    """Why a text is not filled in."""
+    """The reason why a text is not filled in."""
     return f"{text!r} begins as a formula does, and no given cell of its column does: a spreadsheet would run it"

@@ -1,4 +1,4 @@
-"""How our values look in JSON, both ways.
+"""Values as tagged JSON, both ways.
 
     Link("http://ex.org/ada")        {"@id": "http://ex.org/ada"}
     Text("Albanien", "de")           {"@value": "Albanien", "@language": "de"}
@@ -9,7 +9,7 @@
     SOMEVALUE, NOVALUE               {"@known": "somevalue"}
     Decimal("1.50")                  {"@decimal": "1.50"}; a bare number where that is read as the same Decimal
 
-A part with exactly these keys, and fitting values, is such a value; any other part stays a part.
+An object with exactly these keys, and fitting values, is such a value; any other object stays a nested part.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ import orjson
 from kbdisk.entity import Coordinate, Date, Known, Link, Precision, Quantity, Text, Tree
 from kbdisk.schemas.numerals import show_digits
 
-DEEPEST = 200  # levels of brackets, read or written
+MAX_DEPTH = 200  # levels of brackets, read or written
 
-_LONG = 4300  # digits that Python turns into an int by itself
-_LONGEST = 100_000  # digits that it turns into one within a second
+_INT_DIGITS = 4300  # digits that Python turns into an int by itself
+_MAX_INT_DIGITS = 100_000  # digits that it turns into one within a second
 _DATE = re.compile(r"(-?\d{4,}|XXXX)(?:-(\d\d|XX)(?:-(\d\d))?)?")
 _DATE_KEYS = {"@date", "@precision", "@time", "@calendar", "@note"}
 _PRECISIONS = {"", *get_args(Precision)}
@@ -39,9 +39,9 @@ _PRECISIONS = {"", *get_args(Precision)}
 
 def read_int(text: str) -> int:
     """A whole number, exactly."""
-    if len(text) > _LONGEST:
-        raise ValueError(f"expected a number of at most {_LONGEST} digits, got {len(text)}")
-    return int(text) if len(text) <= _LONG else int(Decimal(text))
+    if len(text) > _MAX_INT_DIGITS:
+        raise ValueError(f"expected a number of at most {_MAX_INT_DIGITS} digits, got {len(text)}")
+    return int(text) if len(text) <= _INT_DIGITS else int(Decimal(text))
 
 
 def read_float(text: str) -> float | Decimal:
@@ -60,7 +60,7 @@ def read_float(text: str) -> float | Decimal:
 
 
 def decode(tree: Tree) -> Tree:
-    """The tree with its tagged values as what they stand for, changed in place."""
+    """The tree with its tagged values decoded, changed in place."""
     for key, value in tree.items():
         if type(value) is dict or type(value) is list:
             tree[key] = _decoded(value)
@@ -73,8 +73,8 @@ def _decoded(value: Any) -> Any:
     if type(value) is not dict:
         return value
     reader = next((_READERS[key] for key in value if key in _READERS), None)
-    found = reader(value) if reader else None
-    return decode(value) if found is None else found
+    decoded = reader(value) if reader else None
+    return decode(value) if decoded is None else decoded
 
 
 def _link(part: Tree) -> Link | None:
@@ -113,7 +113,7 @@ def _coordinate(part: Tree) -> Coordinate | None:
 
 
 def _known(part: Tree) -> Known | None:
-    return next((one for one in Known if part == {"@known": one.value}), None)
+    return next((known for known in Known if part == {"@known": known.value}), None)
 
 
 def _decimal(part: Tree) -> Decimal | None:
@@ -145,14 +145,14 @@ _READERS: dict[str, Callable[[Tree], Any]] = {
 
 
 def encode(value: Any, depth: int = 1) -> Any:
-    """The value as orjson writes it; ValueError where JSON has no way to say it."""
+    """The value as orjson can write it; ValueError where JSON cannot express it."""
     kind = type(value)
-    if depth > DEEPEST:
-        raise ValueError(f"expected at most {DEEPEST} parts within parts, got more")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"expected at most {MAX_DEPTH} parts within parts, got more")
     if kind is dict:
-        return {key: encode(one, depth + 1) for key, one in value.items()}
+        return {key: encode(item, depth + 1) for key, item in value.items()}
     if kind is list:
-        return [encode(one, depth + 1) for one in value]
+        return [encode(item, depth + 1) for item in value]
     if kind is int and not -(1 << 63) <= value < 1 << 64:
         return orjson.Fragment(show_digits(value))
     if kind is float and not math.isfinite(value):
@@ -187,9 +187,9 @@ def _decimal_part(number: Decimal) -> Any:
     if not number.is_finite():
         raise ValueError(f"expected a finite number, got {number}")
     text = str(number)
-    told = "." in text or "E" in text
-    same = told and type(again := read_float(text)) is Decimal and str(again) == text
-    return orjson.Fragment(text) if same else {"@decimal": text}
+    has_point = "." in text or "E" in text
+    is_exact = has_point and type(again := read_float(text)) is Decimal and str(again) == text
+    return orjson.Fragment(text) if is_exact else {"@decimal": text}
 
 
 _WRITERS: dict[type, Callable[[Any], Any]] = {
