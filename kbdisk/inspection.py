@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, is_gap, show, walk
-from kbdisk.loaders.identifiers import Identifiers
 from kbdisk.loaders.kb import KB
+from kbdisk.loaders.naming import Identifiers
 from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.numerals import of_any_length
 from kbdisk.schemas.suggest import refuse_unmet

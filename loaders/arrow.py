@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kbdisk.entity import Date, Entity, Quantity, show
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import KB
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import KB, Options
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, index_of, paths_of
 
 if TYPE_CHECKING:

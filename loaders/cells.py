@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kbdisk.entity import Quantity
-from kbdisk.loaders.options import BESIDE_NUMBERS
+from kbdisk.loaders.kb import MISSING_BESIDE_NUMBERS
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import text_of
 from kbdisk.loaders.values.numbers import NUMBER, Separators
@@ -117,7 +117,7 @@ class Column:
         elif cell in TRUTHS:
             self.truths += count
             self.style = next(style for style in STYLES if style(cell) == cell)
-        elif cell.strip() in BESIDE_NUMBERS:
+        elif cell.strip() in MISSING_BESIDE_NUMBERS:
             self.nothings[cell.strip()] += count
         else:
             self.texts += count

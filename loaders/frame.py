@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Link, Path, Quantity, Text, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.kb import KB
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.kb import KB, Options
 from kbdisk.loaders.python import value_of
 from kbdisk.loaders.values.columns import Index, Layout, index_of, leaves_of, paths_of, table_of
 from kbdisk.schemas.dates import write_iso

@@ -24,12 +24,11 @@ import orjson
 from kbdisk.entity import Completion, Entity, Path, Tree, show
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.loaders import jsontext
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.jsonrecords import Piece, Records, dumped, serialised
 from kbdisk.loaders.jsontext import BOM
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.kb import KB, Options, Report
 from kbdisk.loaders.naming import Naming
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
 from kbdisk.loaders.spans import Scanner, Value
 
 FEW = 5  # entities, of which each is looked into for lists of others

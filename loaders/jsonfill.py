@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 
 from kbdisk.entity import Filled, Path, show
+from kbdisk.loaders.edits import Change, spliced
 from kbdisk.loaders.habits import Habits
 from kbdisk.loaders.kb import Report, Was
 from kbdisk.loaders.manner import Manner
 from kbdisk.loaders.outline import Place, outline
-from kbdisk.loaders.splicing import Change, spliced
 
 TAKEN = "has a value already"
 

@@ -18,12 +18,11 @@ import orjson
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders import jsontext
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.jsonrecords import Piece, Records, dumped, serialised
 from kbdisk.loaders.jsontext import BOM, Exactness, Fault
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.kb import KB, Options, Report
 from kbdisk.loaders.naming import Naming, labels
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
 from kbdisk.loaders.values.tagged_json import MAX_DEPTH
 
 BLOCK = 1 << 14  # bytes: small enough for what is read to stay in the processor's cache

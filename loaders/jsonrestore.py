@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kbdisk.entity import Path, read_path
+from kbdisk.loaders.edits import Change, spliced
 from kbdisk.loaders.kb import Was
 from kbdisk.loaders.outline import Place, outline
-from kbdisk.loaders.splicing import Change, spliced
 
 UNKNOWN = "an older kbdisk did not note what stood there"
 ELSEWHERE = "is written in another way than kbdisk wrote it"

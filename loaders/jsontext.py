@@ -16,7 +16,7 @@ import orjson
 
 from kbdisk.entity import Tree
 from kbdisk.errors import LoadError
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.values import tagged_json
 from kbdisk.loaders.values.tagged_json import MAX_DEPTH
 

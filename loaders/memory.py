@@ -15,9 +15,8 @@ from kbdisk.entity import Entity, Tree
 from kbdisk.errors import LoadError
 from kbdisk.loaders.arrow import ArrowKB
 from kbdisk.loaders.frame import frame, load_frame
-from kbdisk.loaders.kb import KB
+from kbdisk.loaders.kb import KB, Options
 from kbdisk.loaders.naming import UNNAMED, Naming, classes_of, label_of
-from kbdisk.loaders.options import Options
 from kbdisk.loaders.python import tree_of
 
 if TYPE_CHECKING:

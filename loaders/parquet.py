@@ -17,10 +17,9 @@ from kbdisk.entity import Completion, Date, Entity, Path, read_path, show
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.arrow import ArrowKB, days_of
 from kbdisk.loaders.arrowcells import emptied, empty_at, filled, given, is_empty_at
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.jsonrestore import UNKNOWN
-from kbdisk.loaders.kb import KB, Placeless, Report, Retraction, Was
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.kb import KB, Options, Placeless, Report, Retraction, Was
 from kbdisk.loaders.values.columns import Table, leaves_of, table_of, text_of
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from urllib.parse import unquote
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import KB, Report
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import KB, Options, Report
 from kbdisk.loaders.wikibase import EARTH, NO_UNIT
 from kbdisk.schemas import numerals
 from kbdisk.schemas.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError, LoadError
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.records import Record, Records, cells_of, delimiter_of
-from kbdisk.loaders.source import Source
 from kbdisk.loaders.values.columns import paths_of
 
 LOOK = 1 << 16  # bytes that tell the delimiter

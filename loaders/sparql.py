@@ -20,16 +20,15 @@ from pyoxigraph import BlankNode, NamedNode, Quad, QueryResultsFormat, RdfFormat
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import ConfigError, LoadError, WriteError
-from kbdisk.loaders import web
-from kbdisk.loaders.bounds import MAX_ANSWER, Bounds
-from kbdisk.loaders.kb import KB, Report
-from kbdisk.loaders.options import Options
+from kbdisk.loaders import http
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.http import MAX_RESPONSE_SIZE, Limits
+from kbdisk.loaders.kb import KB, Options, Report
 from kbdisk.loaders.rdf import nesting
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.trees import Trees
 from kbdisk.loaders.rdf.triple_terms import renamed_quad
-from kbdisk.loaders.source import Source
 
 PAGE = 5000  # entities named in one answer
 BATCH = 100  # entities whose triples come in one answer
@@ -69,10 +68,10 @@ class Endpoint(RdfKB):
     joins = False
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> Limits:
         """What it may send in one answer."""
-        size = MAX_ANSWER if self.options.max_size is None else self.options.max_size
-        return Bounds(size=size, redirects=self.options.redirects)
+        size = MAX_RESPONSE_SIZE if self.options.max_size is None else self.options.max_size
+        return Limits(size=size, redirects=self.options.redirects)
 
     def read(self) -> Iterator[Entity]:
         return self.finish(self._entities())
@@ -127,7 +126,7 @@ class Endpoint(RdfKB):
 
     def _select(self, query: str) -> Iterator[Any]:
         """The values of a query's first variable."""
-        answer = web.post(self.name, {"query": query}, RESULTS, self.bounds)
+        answer = http.post(self.name, {"query": query}, RESULTS, self.bounds)
         format = QueryResultsFormat.from_media_type(answer.type)
         if format is None:
             self._no_endpoint("results of a SELECT", answer.type)
@@ -163,7 +162,7 @@ class Endpoint(RdfKB):
 
     def _triples(self, iris: list[str], depth: int, answers: int) -> list[Quad]:
         """The triples of some entities. Blank nodes are named anew: two answers may use one name for two."""
-        answer = web.post(self.name, {"query": _fetching(iris, depth)}, TRIPLES, self.bounds)
+        answer = http.post(self.name, {"query": _fetching(iris, depth)}, TRIPLES, self.bounds)
         format = RdfFormat.N_TRIPLES if answer.type == "text/plain" else RdfFormat.from_media_type(answer.type)
         if format is None:
             self._no_endpoint("triples", answer.type)

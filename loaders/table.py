@@ -24,12 +24,11 @@ from typing import Any, BinaryIO
 from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.cells import Column
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.jsonrestore import UNKNOWN
-from kbdisk.loaders.kb import KB, Placeless, Report, Retraction, Was
-from kbdisk.loaders.options import MISSING, Options
+from kbdisk.loaders.kb import KB, MISSING, Options, Placeless, Report, Retraction, Was
 from kbdisk.loaders.records import Record, Spans, quoted, spans_of
 from kbdisk.loaders.rows import Rows
-from kbdisk.loaders.source import Source
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, leaves_of, table_of
 from kbdisk.loaders.values.numbers import NUMBER, Separators

@@ -16,9 +16,8 @@ import orjson
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.jsonio import load_json
-from kbdisk.loaders.kb import KB, Report
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import KB, Options, Report
 from kbdisk.loaders.wikibase_entities import Reader
 
 HEAD = 1 << 18  # bytes looked at to recognise the format

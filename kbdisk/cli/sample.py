@@ -14,7 +14,7 @@ from kbdisk.cli.screen import say
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model
@@ -109,7 +109,7 @@ def _written(
     model: Model, entities: Iterable[Entity], out: str, format: str | None, given: set[Path]
 ) -> Iterable[Entity]:
     """The entities, in JSON and tables with their values as those of the source are written; RDF has types for them."""
-    from kbdisk.loaders.writing import format_of_target
+    from kbdisk.loaders.formats import format_of_target
 
     shapes, name = model.trained.shapes, format_of_target(None, out, format)
     entities = map(shapes.shaped, entities) if shapes is not None and name in PLAIN else entities

@@ -21,9 +21,8 @@ from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.inspection import is_class
 from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
-from kbdisk.loaders.decompress import stored_length
+from kbdisk.loaders.files import compressing, compression_of, sidecar_of, sidecars_of, stored_length, temporary, writing
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
-from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
 from kbdisk.schemas.suggest import refuse_unmet
 
 AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once

@@ -39,8 +39,8 @@ from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Pat
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
+from kbdisk.loaders.files import writing
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.target import writing
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.tagged_json import encode, show_day
 from kbdisk.schemas import numerals

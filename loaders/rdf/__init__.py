@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import KB, Report
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import KB, Options, Report
 
 if TYPE_CHECKING:
     import rdflib

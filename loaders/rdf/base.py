@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kbdisk.entity import Completion, Entity, Link, Path
-from kbdisk.loaders.kb import KB, Oddities, Report
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import KB, Oddities, Options, Report
 from kbdisk.loaders.rdf import fold, made, syntax, wikibase
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.names import Names
 from kbdisk.loaders.rdf.trees import Trees, without_collection
 from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, SUBCLASS
-from kbdisk.loaders.source import Source
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad

@@ -16,10 +16,10 @@ from typing import Any, BinaryIO
 
 import pyoxigraph
 
+from kbdisk.loaders.edits import spliced
 from kbdisk.loaders.rdf import blocks, scan
 from kbdisk.loaders.rdf.scan import Token
 from kbdisk.loaders.rdf.triple_terms import blank_nodes
-from kbdisk.loaders.splicing import spliced
 
 ANONYMOUS = re.compile(
     r"[a-f][0-9a-f]{15,31}"

@@ -17,15 +17,14 @@ from pyoxigraph import Quad
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import Placeless, Report, Retraction
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import Options, Placeless, Report, Retraction
 from kbdisk.loaders.rdf import blocks, brackets, graphs, nesting, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.jsonld import contexts
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.trees import Trees
-from kbdisk.loaders.source import Source
 
 ENDLESS = f'a block of kbdisk without its line "{blocks.END.decode()}": all that follows counts as filled in'
 FEW_LINES = 200  # looked at one by one where there is a fault among them; at least 2

@@ -135,7 +135,7 @@ class Speakers:
 
 def _words(entity: Entity) -> RdfKB | None:
     kb = entity.source
-    kb = kb if kb is None or isinstance(kb, RdfKB) else kb.words
+    kb = kb if kb is None or isinstance(kb, RdfKB) else kb.vocabulary_source
     return kb if isinstance(kb, RdfKB) else None
 
 

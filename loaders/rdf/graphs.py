@@ -16,7 +16,7 @@ import pyoxigraph
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
 from kbdisk.errors import LoadError
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.kb import Options
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.jsonld import contexts
 

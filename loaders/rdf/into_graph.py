@@ -10,11 +10,10 @@ from pyoxigraph import DefaultGraph
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import WriteError
-from kbdisk.loaders.kb import KB, Report
+from kbdisk.loaders.kb import KB, Report, origins_of
 from kbdisk.loaders.rdf import fresh, graphs, writer
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.spelling import Terms
-from kbdisk.loaders.writing import origins_of
 
 NAME = "<graph>"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyoxigraph import Quad, Triple
 
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.kb import Options
 from kbdisk.loaders.rdf.base import RdfKB
 
 

@@ -15,6 +15,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad
 
 from kbdisk.entity import Path, without_places
 from kbdisk.errors import LoadError
+from kbdisk.loaders.edits import Change, as_bytes, spliced
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, syntax
 from kbdisk.loaders.rdf.additions import key_of, numbered
@@ -24,7 +25,6 @@ from kbdisk.loaders.rdf.names import id_of_iri
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.terms import value_of_term
 from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, TYPE
-from kbdisk.loaders.splicing import Change, as_bytes, spliced
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile

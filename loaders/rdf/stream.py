@@ -26,8 +26,8 @@ from kbdisk.loaders.rdf.vocabulary import TYPE, WIKIBASE
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity
+    from kbdisk.loaders.files import Source
     from kbdisk.loaders.rdf.file import RdfFile
-    from kbdisk.loaders.source import Source
 
 LARGE = 24 << 20  # bytes of text; a smaller file is grouped in memory
 BLOCK = 2 << 20

@@ -20,8 +20,7 @@ from pyoxigraph import BlankNode, Quad, Triple
 
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError
-from kbdisk.loaders.kb import KB
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.kb import KB, Options
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.triple_terms import renamed

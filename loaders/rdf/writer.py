@@ -18,6 +18,8 @@ from pyoxigraph import BlankNode, Quad
 
 from kbdisk.entity import Completion
 from kbdisk.errors import KBDiskWarning
+from kbdisk.loaders.edits import as_text, inverse_changes, spliced
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, stream, syntax
 from kbdisk.loaders.rdf.jsonld import filling as jsonld
@@ -26,8 +28,6 @@ from kbdisk.loaders.rdf.rdfxml import filling as rdfxml
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Anonymous, Made, Reach, Statements
 from kbdisk.loaders.rdf.translate import gathered, labelled, serialise, translate
-from kbdisk.loaders.source import Source
-from kbdisk.loaders.splicing import as_text, spliced, undone
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
@@ -88,7 +88,7 @@ def _again(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Repor
             shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
     elif (changes := CHANGES[kb.format](kb, given, new)) is not None:
         data = kb.source.read()
-        report.edits += [(place, as_text(old), as_text(now)) for place, old, now in undone(changes, data)]
+        report.edits += [(place, as_text(old), as_text(now)) for place, old, now in inverse_changes(changes, data)]
         stream_out.write(spliced(data, changes))
     else:
         warnings.warn(f"{kb.name}: {ANEW}", KBDiskWarning, stacklevel=2)

@@ -15,16 +15,17 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.errors import ConfigError, LoadError
-from kbdisk.loaders import bounds, web
-from kbdisk.loaders.bounds import Bounds, read_size, show_size, unpacked_limit
-from kbdisk.loaders.source import Source
+from kbdisk.loaders import files
+from kbdisk.loaders import http as requests
+from kbdisk.loaders.files import Source, read_size, show_size, unpacked_limit
+from kbdisk.loaders.http import Limits
 
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": lambda data: zstandard.ZstdCompressor().compress(data)}
 
 
 @for_each("kind", PACK)
 def test_a_file_that_unpacks_to_more_than_it_may_is_refused_with_the_option(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(bounds, "FREE_SIZE", 5000)
+    monkeypatch.setattr(files, "FREE_UNPACKED_SIZE", 5000)
     file = tmp_path / f"a.json.{kind}"
     file.write_bytes(PACK[kind](b'["' + b"x" * 200_000 + b'"]'))
     with pytest.raises(
@@ -100,7 +101,7 @@ def replying(status, body=b"", **headers):
 
 
 def asked(url, **limits):
-    return web.post(url, {"query": "x"}, "text/plain", Bounds(**limits)).body
+    return requests.post(url, {"query": "x"}, "text/plain", Limits(**limits)).body
 
 
 def endless(handler):

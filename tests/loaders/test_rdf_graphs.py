@@ -12,7 +12,7 @@ import rdflib
 from kbdisk.entity import Link, Quantity, Text
 from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.kb import Options
 from kbdisk.loaders.rdf.graphs import add, lexical_forms
 from kbdisk.loaders.rdf.read import Quads
 

@@ -12,7 +12,7 @@ from tables import for_each
 import kbdisk
 from kbdisk import NOVALUE, SOMEVALUE, Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.wikibase_json import recognised
 
 JULIAN = "http://www.wikidata.org/entity/Q1985786"

@@ -14,6 +14,7 @@ import orjson
 from pyoxigraph import Quad
 
 from kbdisk.errors import LoadError
+from kbdisk.loaders.edits import Change, spliced
 from kbdisk.loaders.habits import Habits
 from kbdisk.loaders.jsonfill import Filling, Wish
 from kbdisk.loaders.manner import Manner
@@ -24,7 +25,6 @@ from kbdisk.loaders.rdf.jsonld.nodes import Document, Node
 from kbdisk.loaders.rdf.jsonld.spelling import Scope, Spelling
 from kbdisk.loaders.rdf.jsonld.usage import Usage
 from kbdisk.loaders.rdf.vocabulary import FIRST, REST
-from kbdisk.loaders.splicing import Change, spliced
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from kbdisk.loaders.edits import spliced
 from kbdisk.loaders.outline import Place, outline
 from kbdisk.loaders.rdf.additions import marked_nodes, unused
 from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.splicing import spliced
 
 Parse: TypeAlias = Callable[[bytes], list[Any]]  # a document's quads
 

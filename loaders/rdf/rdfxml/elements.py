@@ -12,11 +12,11 @@ from enum import Enum, auto
 from typing import Any
 from xml.parsers import expat
 
+from kbdisk.loaders.edits import spliced
 from kbdisk.loaders.rdf.additions import NoPlace, marked_nodes, unused
 from kbdisk.loaders.rdf.blanks import Blanks
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.vocabulary import RDF
-from kbdisk.loaders.splicing import spliced
 
 _MARKER, _MARK = "urn:kbdisk:element:", "is"  # a namespace, and a property in it
 

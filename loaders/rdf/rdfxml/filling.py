@@ -12,12 +12,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
+from kbdisk.loaders.edits import Change, spliced
 from kbdisk.loaders.rdf import scan, syntax
 from kbdisk.loaders.rdf.additions import Additions, NoPlace, say_the_same
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.rdfxml.elements import Element, Elements
 from kbdisk.loaders.rdf.vocabulary import RDF, STRING, TYPE
-from kbdisk.loaders.splicing import Change, spliced
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile

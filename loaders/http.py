@@ -1,6 +1,7 @@
-"""Questions to a web server, asked patiently: what is busy is asked again, as late as it wants to be.
+"""HTTP requests with retries: a busy server is asked again, after the wait that it demands.
 
-Every fault comes out as one LoadError that names the address.
+Every fault comes out as one LoadError that names the address. A server can send for ever, so a response has limits of
+size and time; `--max-size` (`max_size=` in Python) lifts that of size.
 """
 
 from __future__ import annotations
@@ -23,41 +24,55 @@ from functools import cache
 from typing import Any
 
 from kbdisk.errors import LoadError
-from kbdisk.loaders.bounds import MAX_ERROR_PAGE, Bounds, show_size
+from kbdisk.loaders.files import show_size
+
+MAX_RESPONSE_SIZE = 2 << 30  # bytes of one answer of an endpoint, uncompressed
+MAX_ERROR_SIZE = 1 << 20  # bytes of a page with an error message
+MAX_RESPONSE_SECONDS = 600.0  # for one response, from the request to its last byte
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one response."""
+
+    size: float = MAX_RESPONSE_SIZE
+    seconds: float = MAX_RESPONSE_SECONDS
+    redirects: bool = False  # whether it may send on to another host
+
 
 TIMEOUT = 120.0  # seconds without a byte
-TRIES = 5
-PATIENCE = 300.0  # seconds, the longest wait that a server is granted
-BUSY = {429, 502, 503}
-USUAL = Bounds()
-STEP = 1 << 16  # bytes read, or unpacked, at once
+MAX_TRIES = 5
+MAX_WAIT = 300.0  # seconds, the longest wait that a server is granted
+BUSY_STATUS = {429, 502, 503}
+DEFAULT_LIMITS = Limits()
+CHUNK = 1 << 16  # bytes read, or unpacked, at once
 
 _TAG = re.compile(r"<(style|script|title)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back."""
+class Response:
+    """A response."""
 
     body: bytes
     type: str  # the media type alone, in lower case
 
 
-def post(url: str, form: Mapping[str, str], accept: str, bounds: Bounds = USUAL) -> Answer:
-    """Send a form and return the answer, which keeps within some bounds."""
+def post(url: str, form: Mapping[str, str], accept: str, bounds: Limits = DEFAULT_LIMITS) -> Response:
+    """Send a form and return the response, which must keep within the limits."""
     request = _request(url, urllib.parse.urlencode(form).encode(), accept)
     problem = ""
-    for tried in range(TRIES):
+    for attempt in range(MAX_TRIES):
         try:
-            return _asked(request, bounds)
+            return _send(request, bounds)
         except _TryAgain as busy:
             problem = busy.problem
-            wait = 2.0**tried if busy.wait is None else busy.wait
-            if wait > PATIENCE:
+            wait = 2.0**attempt if busy.wait is None else busy.wait
+            if wait > MAX_WAIT:
                 raise LoadError(url, f"{problem}, and it asks to wait {wait:.0f} seconds. Try again then.") from None
-            if tried + 1 < TRIES:
+            if attempt + 1 < MAX_TRIES:
                 time.sleep(wait)
-    raise LoadError(url, f"{problem}, {TRIES} times in a row. Try again later.")
+    raise LoadError(url, f"{problem}, {MAX_TRIES} times in a row. Try again later.")
 
 
 def _request(url: str, form: bytes, accept: str) -> urllib.request.Request:
@@ -75,14 +90,14 @@ def _request(url: str, form: bytes, accept: str) -> urllib.request.Request:
 
 @cache
 def user_agent() -> str:
-    """Who is asking."""
+    """The User-Agent of requests."""
     from importlib import metadata
 
     return f"kbdisk/{metadata.version('kbdisk')}"
 
 
 class _TryAgain(Exception):  # noqa: N818
-    """Not now; perhaps after a wait of so many seconds."""
+    """The request may succeed later, after a wait of some seconds."""
 
     def __init__(self, problem: str, wait: float | None = None) -> None:
         super().__init__(problem)
@@ -91,9 +106,9 @@ class _TryAgain(Exception):  # noqa: N818
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """A form that is sent elsewhere stays a form: by itself urllib would ask again without it."""
+    """Redirects keep the form, which urllib by itself would drop."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Limits) -> None:
         self.bounds = bounds
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
@@ -109,7 +124,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Clock:
-    """Ends the connections of one question when its time is up, whatever they are waiting for."""
+    """Ends the connections of one request when its time is up, whatever they are waiting for."""
 
     def __init__(self, seconds: float) -> None:
         self.is_up = False
@@ -131,7 +146,7 @@ class _Clock:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handlers(self) -> list[urllib.request.BaseHandler]:
-        """What opens connections that it can end."""
+        """Handlers whose connections the clock can end."""
         sockets = self.sockets
 
         class Plain(http.client.HTTPConnection):
@@ -155,11 +170,11 @@ class _Clock:
         return [PlainHandler(), SecureHandler()]
 
 
-def _asked(request: urllib.request.Request, bounds: Bounds) -> Answer:
+def _send(request: urllib.request.Request, bounds: Limits) -> Response:
     url = request.full_url
     with _Clock(bounds.seconds) as clock:
         try:
-            answer = _answered(request, bounds, clock)
+            answer = _fetch(request, bounds, clock)
         except (LoadError, _TryAgain):
             if not clock.is_up:
                 raise
@@ -169,19 +184,19 @@ def _asked(request: urllib.request.Request, bounds: Bounds) -> Answer:
     return answer
 
 
-def _answered(request: urllib.request.Request, bounds: Bounds, clock: _Clock) -> Answer:
+def _fetch(request: urllib.request.Request, bounds: Limits, clock: _Clock) -> Response:
     url = request.full_url
     try:
         opener = urllib.request.build_opener(_Redirects(bounds), *clock.handlers())
         with opener.open(request, timeout=TIMEOUT) as response:
-            body = _whole(response, bounds.size)
-            return Answer(body, response.headers.get_content_type())
+            body = _read_body(response, bounds.size)
+            return Response(body, response.headers.get_content_type())
     except urllib.error.HTTPError as error:
         with error:
-            raise _refused(url, error) from None
+            raise _fault_of_status(url, error) from None
     except urllib.error.URLError as error:
         raise _unreachable(url, error.reason) from None
-    except _TooMuch:
+    except _TooLarge:
         problem = f"expected an answer of at most {show_size(bounds.size)}, got more."
         raise LoadError(url, f"{problem} Ask for less (--class, --query), or say --max-size.") from None
     except (http.client.IncompleteRead, ConnectionError, EOFError, zlib.error, gzip.BadGzipFile):
@@ -189,8 +204,8 @@ def _answered(request: urllib.request.Request, bounds: Bounds, clock: _Clock) ->
     except OSError as error:
         raise _unreachable(url, error) from None
     except (http.client.HTTPException, ValueError) as error:
-        said = str(error) or type(error).__name__
-        raise LoadError(url, f"expected an answer by HTTP, got {said}. Check the address.") from None
+        message = str(error) or type(error).__name__
+        raise LoadError(url, f"expected an answer by HTTP, got {message}. Check the address.") from None
 
 
 def _unreachable(url: str, reason: object) -> Exception:
@@ -198,29 +213,29 @@ def _unreachable(url: str, reason: object) -> Exception:
         return LoadError(url, f"no answer within {TIMEOUT:g} seconds. Ask for less: --class or --query.")
     if isinstance(reason, ConnectionResetError):
         return _TryAgain("the connection broke off")
-    said = getattr(reason, "strerror", None) or str(reason)
-    return LoadError(url, f"cannot be reached: {str(said).lower()}. Check the address.")
+    message = getattr(reason, "strerror", None) or str(reason)
+    return LoadError(url, f"cannot be reached: {str(message).lower()}. Check the address.")
 
 
-class _TooMuch(Exception):  # noqa: N818
-    """An answer is longer than it may be."""
+class _TooLarge(Exception):  # noqa: N818
+    """A response is longer than its limit."""
 
 
-def _whole(response: Any, limit: float) -> bytes:
-    """The body, uncompressed, and all of the length that it says; _TooMuch beyond the limit."""
+def _read_body(response: Any, limit: float) -> bytes:
+    """The decompressed body, checked against its announced length; _TooLarge beyond the limit."""
     expected = response.length  # bytes that are announced; None where they are not
     body, stored, unpacking = bytearray(), 0, None
     while expected is None or stored < expected:
-        piece = response.read1(STEP if expected is None else min(STEP, expected - stored))
+        piece = response.read1(CHUNK if expected is None else min(CHUNK, expected - stored))
         if not piece:
             break
         if stored == 0 and piece[:2] == b"\x1f\x8b":
             unpacking = zlib.decompressobj(wbits=31)
         stored += len(piece)
-        for plain in (piece,) if unpacking is None else _unpacked(unpacking, piece):
+        for plain in (piece,) if unpacking is None else _decompress(unpacking, piece):
             body += plain
             if len(body) > limit:
-                raise _TooMuch
+                raise _TooLarge
     if expected is not None and stored < expected:
         raise http.client.IncompleteRead(bytes(body), expected - stored)
     if unpacking is not None and not unpacking.eof:
@@ -228,28 +243,28 @@ def _whole(response: Any, limit: float) -> bytes:
     return bytes(body)
 
 
-def _unpacked(unpacking: Any, piece: bytes) -> Iterator[bytes]:
-    """What a piece of a gzip stream unpacks to, a bounded part at a time."""
+def _decompress(unpacking: Any, piece: bytes) -> Iterator[bytes]:
+    """A piece of a gzip stream decompressed, in parts of bounded size."""
     while piece and not unpacking.eof:
-        yield unpacking.decompress(piece, STEP)
+        yield unpacking.decompress(piece, CHUNK)
         piece = unpacking.unconsumed_tail
 
 
-def _refused(url: str, error: urllib.error.HTTPError) -> Exception:
+def _fault_of_status(url: str, error: urllib.error.HTTPError) -> Exception:
     if str(error.reason).startswith(urllib.request.HTTPRedirectHandler.inf_msg):
         return LoadError(url, "expected an answer, is sent on again and again. Check the address.")
     problem = f"HTTP {error.code} {' '.join(str(error.reason).split())}".rstrip()
-    if error.code in BUSY:
+    if error.code in BUSY_STATUS:
         return _TryAgain(f"got {problem}", _retry_after(error.headers.get("Retry-After")))
     try:
-        said = _first_line(_whole(error.fp, MAX_ERROR_PAGE))
-    except (http.client.HTTPException, OSError, EOFError, zlib.error, ValueError, _TooMuch, AttributeError):
-        said = ""
-    return LoadError(url, f"expected an answer, got {problem}{': ' + said if said else '.'}")
+        message = _first_line(_read_body(error.fp, MAX_ERROR_SIZE))
+    except (http.client.HTTPException, OSError, EOFError, zlib.error, ValueError, _TooLarge, AttributeError):
+        message = ""
+    return LoadError(url, f"expected an answer, got {problem}{': ' + message if message else '.'}")
 
 
 def _retry_after(header: str | None) -> float | None:
-    """How many seconds to wait: the header has a number, or a date."""
+    """Seconds to wait by the header Retry-After: a number, or a date."""
     if header is None:
         return None
     if header.strip().isdecimal():
@@ -261,7 +276,7 @@ def _retry_after(header: str | None) -> float | None:
 
 
 def _first_line(body: bytes) -> str:
-    """What a server says first, without its markup."""
+    """The first line of a page, without markup."""
     text = _TAG.sub(" ", body[:20_000].decode("utf-8", "replace"))
     line = next((line for line in map(str.strip, text.splitlines()) if line), "")
     return line if len(line) <= 200 else line[:200] + "..."

@@ -1,14 +1,14 @@
-"""Changes to a text, made all at once."""
+"""Edits of a text: changes of byte ranges, made all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-Change = tuple[int, int, bytes]  # from, to, what stands there then
+Change = tuple[int, int, bytes]  # start, end, the bytes that replace that range
 
 
-def undone(changes: Iterable[Change], text: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """For each change of a text, in order: where it is in the new text, what stood there, and what stands there now."""
+def inverse_changes(changes: Iterable[Change], text: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """For each change in order: its place in the new text, the bytes it replaced, and the bytes there now."""
     shift = 0
     for start, end, new in sorted(changes):
         yield start + shift, text[start:end], new
