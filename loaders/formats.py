@@ -57,8 +57,8 @@ class FormatModule(Protocol):
 
 
 FORMATS: dict[str, Format] = {
-    "json": Format((".json",), "kbdisk.loaders.json"),
-    "jsonl": Format((".jsonl", ".ndjson"), "kbdisk.loaders.jsonl"),
+    "json": Format((".json",), "kbdisk.loaders.json.read"),
+    "jsonl": Format((".jsonl", ".ndjson"), "kbdisk.loaders.json.read"),
     "csv": Format((".csv",), "kbdisk.loaders.table"),
     "tsv": Format((".tsv", ".tab"), "kbdisk.loaders.table"),
     "parquet": Format((".parquet", ".pq"), "kbdisk.loaders.parquet"),
@@ -136,9 +136,9 @@ def load(
 
         name = "wikibase-json" if wikibase_json.recognised(data) else name
     if name in ("json", "jsonl") and format is None:
-        from kbdisk.loaders import jsontext
+        from kbdisk.loaders.json.text import detect_layout
 
-        name = jsontext.layout_of(data) or name
+        name = detect_layout(data) or name
     if name not in MAY_BE_EMPTY:
         data.refuse_empty()
     data.progress = progress

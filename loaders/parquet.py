@@ -18,8 +18,7 @@ from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.arrow import ArrowKB, days_of
 from kbdisk.loaders.arrowcells import emptied, empty_at, filled, given, is_empty_at
 from kbdisk.loaders.files import Source
-from kbdisk.loaders.jsonrestore import UNKNOWN
-from kbdisk.loaders.kb import KB, Options, Placeless, Report, Retraction, Was
+from kbdisk.loaders.kb import KB, NOT_NOTED, Options, Placeless, Report, Retraction, Was
 from kbdisk.loaders.values.columns import Table, leaves_of, table_of, text_of
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class _Group:
             for path, (_, was) in values.items():
                 places = {(read_path(text)): old for text, old in (was or {show(path): None}).items()}
                 if any(self._place(place) is None for place in places):
-                    left.append((entity.id, path, UNKNOWN))
+                    left.append((entity.id, path, NOT_NOTED))
                     continue
                 for place, old in places.items():
                     if place == path[: len(place)] and place != path:

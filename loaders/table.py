@@ -25,8 +25,7 @@ from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.cells import Column
 from kbdisk.loaders.files import Source
-from kbdisk.loaders.jsonrestore import UNKNOWN
-from kbdisk.loaders.kb import KB, MISSING, Options, Placeless, Report, Retraction, Was
+from kbdisk.loaders.kb import KB, MISSING, NOT_NOTED, Options, Placeless, Report, Retraction, Was
 from kbdisk.loaders.records import Record, Spans, quoted, spans_of
 from kbdisk.loaders.rows import Rows
 from kbdisk.loaders.values import formulas
@@ -124,7 +123,7 @@ class TableKB(KB):
                 for path, (value, was) in one.values.items():
                     was = _blanks(path, value, columns) if was is None else was
                     if was is None or not was.keys() <= columns.keys():
-                        left.append((one.entity.id, path, UNKNOWN if was is None else NO_COLUMN))
+                        left.append((one.entity.id, path, NOT_NOTED if was is None else NO_COLUMN))
                     else:
                         cells |= {columns[name]: text.encode(self.rows.encoding) for name, text in was.items()}
                 stream.write(_with_cells(record, cells, self.rows.delimiter).raw)

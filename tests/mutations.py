@@ -172,7 +172,7 @@ MUTATIONS = [
              'load_json(row.line).get("was")', "None", "tests/completion/test_retract.py"),
     mutation("a retracted block leaves its line end", "loaders/rdf/blocks.py",
              'text = _LINE_END.sub(b"", text, count=1)', "pass", "tests/completion/test_retract.py"),
-    mutation("a retracted value takes a container along that was there", "loaders/jsonrestore.py",
+    mutation("a retracted value takes a container along that was there", "loaders/json/edit.py",
              "if is_empty and is_made:", "if is_empty:", "tests/completion/test_retract.py"),
     mutation("a retracted table keeps no sidecar while it has values", "kbdisk/completion/retract.py",
              "if kb.format in BLOCKS:\n            _write_text", "if kb.format not in BLOCKS:\n            _write_text",

@@ -12,7 +12,7 @@ from strategies import dates, trees, values
 from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders import jsontext
+from kbdisk.loaders.json import text
 from kbdisk.loaders.values.tagged_json import decode, encode, read_float, read_int, show_day
 from kbdisk.schemas.numerals import show_digits
 
@@ -82,7 +82,7 @@ def test_values_are_found_within_lists_and_parts():
 @given(trees())
 def test_any_tree_survives_its_json(tree):
     tree = {"tree": tree}
-    again, notes = jsontext.read(orjson.dumps(encode(tree)))
+    again, notes = text.parse_object(orjson.dumps(encode(tree)))
     assert repr(again) == repr(tree)  # types, order, and the sign of zero, too
     assert notes == []
 

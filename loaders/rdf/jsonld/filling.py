@@ -15,9 +15,8 @@ from pyoxigraph import Quad
 
 from kbdisk.errors import LoadError
 from kbdisk.loaders.edits import Change, spliced
-from kbdisk.loaders.habits import Habits
-from kbdisk.loaders.jsonfill import Filling, Wish
-from kbdisk.loaders.manner import Manner
+from kbdisk.loaders.json.edit import Layout, NewValue, TextFiller
+from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.additions import Additions, NoPlace, say_the_same
 from kbdisk.loaders.rdf.jsonld.contexts import NO_BASE, prepared
@@ -72,9 +71,9 @@ class _Reading:
     def changes(self, additions: Additions, said: list[Quad], in_full: bool) -> list[Change]:
         """The changes that put in all that is new; `said` takes that as it will be read."""
         text = self.document.text
-        habits = Habits()
-        habits.wide, habits.escaped = not text.isascii(), b"\\u" in text
-        filling = Filling(text, Manner(text, self.document.root, habits), {})
+        style = JsonStyle()
+        style.has_raw_unicode, style.has_escapes = not text.isascii(), b"\\u" in text
+        filling = TextFiller(text, Layout(text, self.document.root, style), {})
         for homes in self._homes(additions):
             spelling = self._spelling(homes[0][0], in_full)
             spelling.learn((quad.predicate, quad.object) for _, quads in homes for quad in additions.all(quads))
@@ -105,16 +104,18 @@ class _Reading:
         return Spelling(scope, self.usage, self.document.terms, self._parse_prepared, in_full)
 
 
-def _set_in(filling: Filling, node: Node, members: dict[str, list[Any]], manner: _Members) -> None:
+def _set_in(filling: TextFiller, node: Node, members: dict[str, list[Any]], manner: _Members) -> None:
     """Set new members into an object; a value of a key that has one goes into its list, or makes it one."""
-    wish = Wish()
+    wish = NewValue()
     for key, values in members.items():
         place = node.place.named.get(key)
         if place is None or place.kind == "null":
-            wish.inner[key] = Wish(manner.value(key, values), paths=[(key,)])
+            wish.inner[key] = NewValue(manner.value(key, values), paths=[(key,)])
         elif place.kind == "list":
-            inner = wish.inner[key] = Wish(paths=[(key,)])
-            inner.inner = {index: Wish(value, paths=[(key,)]) for index, value in enumerate(values, len(place.inner))}
+            inner = wish.inner[key] = NewValue(paths=[(key,)])
+            inner.inner = {
+                index: NewValue(value, paths=[(key,)]) for index, value in enumerate(values, len(place.inner))
+            }
         else:
             filling.make_list(place, values)
     filling.into(node.place, wish)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from kbdisk.loaders.edits import spliced
-from kbdisk.loaders.outline import Place, outline
+from kbdisk.loaders.json.edit import Place, outline
 from kbdisk.loaders.rdf.additions import marked_nodes, unused
 from kbdisk.loaders.rdf.blanks import Blanks
 

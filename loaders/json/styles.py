@@ -1,7 +1,8 @@
-"""How a knowledge base in JSON writes its values, so that a new value takes the shape of its neighbours.
+"""How a source in JSON writes its values, so that a new value is written as its neighbours are.
 
-JSON has no dates, quantities or links: one source writes "1912-11-28", another 1912, or {"value": 3, "unit": "g"}.
-The first values at a path (places in lists left out) tell; where nothing stands yet, a value is written tagged.
+JSON has no dates, quantities or links: one source writes "1912-11-28", another 1912, or {"value": 3, "unit": "g"}. The
+first values at a path, without indices in lists, decide; where there is none yet, a value is written tagged
+(values/tagged_json.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kbdisk.loaders.values import tagged_json
 from kbdisk.schemas.measures import measured_as
 from kbdisk.schemas.numerals import has_int, is_finite, show_digits
 
-SAMPLES = 20  # values kept of each path
+MAX_SAMPLES_PER_PATH = 20  # values kept of each path
 
 _FIRST_COLON = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*+"([ \t]*:[ \t]*)', re.DOTALL)
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -30,64 +31,66 @@ _LAYOUTS = {  # how a full day is written, by what it looks like
 }
 _VALUE_KEYS = ("value", "amount", "quantity", "number", "magnitude")
 _UNIT_KEYS = ("unit", "units", "unitText", "unitCode", "currency")
-_PLACES = (("latitude", "longitude"), ("lat", "lon"), ("lat", "lng"), ("lat", "long"))
+_COORDINATE_KEYS = (("latitude", "longitude"), ("lat", "lon"), ("lat", "lng"), ("lat", "long"))
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]+)*")
 _NUMBERS = (int, float, Decimal)
 
 
-class Habits:
-    """What the values of a source look like, path by path."""
+class JsonStyle:
+    """The style of a source: samples of its values by path, and how its text escapes and spaces."""
 
     def __init__(self) -> None:
         self.samples: dict[tuple[str, ...], list[Any]] = {}
-        self.wide = False  # a character beyond ASCII stands as itself
-        self.escaped = False  # one stands as \u00e9
+        self.has_raw_unicode = False  # some characters beyond ASCII are written as themselves
+        self.has_escapes = False  # some are escaped as \u00e9
         self.colon = b""  # between the first key and its value
 
-    def see(self, tree: Tree, text: bytes) -> None:
-        """Look at an entity."""
-        self.wide = self.wide or not text.isascii()
-        self.escaped = self.escaped or b"\\u" in text
+    def add(self, tree: Tree, text: bytes) -> None:
+        """Take in an entity."""
+        self.has_raw_unicode = self.has_raw_unicode or not text.isascii()
+        self.has_escapes = self.has_escapes or b"\\u" in text
         if not self.colon and (first := _FIRST_COLON.match(text)):
             self.colon = first[1]
         stack: list[tuple[tuple[str, ...], Any]] = [((), tree)]
         while stack:
             names, value = stack.pop()
             if type(value) is dict:
-                stack.extend(((*names, key), one) for key, one in value.items())
+                stack.extend(((*names, key), item) for key, item in value.items())
             elif type(value) is list:
-                stack.extend((names, one) for one in value)
+                stack.extend((names, item) for item in value)
                 names = (*names, "[]")
-            seen = self.samples.setdefault(names, [])
-            if value is not None and len(seen) < SAMPLES:
-                seen.append(value)
+            samples = self.samples.setdefault(names, [])
+            if value is not None and len(samples) < MAX_SAMPLES_PER_PATH:
+                samples.append(value)
 
     @property
     def ascii(self) -> bool:
-        """Whether characters beyond ASCII are escaped here."""
-        return self.escaped and not self.wide
+        """Whether characters beyond ASCII are escaped."""
+        return self.has_escapes and not self.has_raw_unicode
 
-    def plain(self, path: Path, value: Any) -> Any:
-        """The value as it would stand at the path, ready for orjson."""
+    def spell(self, path: Path, value: Any) -> Any:
+        """The value in the style of its path, as orjson can write it."""
         if type(value) is dict:
-            return {key: self.plain((*path, key), one) for key, one in value.items()}
+            return {key: self.spell((*path, key), item) for key, item in value.items()}
         if type(value) is list:
-            return [self.plain((*path, i), one) for i, one in enumerate(value)]
+            return [self.spell((*path, i), item) for i, item in enumerate(value)]
         names = tuple(key for key in path if isinstance(key, str))
         shaper = _SHAPERS.get(type(value))
         shaped = (
-            shaper(value, _usual(self.samples.get(names, [])), self.samples.get((*names, "[]"), [])) if shaper else None
+            shaper(value, _of_most_frequent_kind(self.samples.get(names, [])), self.samples.get((*names, "[]"), []))
+            if shaper
+            else None
         )
         return tagged_json.encode(value if shaped is None else shaped)
 
 
-def _usual(seen: list[Any]) -> list[Any]:
-    """Those values that are of the most frequent kind."""
-    kinds = Counter(map(_kind, seen))
-    return [value for value in seen if _kind(value) == kinds.most_common(1)[0][0]]
+def _of_most_frequent_kind(seen: list[Any]) -> list[Any]:
+    """The values of the most frequent kind."""
+    kinds = Counter(map(_kind_of, seen))
+    return [value for value in seen if _kind_of(value) == kinds.most_common(1)[0][0]]
 
 
-def _kind(value: Any) -> type:
+def _kind_of(value: Any) -> type:
     return float if type(value) in _NUMBERS else type(value)
 
 
@@ -100,11 +103,11 @@ def _shape_number(number: int | float | Decimal, seen: list[Any], _: list[Any]) 
         return None
     if _all(_NUMBER, seen):
         return _digits(number)
-    whole = bool(seen) and all(type(value) is int for value in seen) and has_int(number)
-    return int(number) if whole else _bare(number)
+    is_whole = bool(seen) and all(type(value) is int for value in seen) and has_int(number)
+    return int(number) if is_whole else _json_number(number)
 
 
-def _bare(number: int | float | Decimal | None) -> Any:
+def _json_number(number: int | float | Decimal | None) -> Any:
     """A number as JSON writes one."""
     return orjson.Fragment(str(number)) if type(number) is Decimal and number.is_finite() else number
 
@@ -116,7 +119,7 @@ def _digits(number: int | float | Decimal) -> str:
 def _shape_date(date: Date, seen: list[Any], _: list[Any]) -> Any:
     first = seen[0] if seen else None
     if type(first) is str:
-        return _day(date, seen) + date.time
+        return _spell_day(date, seen) + date.time
     if type(first) is int and date.year is not None:
         return date.year
     if type(first) is dict and "year" in first:
@@ -125,7 +128,7 @@ def _shape_date(date: Date, seen: list[Any], _: list[Any]) -> Any:
     return None
 
 
-def _day(date: Date, seen: list[Any]) -> str:
+def _spell_day(date: Date, seen: list[Any]) -> str:
     if date.year is not None and date.month is not None and date.day is not None:
         for pattern, layout in _LAYOUTS.items():
             if _all(pattern, seen):
@@ -136,9 +139,9 @@ def _day(date: Date, seen: list[Any]) -> str:
 def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:
     first = seen[0] if seen else None
     if type(first) in _NUMBERS:
-        return _bare(quantity.value)
+        return _json_number(quantity.value)
     if type(first) is str and quantity.value is not None and is_finite(quantity.value):
-        spelt = measured_as([one for one in seen if type(one) is str], quantity.unit)
+        spelt = measured_as([sample for sample in seen if type(sample) is str], quantity.unit)
         if spelt is not None:
             return spelt.like(_digits(quantity.value), quantity.unit or "")
         return _digits(quantity.value) if _all(_NUMBER, seen) else None
@@ -149,7 +152,7 @@ def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:
         if value and unit_key:
             return {
                 key: part
-                for key, part in ((value, _bare(quantity.value)), (unit_key, quantity.unit))
+                for key, part in ((value, _json_number(quantity.value)), (unit_key, quantity.unit))
                 if part is not None
             }
     return None
@@ -157,11 +160,11 @@ def _shape_quantity(quantity: Quantity, seen: list[Any], _: list[Any]) -> Any:
 
 def _shape_coordinate(place: Coordinate, seen: list[Any], lists: list[Any]) -> Any:
     first = seen[0] if seen else None
-    latitude, longitude = _bare(place.latitude), _bare(place.longitude)
+    latitude, longitude = _json_number(place.latitude), _json_number(place.longitude)
     if type(first) is dict:
-        names = next((names for names in _PLACES if all(name in first for name in names)), None)
+        names = next((names for names in _COORDINATE_KEYS if all(name in first for name in names)), None)
         return dict(zip(names, (latitude, longitude), strict=True)) if names else None
-    if lists and all(len(one) == 2 and all(type(part) in _NUMBERS for part in one) for one in lists):
+    if lists and all(len(pair) == 2 and all(type(part) in _NUMBERS for part in pair) for pair in lists):
         return [latitude, longitude]
     if type(first) is str:
         return f"{place.latitude},{' ' if ', ' in first else ''}{place.longitude}"
@@ -182,7 +185,9 @@ def _shape_text(text: Text, seen: list[Any], _: list[Any]) -> Any:
     first = seen[0] if seen else None
     if type(first) is str:
         return text.text
-    if type(first) is dict and all(_LANGUAGE.fullmatch(key) and type(one) is str for key, one in first.items()):
+    if type(first) is dict and all(
+        _LANGUAGE.fullmatch(key) and type(text_part) is str for key, text_part in first.items()
+    ):
         return {text.language: text.text}
     return None
 
