@@ -59,9 +59,9 @@ class FormatModule(Protocol):
 FORMATS: dict[str, Format] = {
     "json": Format((".json",), "kbdisk.loaders.json.read"),
     "jsonl": Format((".jsonl", ".ndjson"), "kbdisk.loaders.json.read"),
-    "csv": Format((".csv",), "kbdisk.loaders.table"),
-    "tsv": Format((".tsv", ".tab"), "kbdisk.loaders.table"),
-    "parquet": Format((".parquet", ".pq"), "kbdisk.loaders.parquet"),
+    "csv": Format((".csv",), "kbdisk.loaders.table.read"),
+    "tsv": Format((".tsv", ".tab"), "kbdisk.loaders.table.read"),
+    "parquet": Format((".parquet", ".pq"), "kbdisk.loaders.arrow.read"),
     "turtle": Format((".ttl", ".turtle"), "kbdisk.loaders.rdf"),
     "ntriples": Format((".nt",), "kbdisk.loaders.rdf"),
     "nquads": Format((".nq",), "kbdisk.loaders.rdf"),

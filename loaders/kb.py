@@ -127,6 +127,7 @@ def _keys_of(path: Path) -> tuple[str, ...]:
 
 GIVEN = "has a value already, and given values are never changed"
 NOT_NOTED = "an older kbdisk did not note what stood there"  # why a filled value stays
+IN_MEMORY = "<memory>"  # the name of a source without a file
 MAX_PLACES_SHOWN = 5  # places kept for each oddity
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kbdisk.entity import Path, Text, Tree, at, walk
-from kbdisk.loaders.cells import TRUTHS
+from kbdisk.loaders.table.cells import TRUTHS
 from kbdisk.loaders.values import columns
 from kbdisk.loaders.values.numbers import Separators
 from kbdisk.schemas.numerals import is_number

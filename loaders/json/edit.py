@@ -102,9 +102,9 @@ class Layout:
         self.comma = next(filter(None, map(self._inline_comma, places)), b", " if self.colon[-1:] == b" " else b",")
         self.is_spread = self._spreads([root], False)
         self.spreads_parts = self._spreads(
-            [one for one in places if one.kind == "part" and one is not root], self.is_spread
+            [inner for inner in places if inner.kind == "part" and inner is not root], self.is_spread
         )
-        self.spreads_lists = self._spreads([one for one in places if one.kind == "list"], self.is_spread)
+        self.spreads_lists = self._spreads([inner for inner in places if inner.kind == "list"], self.is_spread)
         self.indent_unit = self._step() if self.is_spread else b""
 
     # ------------------------------------------------------------ additions

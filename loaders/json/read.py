@@ -183,7 +183,7 @@ def _filled_by_entity(
 ) -> Iterator[tuple[Entity, dict[Path, Filled]]]:
     """Each entity with all values filled in it, in the order of the source."""
     last = 0
-    for position, group in itertools.groupby(completions, key=lambda one: one.entity.position):
+    for position, group in itertools.groupby(completions, key=lambda item: item.entity.position):
         if position <= last:
             raise WriteError(kb.name, "expected the completions in the order of the source. Pass a list of them.")
         last = position

@@ -18,6 +18,7 @@ from tables import for_each
 import kbdisk
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text, walk, with_values
 from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
+from kbdisk.loaders.json import text as json_text
 from kbdisk.loaders.json.read import write
 
 FIXTURES = Path(__file__).parent / "fixtures"

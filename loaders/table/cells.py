@@ -1,10 +1,10 @@
-"""What the cells of a column mean, and how a new one is spelt as the others are.
+"""Cells of a column as values, and new values spelt as the other cells are.
 
-A column is read as numbers, or as truths, only if all of its cells are (but for missing ones): `12` is text where `A3`
-stands below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a column, and a
-word in one of words. A number is -?digits, maybe a decimal point, maybe an exponent, maybe thousands that are parted
-(marks.py); `+49`, `007`, `inf` are text, `1,234` mostly. A truth is true or false, also True or TRUE. Spaces around a
-number are nothing; text is kept as it stands.
+A column is read as numbers, or as truths, only if all of its cells are, missing ones aside: `12` is text where `A3` stands
+below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a column, and a word in one
+of words. A number is -?digits, maybe a decimal point, maybe an exponent, maybe with thousands separators
+(values/numbers.py); `+49`, `007`, `inf` are text, `1,234` mostly. A truth is true or false, also True or TRUE. Spaces
+around a number are ignored; text is kept as it is.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kbdisk.schemas.numerals import Number, is_number
 
 Kind = Literal["number", "truth", "text", "blank"]
 
-STYLES: tuple[Callable[[str], str], ...] = (str.lower, str.title, str.upper)
-TRUTHS = {style(word): word == "true" for word in ("true", "false") for style in STYLES}
-EXAMPLES = 20  # texts kept of each column
-KEPT = 10_000  # cells of a column whose values are remembered: columns repeat themselves
+TRUTH_STYLES: tuple[Callable[[str], str], ...] = (str.lower, str.title, str.upper)
+TRUTHS = {style(word): word == "true" for word in ("true", "false") for style in TRUTH_STYLES}
+MAX_EXAMPLES = 20  # texts kept of each column
+MAX_CELLS_CACHED = 10_000  # cells whose values are cached, as columns repeat themselves
 
 
 class Cells(dict[str, Any]):
-    """Cells and the values they say, filled as they are looked up."""
+    """A cache of cells and their values, filled as they are looked up."""
 
     def __init__(self, missing: frozenset[str], read: Callable[[str], Any]) -> None:
         super().__init__(dict.fromkeys(missing))
@@ -41,7 +41,7 @@ class Cells(dict[str, Any]):
 
     def __missing__(self, cell: str) -> Any:
         value = None if cell.strip() in self.missing else self.read(cell)
-        if len(self) < KEPT:
+        if len(self) < MAX_CELLS_CACHED:
             self[cell] = value
         return value
 
@@ -52,10 +52,10 @@ class Column:
 
     name: str
     unit: str | None = None  # of its numbers, where the user has said so
-    marks: Separators = field(default_factory=Separators)  # of its numbers
-    cells: int = 0  # that no spelling of nothing takes; those that may be one are in `nothings`, too
+    separators: Separators = field(default_factory=Separators)  # of its numbers
+    cells: int = 0  # all but missing ones; those that may be missing are in `missing_like`, too
     empty: int = 0
-    nothings: Counter[str] = field(default_factory=Counter)
+    missing_like: Counter[str] = field(default_factory=Counter)
     numbers: int = 0
     truths: int = 0
     texts: int = 0
@@ -69,30 +69,30 @@ class Column:
         """How the column is read."""
         if not self.cells:
             return "blank"
-        rest = self.cells - self.nothings.total()
+        rest = self.cells - self.missing_like.total()
         if self.numbers == rest > 0:
-            return "text" if self.marks.decimal is None else "number"
+            return "text" if self.separators.decimal is None else "number"
         return "truth" if self.truths == rest > 0 else "text"
 
     @property
-    def spelt(self) -> frozenset[str]:
-        """What stands for no value in this column beyond what always does."""
-        return frozenset(self.nothings) if self.kind in ("number", "truth") else frozenset()
+    def missing_spellings(self) -> frozenset[str]:
+        """The spellings that mean a missing value in this column, beyond those of every column."""
+        return frozenset(self.missing_like) if self.kind in ("number", "truth") else frozenset()
 
     @property
     def filled(self) -> int:
-        """Its cells with a value."""
-        return self.cells - (self.nothings.total() if self.spelt else 0)
+        """The number of cells with a value."""
+        return self.cells - (self.missing_like.total() if self.missing_spellings else 0)
 
     @property
     def blank(self) -> int:
-        """Its cells without one."""
+        """The number of cells without a value."""
         return self.empty + self.cells - self.filled
 
     @property
     def doubt(self) -> str:
-        """What is odd about a column of numbers with a few words in it, such as `n.a.`, or torn; else an empty string."""
-        if self.numbers == self.cells - self.nothings.total() > 0:
+        """A remark on a column of numbers with a few words in it, such as `n.a.`, or with separators in doubt; else empty."""
+        if self.numbers == self.cells - self.missing_like.total() > 0:
             return self._doubtful_marks()
         word = self.examples[0] if self.examples else ""
         if self.texts * 20 > self.numbers or not word or re.search(r"\d", word):
@@ -100,7 +100,7 @@ class Column:
         return f"column {self.name!r} holds numbers but for {word!r} and is read as text: say --missing {word!r} if that is no value"
 
     def see(self, cells: Mapping[str, int], missing: frozenset[str]) -> None:
-        """Take note of cells, and how often each stands there."""
+        """Take in cells, each with its count."""
         for cell, count in cells.items():
             if cell.strip() in missing:
                 self.empty += count
@@ -112,25 +112,25 @@ class Column:
                 self._judge(cell, count)
 
     def _judge(self, cell: str, count: int) -> None:
-        if self.marks.see(cell, count):
+        if self.separators.see(cell, count):
             self.numbers += count
         elif cell in TRUTHS:
             self.truths += count
-            self.style = next(style for style in STYLES if style(cell) == cell)
+            self.style = next(style for style in TRUTH_STYLES if style(cell) == cell)
         elif cell.strip() in MISSING_BESIDE_NUMBERS:
-            self.nothings[cell.strip()] += count
+            self.missing_like[cell.strip()] += count
         else:
             self.texts += count
-            if len(self.examples) < EXAMPLES:
+            if len(self.examples) < MAX_EXAMPLES:
                 self.examples.append(cell)
 
     def reader(self, missing: frozenset[str]) -> Cells:
-        """What its cells say; a missing one says None."""
+        """The values of its cells; None for a missing one."""
         match self.kind:
             case "number":
-                return Cells(missing | self.spelt, self._number(self.marks.reader()))
+                return Cells(missing | self.missing_spellings, self._number(self.separators.reader()))
             case "truth":
-                return Cells(missing | self.spelt, lambda cell: TRUTHS.get(cell, cell))
+                return Cells(missing | self.missing_spellings, lambda cell: TRUTHS.get(cell, cell))
             case _:
                 return Cells(missing, lambda cell: cell)
 
@@ -145,15 +145,19 @@ class Column:
         return number
 
     def _doubtful_marks(self) -> str:
-        if self.marks.at_odds:
-            odd = "with commas and with points" if self.marks.has_commas else "whose points may part thousands or not"
+        if self.separators.at_odds:
+            odd = (
+                "with commas and with points"
+                if self.separators.has_commas
+                else "whose points may part thousands or not"
+            )
             return f"column {self.name!r} holds numbers {odd} and is read as text: write them alike"
-        if self.marks.doubtful:
+        if self.separators.doubtful:
             return f"column {self.name!r} is read with decimal points: if they part thousands, take them out"
         return ""
 
     def spell(self, value: Any) -> str:
-        """A new value as the column would have it; ValueError where it does not go with the others."""
+        """A new value spelt as the column's are; ValueError where it does not go with the others."""
         if isinstance(value, Quantity):
             return self._spell_quantity(value)
         if isinstance(value, bool):
@@ -165,7 +169,11 @@ class Column:
         text = text_of(value)
         if self.kind == "number" and not NUMBER.fullmatch(text):
             raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
-        return self.marks.spell(text) if self.kind == "number" or (self.kind == "blank" and is_number(value)) else text
+        return (
+            self.separators.spell(text)
+            if self.kind == "number" or (self.kind == "blank" and is_number(value))
+            else text
+        )
 
     def _spell_quantity(self, quantity: Quantity) -> str:
         if quantity.value is None:

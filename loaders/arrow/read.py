@@ -1,7 +1,8 @@
-"""Parquet, by way of pyarrow (an extra). What is written back is re-serialised, not spliced: the schema, the
-metadata (pandas' among it), row groups and compression stay, the bytes do not - unless nothing was filled.
+"""Parquet files and Arrow streams, by way of pyarrow (an extra): a row is an entity, a column a path, as in CSV.
 
-Column names are paths, as in CSV; types are read as arrow.py says. A filled value is cast to its column's type.
+A Parquet file that gets new values is re-serialised, not spliced: the schema, the metadata (pandas' among it), row groups
+and compression stay, the bytes do not. Where nothing was filled, the file is copied. Types are read as arrow/cells.py
+says, and a filled value is cast to its column's type.
 """
 
 from __future__ import annotations
@@ -9,24 +10,148 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kbdisk.entity import Completion, Date, Entity, Path, read_path, show
+from kbdisk.entity import Completion, Date, Entity, Path, Quantity, read_path, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.arrow import ArrowKB, days_of
-from kbdisk.loaders.arrowcells import emptied, empty_at, filled, given, is_empty_at
+from kbdisk.loaders.arrow.cells import days_of, emptied, empty_at, filled, given, is_empty_at, plain_type, reader_of
 from kbdisk.loaders.files import Source
-from kbdisk.loaders.kb import KB, NOT_NOTED, Options, Placeless, Report, Retraction, Was
-from kbdisk.loaders.values.columns import Table, leaves_of, table_of, text_of
+from kbdisk.loaders.kb import IN_MEMORY, KB, NOT_NOTED, Options, Placeless, Report, Retraction, Was
+from kbdisk.loaders.values.columns import INDEX, Index, Layout, Table, index_of, leaves_of, paths_of, table_of, text_of
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-ROWS = 4096  # turned into entities together
-NEEDED = "needs pyarrow. Run: pip install 'kbdisk[parquet]'"
+
+# ---------------------------------------------------------------- rows of record batches
+
+
+class ArrowKB(KB):
+    """Entities from the rows of Arrow record batches."""
+
+    def __init__(self, origin: Source | str, format: str, options: Options, schema: pyarrow.Schema) -> None:
+        super().__init__(origin, format, options)
+        self.schema = schema
+        self.shown = [
+            i for i, field in enumerate(schema) if plain_type(field.type) is not None
+        ]  # columns that are read
+        names = _names(schema)
+        try:
+            paths = paths_of([names[i] for i in self.shown])
+            self.layout = Layout.from_columns(paths, options.id, self._is_complete, self._index)
+        except ValueError as error:
+            raise LoadError(self.name, str(error)) from None
+        self.paths = paths
+        self.layout.check_classes(options.classes, self.name)
+
+    @abstractmethod
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """The rows, some at a time."""
+
+    @abstractmethod
+    def column(self, number: int) -> Iterator[pyarrow.ChunkedArray]:
+        """The cells of one column."""
+
+    def _is_complete(self, shown: int) -> bool:
+        return all(array.null_count == 0 for array in self.column(self.shown[shown]))
+
+    def _index(self, shown: int) -> Index:
+        try:
+            return index_of(cell for array in self.column(self.shown[shown]) for cell in array.to_pylist())
+        except OverflowError:  # times that Python has none for, which name no entities
+            return ""
+
+    def read(self) -> Iterator[Entity]:
+        """One entity for each row."""
+        for i in set(range(len(self.schema))) - set(self.shown):
+            field = self.schema.field(i)
+            self.odd.note(f"column {field.name!r} is left out: values of type {field.type} are not read", self.name)
+        if self.layout.doubt:
+            self.odd.note(self.layout.doubt, self.name)
+        readers = [self._reader(i, path) for i, path in zip(self.shown, self.paths, strict=True)]
+        position = 1
+        for batch in self.batches():
+            columns = [read(batch.column(i)) for i, read in zip(self.shown, readers, strict=True)]
+            for values in zip(*columns, strict=True):
+                if entity := self.entity(position, values):
+                    yield entity
+                position += 1
+
+    def entity(self, position: int, values: Sequence[Any]) -> Entity | None:
+        """The entity of a row, if it is of a wanted class and has an id."""
+        layout, classes = self.layout, self.layout.classes_of(values)
+        if self.options.classes and set(self.options.classes).isdisjoint(classes):
+            return None
+        id = str(position) if layout.id is None else values[layout.id]
+        if id is None:
+            self.skip(LoadError(self.name, f"expected an id in row {position}, got none. Fill it in."))
+            return None
+        tree, label, nameless = layout.tree(values), layout.label_of(values), layout.id is None
+        return Entity(str(id), tree, classes, label, position=position, source=self, nameless=nameless)
+
+    def _reader(self, column: int, path: tuple[str | int, ...]) -> Callable[[pyarrow.Array], list[Any]]:
+        kind = self.schema.field(column).type
+        target = plain_type(kind)
+        read = reader_of(kind, lambda what: self.odd.note(what, f"{self.name}: {show(path)}"))
+        missing, unit = self.options.missing, self.options.units.get(path)
+
+        def cell(value: Any) -> Any:
+            value = None if value is None else read(value)
+            if unit is not None and type(value) in (int, float, Decimal):
+                return Quantity(value, unit)
+            return None if isinstance(value, str) and value in missing else value
+
+        return lambda array: [cell(value) for value in (array if kind == target else array.cast(target)).to_pylist()]
+
+
+def _names(schema: pyarrow.Schema) -> list[str]:
+    """The names of the columns; the one in which pandas stored a nameless index is the index."""
+    index = [name for name in schema.names if name.startswith("__index_level_")]
+    return [show(INDEX) if index == [name] else name for name in schema.names]
+
+
+# ---------------------------------------------------------------- Arrow streams in memory
+
+
+class StreamKB(ArrowKB):
+    """Entities from an Arrow table in memory."""
+
+    def __init__(self, table: pyarrow.Table, options: Options) -> None:
+        self.table = table
+        super().__init__(IN_MEMORY, "memory", options, table.schema)
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """The table's rows in batches."""
+        yield from self.table.to_batches(4096)
+
+    def column(self, number: int) -> Iterator[pyarrow.ChunkedArray]:
+        """The cells of one column."""
+        yield self.table.column(number)
+
+
+def load_arrow(source: Any, options: Options) -> KB:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise LoadError(IN_MEMORY, "an Arrow stream needs pyarrow. Run: pip install 'kbdisk[parquet]'") from None
+    try:
+        table = pa.table(source)
+    except pa.ArrowException as error:
+        raise LoadError(IN_MEMORY, f"expected an Arrow stream of rows, got something else: {error}") from error
+    if not len(table):
+        raise LoadError(IN_MEMORY, "expected some rows, got none.")
+    return StreamKB(table, options)
+
+
+# ---------------------------------------------------------------- Parquet
+
+
+ROWS_PER_BATCH = 4096  # turned into entities together
+NEEDS_PYARROW = "needs pyarrow. Run: pip install 'kbdisk[parquet]'"
 
 
 def load(source: Source, format: str, options: Options) -> KB:
@@ -36,12 +161,12 @@ def load(source: Source, format: str, options: Options) -> KB:
 
 
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
-    """A flat table of all entities (flat.py), gathered; a column of one type has it, any other is text."""
+    """Write a flat table of all entities (values/columns.py), gathered; a column of one type has it, any other is text."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise WriteError(format, NEEDED) from None
+        raise WriteError(format, NEEDS_PYARROW) from None
     table = table_of(items, only_new)
     columns = [_column(table, path) for path in table.columns]
     pq.write_table(pa.table(columns, names=list(table.columns.values())), stream)
@@ -57,7 +182,7 @@ class ParquetKB(ArrowKB):
         """The file's rows in batches."""
         with _parquet(self.source) as file, _readable(self.source):
             done = 0
-            for batch in file.iter_batches(ROWS):
+            for batch in file.iter_batches(ROWS_PER_BATCH):
                 yield batch
                 done += len(batch)
                 if self.source.progress:
@@ -70,20 +195,20 @@ class ParquetKB(ArrowKB):
                 yield file.read_row_group(i, [self.schema.names[number]]).column(0)
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
-        """The file anew, row group by row group, with new values in the gaps where they belong."""
+        """Write the file anew, row group by row group, with new values in the gaps where they belong."""
         report = Report()
-        due = _Due((one for one in completions if one.filled), self.name)
-        if due.first is None:
+        pending = _PendingCompletions((completion for completion in completions if completion.filled), self.name)
+        if pending.first is None:
             with self.source.open() as original:
                 shutil.copyfileobj(original, stream)
             return report
-        self._write_groups(stream, report, lambda group, rows: group.with_filled(due.upto(rows.stop - 1)))
-        due.end()
+        self._write_groups(stream, report, lambda group, rows: group.with_filled(pending.upto(rows.stop - 1)))
+        pending.end()
         return report
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
         left: list[Placeless] = []
-        due = {one.entity.position: one for one in retractions}
+        due = {retraction.entity.position: retraction for retraction in retractions}
 
         def restored(group: _Group, rows: range) -> pyarrow.Table:
             left.extend(group.restore([due.pop(row) for row in rows if row in due]))
@@ -95,7 +220,7 @@ class ParquetKB(ArrowKB):
     def _write_groups(
         self, stream: BinaryIO, report: Report, changed: Callable[[_Group, range], pyarrow.Table]
     ) -> None:
-        """The file anew, row group by row group, each as it is `changed`; its rows are counted from 1."""
+        """Write the file anew, row group by row group, each passed through `changed`; rows count from 1."""
         import pyarrow.parquet as pq
 
         start = 0
@@ -112,8 +237,8 @@ class ParquetKB(ArrowKB):
                     start += len(table)
 
 
-class _Due:
-    """Completions still to be written, the first of them at hand."""
+class _PendingCompletions:
+    """Completions that are still to be written; `first` is the next."""
 
     def __init__(self, completions: Iterable[Completion], name: str) -> None:
         self.rest = iter(completions)
@@ -121,12 +246,12 @@ class _Due:
         self.name = name
 
     def end(self) -> None:
-        """Nothing may be left once all rows are written."""
+        """WriteError where completions are left after all rows are written."""
         if self.first is not None:
             raise WriteError(self.name, f"has no row {self.first.entity.position} any more. Load it again.")
 
     def upto(self, row: int) -> Iterator[Completion]:
-        """Those of the rows to this one; they must come in the order of the file."""
+        """The completions of the rows up to this one; they must be in the order of the file."""
         while self.first is not None and self.first.entity.position <= row:
             due, self.first = self.first, next(self.rest, None)
             yield due
@@ -138,7 +263,7 @@ class _Due:
 
 
 class _Group:
-    """Some rows of a table, and the cells in them that were filled."""
+    """The rows of a row group, and their new cells."""
 
     def __init__(self, kb: ParquetKB, table: pyarrow.Table, start: int, report: Report) -> None:
         self.kb, self.table, self.start, self.report = kb, table, start, report
@@ -148,9 +273,9 @@ class _Group:
         """The rows with new values; what cannot be written is reported."""
         for completion in completions:
             self._check(completion.entity)
-            for path, one in completion.filled.items():
+            for path, filled_value in completion.filled.items():
                 try:
-                    was = self._fill(completion.entity.position - 1 - self.start, path, one.value)
+                    was = self._fill(completion.entity.position - 1 - self.start, path, filled_value.value)
                     self.report.was[completion.entity.id, path] = was
                     self.report.written += 1
                 except ValueError as reason:
@@ -161,22 +286,24 @@ class _Group:
         """Take values out of their cells; returns those that stay, and why."""
         left: list[Placeless] = []
         for entity, values in retractions:
-            whole: list[tuple[Path, str | None]] = []
+            containers: list[tuple[Path, str | None]] = []
             for path, (_, was) in values.items():
-                places = {(read_path(text)): old for text, old in (was or {show(path): None}).items()}
+                places = {(read_path(text)): before for text, before in (was or {show(path): None}).items()}
                 if any(self._place(place) is None for place in places):
                     left.append((entity.id, path, NOT_NOTED))
                     continue
-                for place, old in places.items():
+                for place, before in places.items():
                     if place == path[: len(place)] and place != path:
-                        whole.append((place, old))
-                    self._empty(entity.position - 1 - self.start, path if place == path[: len(place)] else place, old)
-            for place, old in whole:
-                self._empty(entity.position - 1 - self.start, place, old, only_if_empty=True)
+                        containers.append((place, before))
+                    self._empty_cell(
+                        entity.position - 1 - self.start, path if place == path[: len(place)] else place, before
+                    )
+            for place, before in containers:
+                self._empty_cell(entity.position - 1 - self.start, place, before, only_if_empty=True)
         return left
 
-    def _empty(self, row: int, path: Path, before: str | None, only_if_empty: bool = False) -> None:
-        """Leave nothing in the cell at a path, or the text that says so there."""
+    def _empty_cell(self, row: int, path: Path, before: str | None, only_if_empty: bool = False) -> None:
+        """Empty the cell at a path, or put the text for missing there."""
         place = self._place(path)
         assert place is not None
         column, within = place
@@ -185,7 +312,7 @@ class _Group:
             self.new[column, row] = emptied(cell, within, before)
 
     def with_new_cells(self) -> pyarrow.Table:
-        """The rows with the cells that are new."""
+        """The rows with the new cells."""
         table = self.table
         for column in sorted({column for column, _ in self.new}):
             table = table.set_column(column, table.schema.field(column), self._column(column))
@@ -202,7 +329,7 @@ class _Group:
                 )
 
     def _fill(self, row: int, path: Path, value: Any) -> Was:
-        """Put a value into its cells; returns what stood there."""
+        """Put a value into its cells; returns the texts that it replaced."""
         was: Was = {}
         parts = [(path, value)] if self._place(path) else list(leaves_of(path, value))
         new: dict[tuple[int, int], pyarrow.Array] = {}
@@ -213,8 +340,8 @@ class _Group:
             column, within = place
             old = self.table.column(column).slice(row, 1).combine_chunks()
             cell = new.get((column, row), self.new.get((column, row), old))
-            told = given(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
-            if leaf is not None and (told is None or told != leaf):
+            given_value = given(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
+            if leaf is not None and (given_value is None or given_value != leaf):
                 new[column, row] = filled(cell, within, leaf, self.kb.options.missing)
                 inner, before = empty_at(cell, within)
                 was[show((*at[: len(at) - len(within)], *inner))] = before
@@ -224,7 +351,7 @@ class _Group:
         return was
 
     def _place(self, path: Path) -> tuple[int, Path] | None:
-        """The column that a path leads to, and what is left of it."""
+        """The column of a path, and the rest of the path within it."""
         for i in range(len(path), 0, -1):
             if (shown := self.kb.layout.columns.get(path[:i])) is not None:
                 return self.kb.shown[shown], path[i:]
@@ -248,7 +375,7 @@ def _column(table: Table, path: Path) -> pyarrow.Array:
     values = [row.get(path) for row in table.rows]
     kinds = {type(value) for value in values if value is not None}
     with contextlib.suppress(pa.ArrowException, OverflowError):
-        if kinds and kinds <= {Date} and all(value is None or value == _day(value) for value in values):
+        if kinds and kinds <= {Date} and all(value is None or value == _plain_day(value) for value in values):
             return pa.array([value and days_of(value) for value in values], pa.int32()).cast(pa.date32())
         if kinds <= {bool} or kinds <= {int} or kinds <= {float} or kinds <= {Decimal}:
             return pa.array(values)
@@ -264,8 +391,8 @@ def _column(table: Table, path: Path) -> pyarrow.Array:
     return pa.array(texts, pa.string())
 
 
-def _day(date: Date) -> Date | None:
-    """The day of a date that says one which the calendar has, and no more."""
+def _plain_day(date: Date) -> Date | None:
+    """The date without anything but its day, where the calendar has that day."""
     try:
         days_of(date)
     except ValueError:
@@ -274,7 +401,7 @@ def _day(date: Date) -> Date | None:
 
 
 def _settings(metadata: pyarrow.parquet.FileMetaData) -> dict[str, Any]:
-    """What the new file has in common with the old."""
+    """The settings that the new file takes from the old."""
     settings: dict[str, Any] = {
         "version": metadata.format_version,
         "store_schema": b"ARROW:schema" in (metadata.metadata or {}),
@@ -292,14 +419,14 @@ def _settings(metadata: pyarrow.parquet.FileMetaData) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _parquet(source: Source) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """The opened file. It is read here and there, so a compressed one is taken into memory."""
+    """The opened file. Parquet is read at random places, so a compressed file is taken into memory."""
     try:
         import pyarrow.parquet as pq
     except ImportError:
-        raise LoadError(source.name, NEEDED) from None
-    whole = source.path if source.path is not None and source.compression is None else io.BytesIO(source.read())
+        raise LoadError(source.name, NEEDS_PYARROW) from None
+    origin = source.path if source.path is not None and source.compression is None else io.BytesIO(source.read())
     with _readable(source):
-        file = pq.ParquetFile(whole)
+        file = pq.ParquetFile(origin)
     with file:
         if not file.metadata.num_rows:
             raise LoadError(source.name, "expected some rows, got none.")
@@ -313,5 +440,7 @@ def _readable(source: Source) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        said = next(iter(str(error).splitlines()), type(error).__name__)
-        raise LoadError(source.name, f"expected a Parquet file, got something else or a damaged one: {said}") from error
+        message = next(iter(str(error).splitlines()), type(error).__name__)
+        raise LoadError(
+            source.name, f"expected a Parquet file, got something else or a damaged one: {message}"
+        ) from error
