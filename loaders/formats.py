@@ -69,10 +69,10 @@ FORMATS: dict[str, Format] = {
     "n3": Format((".n3",), "kbdisk.loaders.rdf"),
     "rdfxml": Format((".rdf", ".owl", ".xml", ".rdfs"), "kbdisk.loaders.rdf"),
     "jsonld": Format((".jsonld",), "kbdisk.loaders.rdf"),
-    "wikibase-json": Format((), "kbdisk.loaders.wikibase_json"),
+    "wikibase-json": Format((), "kbdisk.loaders.wikibase.json_dump"),
     "sparql": Format((), "kbdisk.loaders.sparql"),
     "sparql-update": Format((".ru",), "kbdisk.loaders.rdf"),
-    "quickstatements": Format((".qs",), "kbdisk.loaders.quickstatements"),
+    "quickstatements": Format((".qs",), "kbdisk.loaders.wikibase.quickstatements"),
 }
 
 UNREAD_SUFFIXES = dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "spreadsheet") | dict.fromkeys(
@@ -132,9 +132,9 @@ def load(
     data.progress = progress
     name = format or format_of(data.name) or _refuse_unknown_name(data)
     if name == "json" and format is None:
-        from kbdisk.loaders import wikibase_json
+        from kbdisk.loaders.wikibase import json_dump
 
-        name = "wikibase-json" if wikibase_json.recognised(data) else name
+        name = "wikibase-json" if json_dump.is_wikibase_json(data) else name
     if name in ("json", "jsonl") and format is None:
         from kbdisk.loaders.json.text import detect_layout
 

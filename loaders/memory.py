@@ -176,7 +176,7 @@ def frame(items: Iterable[Entity | Completion], like: pandas.DataFrame | None = 
     Where there is no such frame, a new one: ids as the index, a column for each path.
     """
     items = list(items)
-    source = next((one.entity.source for one in items if isinstance(one, Completion)), None)
+    source = next((item.entity.source for item in items if isinstance(item, Completion)), None)
     if like is None and isinstance(source, FrameKB):
         like = source.frame
     if like is None:
@@ -184,12 +184,14 @@ def frame(items: Iterable[Entity | Completion], like: pandas.DataFrame | None = 
     filled = like.copy()
     paths = {path: i for i, path in enumerate(_column_paths(like))}
     new: dict[int, dict[int, Any]] = defaultdict(dict)  # column, row: value
-    for item in (one for one in items if isinstance(one, Completion)):
-        for path, one in item.filled.items():
-            for at, value in [(path, one.value)] if path in paths else leaves_of(path, one.value):
-                if at not in paths:
+    for item in items:
+        if not isinstance(item, Completion):
+            continue
+        for path, filled_value in item.filled.items():
+            for column, value in [(path, filled_value.value)] if path in paths else leaves_of(path, filled_value.value):
+                if column not in paths:
                     raise WriteError(show(path), "the frame has no such column. Add it before.")
-                new[paths[at]][item.entity.position - 1] = value
+                new[paths[column]][item.entity.position - 1] = value
     for i, values in new.items():
         filled.isetitem(i, _with_values(filled.iloc[:, i], values))
     return filled

@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity
-from kbdisk.loaders import wikibase
 from kbdisk.loaders.rdf import places
 from kbdisk.loaders.rdf.vocabulary import GEO, LATITUDE, LONGITUDE
+from kbdisk.loaders.wikibase import data_model
 from kbdisk.schemas import calendars
 
 Parts: TypeAlias = dict[str, Any]  # what a form's predicates hold, by what they are for
@@ -74,11 +74,11 @@ def _of_quantity(quantity: Quantity) -> Parts:
 def _measured(parts: Parts) -> Any:
     """A Wikibase's quantity: a bare number where it is of no unit."""
     value, unit = number(parts.get("value")), _name(parts.get("unit"))
-    return Quantity(value, unit) if value is None or unit is None else wikibase.quantity(value, unit)
+    return Quantity(value, unit) if value is None or unit is None else data_model.quantity(value, unit)
 
 
 def _of_measured(value: Any) -> Parts:
-    return _of_quantity(value if isinstance(value, Quantity) else Quantity(value, wikibase.NO_UNIT[-1]))
+    return _of_quantity(value if isinstance(value, Quantity) else Quantity(value, data_model.NO_UNIT[-1]))
 
 
 def _place(parts: Parts) -> Coordinate:

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Text
-from kbdisk.loaders import wikibase
 from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf.nodes import Node
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.vocabulary import LABELS, SKOS, TYPE
+from kbdisk.loaders.wikibase import data_model
 from kbdisk.schemas.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase
 from kbdisk.schemas.numerals import is_number
 
@@ -79,7 +79,7 @@ class Wikibase:
         self.odd = odd
         self.roles: dict[str, tuple[str | None, str]] = {}
         self.base: str | None = None  # of the property ids that need no prefix
-        self.instance_of = wikibase.INSTANCE_OF
+        self.instance_of = data_model.INSTANCE_OF
         self.about: set[str] = set()  # things that have a page in this source
         self.paged = False
         self.things = THINGS if whole else THINGS | {ONTOLOGY + "Property"}
@@ -106,7 +106,7 @@ class Wikibase:
             for value in node.get(text, ())
             if isinstance(value, Text) and value.language == "en"
         }
-        if wikibase.INSTANCE_OF_LABEL in names:
+        if data_model.INSTANCE_OF_LABEL in names:
             self.instance_of = key
         elif key == self.instance_of and any(label in node for label in LABELS) and names:
             self.instance_of = ""
@@ -177,9 +177,9 @@ class Wikibase:
         for key in self._novalues(node):
             if key not in claimed:
                 values.setdefault(key, []).append(NOVALUE)
-        tree = {key: wikibase.one_or_list(held) for key, held in (told | values).items() if held}
+        tree = {key: data_model.one_or_list(held) for key, held in (told | values).items() if held}
         names = told.get("label") or told.get("lemma") or told.get("representation") or []
-        return Entity(id, tree, self._classes(values, node), wikibase.best_label(names, self.language))
+        return Entity(id, tree, self._classes(values, node), data_model.best_label(names, self.language))
 
     def _nodes(self, objects: list[Any]) -> list[Node]:
         return [self.nodes[one.id] for one in objects if isinstance(one, Link) and one.id in self.nodes]
@@ -233,7 +233,7 @@ class Wikibase:
             return SOMEVALUE
         if isinstance(value, Date) and value.time == MIDNIGHT:  # of a day, a Wikibase tells no time
             return Date(value.year, value.month, value.day)
-        if isinstance(value, str) and wikibase.is_time(value):
+        if isinstance(value, str) and data_model.is_time(value):
             self.odd.note("a date that cannot be, kept as text", f"{where}: {value}")
         return value
 
@@ -248,11 +248,11 @@ class Wikibase:
             amount = told["quantityAmount"]
             if not is_number(amount):
                 return self._odd("a quantity", amount, where)
-            return wikibase.quantity(amount, _id(told.get("quantityUnit"), "1"))
+            return data_model.quantity(amount, _id(told.get("quantityUnit"), "1"))
         if "geoLatitude" in told and "geoLongitude" in told:
             if not (is_number(told["geoLatitude"]) and is_number(told["geoLongitude"])):
                 return self._odd("a place", f"{told['geoLatitude']}, {told['geoLongitude']}", where)
-            return wikibase.coordinate(told["geoLatitude"], told["geoLongitude"], _id(told.get("geoGlobe"), ""))
+            return data_model.coordinate(told["geoLatitude"], told["geoLongitude"], _id(told.get("geoGlobe"), ""))
         return self._time(told, where) if "timeValue" in told else None
 
     def _odd(self, what: str, value: Any, where: str) -> str:
@@ -265,7 +265,7 @@ class Wikibase:
         try:
             if isinstance(value, Date):
                 return of_wikibase(value, precision, calendar, zone)
-            return wikibase.time(value, precision, calendar, zone)  # not converted: as it was entered
+            return data_model.time(value, precision, calendar, zone)  # not converted: as it was entered
         except (TypeError, ValueError) as error:
             self.odd.note("a date that cannot be, kept as text", f"{where}: {error}")
             return str(value)

@@ -103,7 +103,7 @@ def entities(url, **options):
 
 def test_everything_that_has_a_type_and_an_iri_is_an_entity(endpoint):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparql, "PAGE", 100)  # so that there are several pages
+        patch.setattr(sparql, "PAGE_SIZE", 100)  # so that there are several pages
         found = entities(endpoint)
     assert {"ada", "bob", "london"} < found.keys()
     assert sum(one.classes == ("http://ex.org/Crowd",) for one in found.values()) == 250
@@ -367,7 +367,7 @@ def test_a_batch_that_fails_can_be_skipped():
         pytest.MonkeyPatch.context() as patch,
         serving(good(JSON, three), (500, {}, b"no"), good(NT, TRIPLE.replace(b"bob", b"eve"))) as (url, _),
     ):
-        patch.setattr(sparql, "BATCH", 1)
+        patch.setattr(sparql, "BATCH_SIZE", 1)
         kb = kbdisk.load(url, query=QUERY, skip_errors=True)
         assert [one.id for one in kb] == ["http://ex.org/eve"]
     assert [error.problem for error in kb.skipped] == ["expected an answer, got HTTP 500 Internal Server Error: no"]

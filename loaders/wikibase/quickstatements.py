@@ -1,10 +1,10 @@
-"""QuickStatements, version 1: what was filled as commands that a Wikibase carries out.
+"""QuickStatements, version 1: filled values as commands that a Wikibase carries out.
 
     Q42<TAB>P2048<TAB>1.96U11573
     Q42<TAB>P569<TAB>+1952-03-11T00:00:00Z/11
 
-Only what was filled is written, and nothing is written over what was given. A value that QuickStatements has
-no words for is reported, never bent.
+Only filled values are written, and none over a given value. A value that QuickStatements cannot express is reported, never
+changed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Date, Enti
 from kbdisk.errors import LoadError
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import KB, Options, Report
-from kbdisk.loaders.wikibase import EARTH, NO_UNIT
+from kbdisk.loaders.wikibase.data_model import EARTH, NO_UNIT
 from kbdisk.schemas import numerals
 from kbdisk.schemas.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR
 
-TEXTS = {"label": "L", "description": "D", "alias": "A"}  # key -> command, followed by a language
+TEXT_COMMANDS = {"label": "L", "description": "D", "alias": "A"}  # key -> command, followed by a language
 
 _ID = re.compile(r"[QPM][1-9][0-9]*|L[1-9][0-9]*(?:-[FS][1-9][0-9]*)?")
 _KEY = re.compile(r"P[1-9][0-9]*")
@@ -40,19 +40,19 @@ def load(source: Source, format: str, options: Options) -> KB:
 
 
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
-    """Write a command for each value that was filled; entities as they were read need none."""
+    """Write a command for each filled value; entities without any need none."""
     report = Report()
     for item in items:
         if isinstance(item, Completion):
-            for path, one in item.filled.items():
-                _write_value(item.entity, path, one.value, stream, report)
+            for path, filled_value in item.filled.items():
+                _write_value(item.entity, path, filled_value.value, stream, report)
     return report
 
 
 def _write_value(entity: Entity, path: Path, value: Any, stream: BinaryIO, report: Report) -> None:
     try:
         _check_place(entity, path, value)
-        lines = [_command(entity.id, path[0], one) for one in (value if isinstance(value, list) else [value])]
+        lines = [_command(entity.id, path[0], item) for item in (value if isinstance(value, list) else [value])]
     except ValueError as error:
         report.unwritable.append((entity.id, path, str(error)))
         return
@@ -61,7 +61,7 @@ def _write_value(entity: Entity, path: Path, value: Any, stream: BinaryIO, repor
 
 
 def _check_place(entity: Entity, path: Path, value: Any) -> None:
-    """A value goes in as a statement of its own: not into a given one, nor beside the only one there may be."""
+    """ValueError unless the value can be a new statement: it is no part of a given one, and no second label of a language."""
     if len(path) > 2 or (len(path) == 2 and not isinstance(path[1], int)):
         raise ValueError("a part of a value cannot be added to it, only a whole statement")
     try:
@@ -73,28 +73,28 @@ def _check_place(entity: Entity, path: Path, value: Any) -> None:
     if path[0] in ("label", "description") and isinstance(value, Text):
         texts = entity.tree.get(path[0])
         if any(
-            isinstance(one, Text) and one.language == value.language
-            for one in (texts if isinstance(texts, list) else [texts])
+            isinstance(text, Text) and text.language == value.language
+            for text in (texts if isinstance(texts, list) else [texts])
         ):
             raise ValueError(f"there is a {path[0]} in this language already, and given values stay")
 
 
 def _command(id: str, key: str | int, value: Any) -> str:
-    space, name = _split(id)
+    space, name = _split_id(id)
     if _ID.fullmatch(name) is None:
         raise ValueError(f"expected the id of a Wikibase's entity, such as Q42, got {id!r}")
-    if key in TEXTS and isinstance(value, Text):
-        return f"{name}\t{TEXTS[str(key)]}{_language(value)}\t{_quoted(value.text)}"
+    if key in TEXT_COMMANDS and isinstance(value, Text):
+        return f"{name}\t{TEXT_COMMANDS[str(key)]}{_language(value)}\t{_quoted(value.text)}"
     if not isinstance(key, str) or _KEY.fullmatch(key) is None:
         raise ValueError(f"expected a property of a Wikibase, such as P31, got {key!r}")
-    spell = SPELLINGS.get(type(value))
+    spell = SPELLERS.get(type(value))
     if spell is None:
         raise ValueError(f"a Wikibase has no {type(value).__name__} values")
     return f"{name}\t{key}\t{spell(value, space)}"
 
 
-def _split(id: str) -> tuple[str, str]:
-    """An id and what stands before it: the base of the Wikibase, or nothing."""
+def _split_id(id: str) -> tuple[str, str]:
+    """The base of the Wikibase, which may be empty, and the id after it."""
     cut = id.rfind("/") + 1
     return id[:cut], id[cut:]
 
@@ -104,7 +104,7 @@ def _split(id: str) -> tuple[str, str]:
 
 def _link(link: Link, space: str) -> str:
     """An entity of the same Wikibase by its id; a page or a file is a string."""
-    before, name = _split(link.id)
+    before, name = _split_id(link.id)
     if _ID.fullmatch(name) and before == space:
         return name
     if ":" not in link.id or link.id.startswith("_:"):
@@ -130,7 +130,7 @@ def _number(number: Any, space: str) -> str:
 
 
 def _date(date: Date, space: str) -> str:
-    """Years BCE are counted from 1, as a Wikibase does; a month or day that is not known is 00."""
+    """A date with years BCE counted from 1, as a Wikibase does; an unknown month or day is 00."""
     precision = PRECISIONS.index(date.precision) if date.precision in PRECISIONS else -1
     if not date.precision:
         precision = DAY if date.day else MONTH if date.month else YEAR
@@ -168,7 +168,7 @@ def _known(known: Known, space: str) -> str:
     return {SOMEVALUE: "somevalue", NOVALUE: "novalue"}[known]
 
 
-SPELLINGS: dict[type, Callable[[Any, str], str]] = {
+SPELLERS: dict[type, Callable[[Any, str], str]] = {
     Link: _link,
     Quantity: _quantity,
     Date: _date,

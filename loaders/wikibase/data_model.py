@@ -1,7 +1,7 @@
-"""What a Wikibase means by its values, whichever format they come in: times, quantities, places, labels.
+"""The Wikibase data model: times, quantities, places and labels, whichever format they come in.
 
-Its JSON tells a day in the calendar it is meant in, and counts years BCE from 1 (-0044 is 44 BCE, our -43).
-Its RDF tells the proleptic Gregorian day, and counts as we do.
+Its JSON gives a day in the calendar that it is meant in, and counts years BCE from 1 (-0044 is 44 BCE, our -43). Its RDF
+gives the proleptic Gregorian day, and counts years as we do.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _TIME = re.compile(r"([+-])([0-9]+)-([0-9]{2})-([0-9]{2})(T[0-9]{2}:[0-9]{2}:[0-
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a time as a Wikibase writes it, possible or not."""
+    """Whether a text is a time as a Wikibase writes it, valid or not."""
     return _TIME.fullmatch(text) is not None
 
 
 def time(text: str, precision: int, calendar: str, zone: int = 0) -> Date:
-    """The date that `+1952-03-11T00:00:00Z` says, no finer than its precision; ValueError where there is no such day."""
+    """The date of `+1952-03-11T00:00:00Z`, no finer than its precision; ValueError where there is no such day."""
     parts = _TIME.fullmatch(text)
     if parts is None:
         raise ValueError(f"expected a date such as +1952-03-11T00:00:00Z, got {text!r}")
@@ -70,12 +70,12 @@ def one_or_list(values: Iterable[Any]) -> Any:
 
 
 def best_label(labels: Iterable[Any], language: str) -> str:
-    """The name in the wanted language, else in a wider one (de for de-at), in none, in all (mul), in English, in any."""
+    """The label in the wanted language, else in a wider one (de for de-at), in none, in all (mul), in English, in any."""
     texts: dict[str, str] = {}
     for label in labels:
         if isinstance(label, Text):
             texts.setdefault(label.language, label.text)
         elif isinstance(label, str):
             texts.setdefault("", label)
-    wanted = (language, language.split("-")[0], "", "mul", "en", *texts)
-    return next((texts[one] for one in wanted if one in texts), "")
+    tags = (language, language.split("-")[0], "", "mul", "en", *texts)
+    return next((texts[tag] for tag in tags if tag in texts), "")
