@@ -24,11 +24,11 @@ from kbdisk.loaders import http
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.http import MAX_RESPONSE_SIZE, Limits
 from kbdisk.loaders.kb import KB, Options, Report
-from kbdisk.loaders.rdf import nesting
+from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.blank_nodes import renamed_quad
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.trees import Trees
-from kbdisk.loaders.rdf.triple_terms import renamed_quad
 
 PAGE_SIZE = 5000  # entities named in one answer
 BATCH_SIZE = 100  # entities whose triples come in one answer
@@ -170,7 +170,7 @@ class Endpoint(RdfKB):
         if format == RdfFormat.RDF_XML:
             body = sound.prepared(body, self.name)
         else:
-            nesting.check(lambda: io.BytesIO(body), self.name, format == RdfFormat.N_TRIPLES)
+            syntax.check_nesting(lambda: io.BytesIO(body), self.name, format == RdfFormat.N_TRIPLES)
         try:
             quads = list(pyoxigraph.parse(body, format, base_iri=self.name))
         except SyntaxError as error:

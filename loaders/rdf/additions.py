@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, DefaultGraph, NamedNode, Quad, Triple
+from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, NamedNode, Quad, Triple
 
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.triple_terms import blank_nodes, renamed_quad
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes, key_of, number_blank_nodes, renamed_quad
 
 
 class NoPlace(Exception):  # noqa: N818 - never seen by a user
@@ -18,8 +17,8 @@ class NoPlace(Exception):  # noqa: N818 - never seen by a user
 class Additions:
     """What is new: statements about nodes of the document, and those about the new nodes that they lead to."""
 
-    def __init__(self, given: Iterable[Quad], new: list[Quad], blanks: Blanks) -> None:
-        self.blanks = numbered(given, blanks)
+    def __init__(self, given: Iterable[Quad], new: list[Quad], blanks: BlankNodes) -> None:
+        self.blanks = number_blank_nodes(given, blanks)
         self.parts: dict[Any, list[Quad]] = {}
         self.roots: list[Quad] = []
         for quad in new:
@@ -39,23 +38,6 @@ class Additions:
             yield from self.all(self.parts.get(quad.object, ()))
 
 
-def numbered(quads: Iterable[Quad], blanks: Blanks) -> Blanks:
-    """The blank nodes of some quads, in the order in which they appear."""
-    for quad in quads:
-        for node in blank_nodes(quad.subject, quad.object):
-            blanks.id(node.value)
-    return blanks
-
-
-def key_of(term: Any, blanks: Blanks) -> str:
-    """What a subject or a graph is called in any parse of a document."""
-    if isinstance(term, DefaultGraph):
-        return ""
-    if isinstance(term, BlankNode):
-        return blanks.ids.get(term.value) or blanks.graph(term.value)
-    return str(term.value)
-
-
 def unused(data: bytes, marker: str) -> str:
     """An IRI like this marker that a document has nowhere."""
     while marker.encode() in data:
@@ -63,13 +45,13 @@ def unused(data: bytes, marker: str) -> str:
     return marker
 
 
-def marked_nodes(quads: Iterable[Any], marker: str, blanks: Blanks) -> Iterator[tuple[tuple[str, str], int]]:
+def marked_nodes(quads: Iterable[Any], marker: str, blanks: BlankNodes) -> Iterator[tuple[tuple[str, str], int]]:
     """Which node in which graph has which number, by a document in which all that may speak of one says its number."""
     marks: list[Any] = []
     others: list[Any] = []
     for quad in quads:
         (marks if quad.predicate.value == marker else others).append(quad)
-    numbered(others, blanks)  # as if there were no marks
+    number_blank_nodes(others, blanks)  # as if there were no marks
     for quad in marks:
         yield (key_of(quad.subject, blanks), key_of(quad.graph_name, blanks)), int(quad.object.value)
 

@@ -10,10 +10,9 @@ from kbdisk.entity import Completion, Entity, Link, Path
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import KB, Oddities, Options, Report
 from kbdisk.loaders.rdf import fold, made, syntax, wikibase
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.names import Names
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes
+from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, SUBCLASS, Names
 from kbdisk.loaders.rdf.trees import Trees, without_collection
-from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, SUBCLASS
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad
@@ -87,9 +86,9 @@ class RdfKB(KB):
 
         return writer.whole(self, completions, stream, format)
 
-    def blanks(self) -> Blanks:
+    def blanks(self) -> BlankNodes:
         """The blank nodes of one parse."""
-        return Blanks()
+        return BlankNodes()
 
     def whole(self) -> Trees | None:
         """The same with what our own blocks say, if there are any."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import Any, BinaryIO, TypeAlias, cast
 
-from kbdisk.loaders.rdf import scan
+from kbdisk.loaders.rdf import syntax
 
 MARK = b"# kbdisk: begin"
 WORDS = b" - values filled in by kbdisk, not given: to make one yours, move it out of here"
@@ -38,13 +38,13 @@ class Kind(Enum):
     END = auto()  # the delimiter that ends either
 
 
-_SUBJECT = rb"(?:(?:%s)?+:)?+" % scan.PREFIX_NAME  # what is declared: nothing for a base
+_SUBJECT = rb"(?:(?:%s)?+:)?+" % syntax.PREFIX_NAME  # what is declared: nothing for a base
 _WORD = rb"(?i:prefix|base|version)(?=[\s#<]|\Z)"
-_REST = rb"%s%s%s(?:%s|%s)" % (scan.BLANK, _SUBJECT, scan.BLANK, scan.IRI, scan.STRING)
+_REST = rb"%s%s%s(?:%s|%s)" % (syntax.BLANK, _SUBJECT, syntax.BLANK, syntax.IRI, syntax.STRING)
 _EVENT = re.compile(
-    rb"(?:%s++|%s|%s|%s|[\[\](){}.;,~^])*+" % (scan.SPACE, scan.BOM, scan.VALUE, scan.LABEL)
-    + rb"(?:(?P<comment>%s)|(?P<directive>@%s%s%s\.|%s%s)" % (scan.COMMENT, _WORD, _REST, scan.BLANK, _WORD, _REST)
-    + rb"|(?P<open>(?P<string>\"\"\"|''')|@?%s)|%s|[\s\S]|\Z)" % (_WORD, scan.OPEN_SHORT)
+    rb"(?:%s++|%s|%s|%s|[\[\](){}.;,~^])*+" % (syntax.SPACE, syntax.BOM, syntax.VALUE, syntax.LABEL)
+    + rb"(?:(?P<comment>%s)|(?P<directive>@%s%s%s\.|%s%s)" % (syntax.COMMENT, _WORD, _REST, syntax.BLANK, _WORD, _REST)
+    + rb"|(?P<open>(?P<string>\"\"\"|''')|@?%s)|%s|[\s\S]|\Z)" % (_WORD, syntax.OPEN_SHORT)
 )
 _DELIMITER = re.compile(rb"# kbdisk: (?:begin(?P<inserted> inserted)?|(?P<end>end))(?![^\s])[^\r\n]*+")
 _BEFORE = re.compile(rb"(?:\A|[\r\n])[ \t]*+\Z")
@@ -59,7 +59,7 @@ Endless: TypeAlias = Callable[[int], None]
 
 def has_blocks(stream: BinaryIO) -> bool:
     """Whether there may be a block of ours: whether the words are there at all, be it in a string."""
-    return any(MARK in chunk for chunk in scan.overlapping(stream))
+    return any(MARK in chunk for chunk in syntax.overlapping(stream))
 
 
 def without_blocks(stream: BinaryIO, format: str = "turtle", endless: Endless = lambda line: None) -> BinaryIO:
@@ -68,7 +68,7 @@ def without_blocks(stream: BinaryIO, format: str = "turtle", endless: Endless = 
         text if kind in (Kind.GIVEN, Kind.DIRECTIVE) else _SEEN.sub(b" ", text)
         for kind, text in pieces(stream, format, endless)
     )
-    return cast(BinaryIO, io.BufferedReader(_Texts(stream, texts), scan.CHUNK))
+    return cast(BinaryIO, io.BufferedReader(_Texts(stream, texts), syntax.CHUNK_SIZE))
 
 
 def only_blocks(stream: BinaryIO, format: str = "turtle") -> bytes:
@@ -146,13 +146,13 @@ def pieces(stream: BinaryIO, format: str, endless: Endless = lambda line: None) 
 def _read(stream: BinaryIO, format: str) -> Iterator[tuple[bytes, list[Event]]]:
     """The document in chunks that cut no line and no token, each with what happens in it."""
     look = _events_in_lines if format in LINES else _events
-    kept, size = b"", scan.CHUNK
+    kept, size = b"", syntax.CHUNK_SIZE
     while chunk := stream.read(size):
         data = kept + chunk
         end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
         events, end = look(data[:end], False)
         kept = data[end:]
-        size = max(scan.CHUNK, len(kept))  # a long token is read twice over at most
+        size = max(syntax.CHUNK_SIZE, len(kept))  # a long token is read twice over at most
         yield data[:end], events
     yield kept, look(kept, True)[0]
 
@@ -219,7 +219,7 @@ class FreshLabels:
     """Blank node labels that stand nowhere in a document: kbdisk1, kbdisk2, ... without those it has."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self.taken = {found for chunk in scan.overlapping(stream) for found in _LABEL.findall(chunk)}
+        self.taken = {found for chunk in syntax.overlapping(stream) for found in _LABEL.findall(chunk)}
         self.count = 0
 
     def mint(self) -> str:

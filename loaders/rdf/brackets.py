@@ -17,15 +17,12 @@ from typing import Any, BinaryIO
 import pyoxigraph
 
 from kbdisk.loaders.edits import spliced
-from kbdisk.loaders.rdf import blocks, scan
-from kbdisk.loaders.rdf.scan import Token
-from kbdisk.loaders.rdf.triple_terms import blank_nodes
+from kbdisk.loaders.rdf import blocks, syntax
+from kbdisk.loaders.rdf.blank_nodes import ANONYMOUS, blank_nodes
+from kbdisk.loaders.rdf.syntax import Token
 
-ANONYMOUS = re.compile(
-    r"[a-f][0-9a-f]{15,31}"
-)  # pyoxigraph drops leading zeros; one shorter has a chance of 1 in 10^19
 _HEX = re.compile(rb"_:([a-f][0-9a-f]{15,31})")
-_PREFIX = re.compile(rb"(?i:@?prefix)" + scan.BLANK + rb"([^\s#:]*+):" + scan.BLANK + rb"<([^>]*+)>")
+_PREFIX = re.compile(rb"(?i:@?prefix)" + syntax.BLANK + rb"([^\s#:]*+):" + syntax.BLANK + rb"<([^>]*+)>")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _MARKER = "urn:kbdisk:bracket"
 _NESTED = (b"<<", b"<<(")  # triples within triples: their subjects and objects take no properties
@@ -54,7 +51,7 @@ class _Bracket:
 
 def hex_labels(stream: BinaryIO) -> set[str]:
     """The labels of a document that look like ids of anonymous nodes (and perhaps words that look like labels)."""
-    chunks = (chunk for chunk in scan.overlapping(stream) if b"_:" in chunk)
+    chunks = (chunk for chunk in syntax.overlapping(stream) if b"_:" in chunk)
     return {label.decode() for chunk in chunks for label in _HEX.findall(chunk)}
 
 
@@ -73,15 +70,15 @@ def locate(data: bytes, format: str, base: str | None = None) -> dict[int, Place
     marker = _MARKER
     while marker.encode() in data:
         marker += "x"
-    syntax = pyoxigraph.RdfFormat.TRIG if format == "trig" else pyoxigraph.RdfFormat.TURTLE
-    quads = pyoxigraph.parse(_marked(data, found, marker), syntax, base_iri=base)
+    rdf_format = pyoxigraph.RdfFormat.TRIG if format == "trig" else pyoxigraph.RdfFormat.TURTLE
+    quads = pyoxigraph.parse(_marked(data, found, marker), rdf_format, base_iri=base)
     numbers = _numbers(quads, pyoxigraph.NamedNode(marker), hex_labels(io.BytesIO(data)))
     return {number: place for number, index in numbers.items() if (place := found[index].place)}
 
 
 def insert(data: bytes, places: Mapping[int, Place], additions: Mapping[int, list[bytes]]) -> bytes:
     """The document with new `predicate object` pairs in the brackets of some nodes; every other byte as it was."""
-    newline = scan.newline_of(data[: scan.CHUNK])
+    newline = syntax.newline_of(data[: syntax.CHUNK_SIZE])
     changes = []
     for number, pairs in additions.items():
         if pairs:
@@ -107,7 +104,7 @@ def _brackets(data: bytes) -> Iterator[_Bracket]:
     nested = 0
     prefixes: Mapping[str, str] = {}
     before = Token(-1, b"")
-    for token in scan.tokens(data):
+    for token in syntax.tokens(data):
         text = token.text
         if text == b"[":
             bracket = _Bracket(token.start, prefixes, takes=not nested and before.text != b"~")
@@ -126,12 +123,12 @@ def _brackets(data: bytes) -> Iterator[_Bracket]:
 
 def _close(data: bytes, bracket: _Bracket, close: int, before: Token) -> None:
     """What is known of a bracket at its end; `before` is the last structure before it."""
-    bracket.empty = scan.after_blank(data, bracket.open + 1) == close
-    following = scan.after_blank(data, close + 1)
+    bracket.empty = syntax.after_blank(data, bracket.open + 1) == close
+    following = syntax.after_blank(data, close + 1)
     names_graph = data[following : following + 1] == b"{" and data[following + 1 : following + 2] != b"|"
     bracket.takes = bracket.takes and not names_graph
     if bracket.takes:
-        ended = before.text == b";" and scan.after_blank(data, before.start + 1) == close
+        ended = before.text == b";" and syntax.after_blank(data, before.start + 1) == close
         bracket.place = Place(close, b"" if bracket.empty or ended else b"; ", bracket.prefixes)
 
 

@@ -19,9 +19,9 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Options, Placeless, Report, Retraction
-from kbdisk.loaders.rdf import blocks, brackets, graphs, nesting, stream, syntax
+from kbdisk.loaders.rdf import blocks, brackets, graphs, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 from kbdisk.loaders.rdf.jsonld import contexts
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.trees import Trees
@@ -73,10 +73,10 @@ class RdfFile(RdfKB):
         with self.source.open() as bytes_in:
             return brackets.hex_labels(bytes_in)
 
-    def blanks(self) -> Blanks:
+    def blanks(self) -> BlankNodes:
         """The blank nodes of one parse of this file."""
         anonymous = self.format not in syntax.LINES
-        return Blanks(anonymous=anonymous, labels=self.hex_labels if anonymous else ())
+        return BlankNodes(anonymous=anonymous, labels=self.hex_labels if anonymous else ())
 
     def new_trees(self) -> Trees:
         """Nothing yet, ready to take in quads of this file."""
@@ -86,7 +86,7 @@ class RdfFile(RdfKB):
     def is_sound(self) -> bool:
         """Whether the parser can read it without a crash; a fault where it cannot."""
         if self.format in syntax.TEXTUAL:
-            nesting.check(self.source.open, self.name, self.format in syntax.LINES)
+            syntax.check_nesting(self.source.open, self.name, self.format in syntax.LINES)
         return True
 
     def read(self) -> Iterator[Entity]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from kbdisk.entity import SOMEVALUE, Entity, Link, Text, Tree
-from kbdisk.loaders.rdf import composites
+from kbdisk.loaders.rdf.terms import LABELS, LATITUDE, LIST, LONGITUDE
 from kbdisk.loaders.rdf.trees import Mention, Several, Trees
-from kbdisk.loaders.rdf.vocabulary import LABELS, LATITUDE, LIST, LONGITUDE
+from kbdisk.loaders.rdf.value_nodes import recognise, recognise_pair
 
 DEEP = 200  # levels of nesting; deeper blank nodes are entities of their own
 PLACE = "coordinate"  # the key of a pair of geo:lat and geo:long
@@ -107,7 +107,7 @@ def _settle_chain(tree: Tree) -> None:
 def _pair(trees: Trees, id: str, tree: Tree, latitude: str | None, longitude: str | None) -> None:
     """geo:lat and geo:long of one thing are one coordinate."""
     if latitude in tree and longitude in tree and PLACE not in tree:
-        place = composites.recognise_pair(trees.node(id) or {})
+        place = recognise_pair(trees.node(id) or {})
         if place is not None:
             del tree[latitude], tree[longitude]
             tree[PLACE] = place
@@ -123,7 +123,7 @@ def _fold_composites(trees: Trees) -> set[str]:
     found: dict[str, Any] = {}
     for id in trees.composite:
         node = trees.node(id)
-        value = composites.recognise(id, node, trees.node) if node is not None else None
+        value = recognise(id, node, trees.node) if node is not None else None
         if value is not None:
             found[id] = value
     used: set[str] = set()

@@ -18,13 +18,12 @@ from kbdisk.loaders.kb import Report
 from kbdisk.loaders.naming import NO_PROPERTY, no_properties
 from kbdisk.loaders.rdf import render, syntax, writer
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.names import iri_of_key
 from kbdisk.loaders.rdf.plain import Plain
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Made, Reach, Statements
 from kbdisk.loaders.rdf.subset import Subset
+from kbdisk.loaders.rdf.terms import KEY, iri_of_key
 from kbdisk.loaders.rdf.translate import BARE, serialise
-from kbdisk.loaders.rdf.vocabulary import KEY
 
 Item = Entity | Completion
 KEYS = "k"  # the prefix of keys that are no IRIs

@@ -8,8 +8,7 @@ from typing import Any
 
 from kbdisk.entity import Completion, Coordinate, Path, Quantity
 from kbdisk.loaders.kb import GIVEN
-
-PARTS = {Quantity: ("value", "unit"), Coordinate: ("latitude", "longitude")}
+from kbdisk.loaders.rdf.value_nodes import PARTS
 
 MADE = "was filled before; take that block out of the source to fill it again"
 

@@ -16,8 +16,20 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.rdf import literals, places
-from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.loaders.rdf import terms
+from kbdisk.loaders.rdf.terms import (
+    ANY_URI,
+    BOOLEAN,
+    DATES,
+    DECIMAL,
+    INTEGERS,
+    NUMBERS,
+    POINTS,
+    XSD,
+    is_ucum,
+    unit_of,
+    value_of,
+)
 from kbdisk.loaders.values.numbers import NumberFormat, is_majority
 from kbdisk.schemas import dates, numerals
 from kbdisk.schemas.numerals import Number, has_int
@@ -29,7 +41,7 @@ def write(value: Any, datatype: str, samples: Samples = ()) -> str:
     """The lexical form of a value in a datatype, spelt as the samples are; ValueError where it does not fit."""
     if datatype in WRITERS:
         return WRITERS[datatype](value, datatype, samples)
-    if literals.unit_of(datatype) is not None or literals.is_ucum(datatype):
+    if unit_of(datatype) is not None or is_ucum(datatype):
         return _quantity(value, datatype, samples)
     return _string(value, datatype, samples)
 
@@ -50,18 +62,18 @@ def as_number(value: Any) -> Number:
 
 def _number(value: Any, datatype: str, samples: Samples) -> str:
     number = as_number(value)
-    if datatype in literals.INTEGERS:
+    if datatype in INTEGERS:
         if not has_int(number):
             raise ValueError(f"expected a whole number, got {number}")
         lexical = NumberFormat(0, NumberFormat.of(samples).plus).show(int(number))
     else:
         habit = NumberFormat.of(samples)
-        if not samples and datatype != literals.DECIMAL:
+        if not samples and datatype != DECIMAL:
             habit = NumberFormat(1, exponent="E0" if "e" in repr(number) else "")
         elif not samples:
             habit = NumberFormat(isinstance(number, float))
-        lexical = (replace(habit, exponent="") if datatype == literals.DECIMAL else habit).show(number)
-    read = literals.value_of(lexical, datatype)
+        lexical = (replace(habit, exponent="") if datatype == DECIMAL else habit).show(number)
+    read = value_of(lexical, datatype)
     if read != number and read != _as_float(number):
         raise ValueError(f"expected a number that {datatype} can hold, got {number}")
     return lexical
@@ -86,7 +98,7 @@ def _truth(value: Any, datatype: str, samples: Samples) -> str:
 
 def _date(value: Any, datatype: str, samples: Samples) -> str:
     """A date, with the time of day or zone that most have where it has none itself; a whole number as a year."""
-    name = literals.DATES[datatype]
+    name = DATES[datatype]
     date = Date(value) if type(value) is int else dates.plain(value) if isinstance(value, Date) else value
     if isinstance(date, Date) and not date.time and name not in dates.EDTF:
         times = Counter(_time(text, datatype) for text in samples)
@@ -97,7 +109,7 @@ def _date(value: Any, datatype: str, samples: Samples) -> str:
 
 def _time(text: str, datatype: str) -> str | None:
     try:
-        return getattr(literals.value_of(text, datatype), "time", "")
+        return getattr(value_of(text, datatype), "time", "")
     except ValueError:
         return None
 
@@ -105,21 +117,21 @@ def _time(text: str, datatype: str) -> str | None:
 def _clock(value: Any, datatype: str, samples: Samples) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected a time of day such as 12:00:00, got {_shown(value)}")
-    literals.value_of(value, datatype)
+    value_of(value, datatype)
     return value
 
 
 def _point(value: Any, datatype: str, samples: Samples) -> str:
-    if isinstance(value, str) and isinstance(literals.value_of(value, datatype), str):
+    if isinstance(value, str) and isinstance(value_of(value, datatype), str):
         return value  # another geometry
     if not isinstance(value, Coordinate):
         raise ValueError(f"expected a coordinate, got {_shown(value)}")
-    return places.write(value, samples)
+    return terms.write_point(value, samples)
 
 
 def _quantity(value: Any, datatype: str, samples: Samples) -> str:
     """A number, with its unit where the datatype does not name it."""
-    unit = literals.unit_of(datatype)
+    unit = unit_of(datatype)
     quantity = Quantity(value, unit) if unit and isinstance(value, int | float | Decimal) else value
     if not isinstance(quantity, Quantity) or quantity.value is None or quantity.unit is None:
         raise ValueError(f"expected a number with its unit, got {_shown(value)}")
@@ -127,7 +139,7 @@ def _quantity(value: Any, datatype: str, samples: Samples) -> str:
         raise ValueError(f"expected a quantity in {unit}, got one in {quantity.unit}")
     number = NumberFormat.of([text.partition(" ")[0] for text in samples]).show(as_number(quantity))
     lexical = number if unit else f"{number} {quantity.unit}".rstrip()
-    if literals.value_of(lexical, datatype) != quantity:
+    if value_of(lexical, datatype) != quantity:
         raise ValueError(f"expected a number with its unit, got {_shown(value)}")
     return lexical
 
@@ -166,8 +178,8 @@ def _number_as_string(value: Number, samples: Samples) -> str:
 SPELT: dict[type[Any], tuple[Callable[[str], Any], Callable[[Any, Samples], str]]] = {
     **dict.fromkeys((int, float, Decimal), (numerals.number, _number_as_string)),
     bool: (
-        lambda text: literals.value_of(text, literals.BOOLEAN),
-        lambda value, samples: _truth(value, literals.BOOLEAN, samples),
+        lambda text: value_of(text, BOOLEAN),
+        lambda value, samples: _truth(value, BOOLEAN, samples),
     ),
     Date: (dates.read_iso, lambda value, samples: dates.write_iso(dates.plain(value))),
 }
@@ -186,10 +198,10 @@ def _shown(value: Any) -> str:
 
 
 WRITERS: dict[str, Callable[[Any, str, Samples], str]] = {
-    **dict.fromkeys(literals.NUMBERS, _number),
-    literals.BOOLEAN: _truth,
-    **dict.fromkeys(literals.DATES, _date),
+    **dict.fromkeys(NUMBERS, _number),
+    BOOLEAN: _truth,
+    **dict.fromkeys(DATES, _date),
     XSD + "time": _clock,
-    **dict.fromkeys(literals.POINTS, _point),
-    literals.ANY_URI: _uri,
+    **dict.fromkeys(POINTS, _point),
+    ANY_URI: _uri,
 }

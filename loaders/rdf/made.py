@@ -6,7 +6,7 @@ from typing import Any
 
 from kbdisk.entity import Coordinate, Entity, Path, Quantity, walk
 from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.gaps import PARTS
+from kbdisk.loaders.rdf.value_nodes import PARTS
 
 Found = dict[Path, Any]
 

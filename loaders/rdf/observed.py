@@ -10,11 +10,10 @@ from typing import Any
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Triple
 
 from kbdisk.loaders.rdf import syntax
-from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes, blank_nodes
 from kbdisk.loaders.rdf.shapes import SAMPLES, Shape
-from kbdisk.loaders.rdf.terms import recognised
-from kbdisk.loaders.rdf.triple_terms import blank_nodes
-from kbdisk.loaders.rdf.vocabulary import FIRST, NIL, TYPE
+from kbdisk.loaders.rdf.terms import FIRST, NIL, TYPE
+from kbdisk.loaders.rdf.value_nodes import recognised
 
 ENOUGH = 300_000  # statements of a large file that show its habits
 
@@ -22,7 +21,7 @@ ENOUGH = 300_000  # statements of a large file that show its habits
 class Observed:
     """The statements of a source, or the first of them, by subject and by predicate."""
 
-    def __init__(self, blanks: Blanks) -> None:
+    def __init__(self, blanks: BlankNodes) -> None:
         self.blanks = blanks
         self.fields: dict[Any, dict[str, list[Any]]] = {}  # node -> predicate -> objects
         self.graphs: dict[Any, Any] = {}  # node -> the named graph that its first statement stands in

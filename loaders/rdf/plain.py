@@ -15,9 +15,8 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 
 from kbdisk.entity import Entity, Link, Tree
 from kbdisk.loaders.naming import classes_of
-from kbdisk.loaders.rdf.names import id_of_part, iri_of_id, iri_of_key
 from kbdisk.loaders.rdf.shapes import natural
-from kbdisk.loaders.rdf.vocabulary import FIRST, NIL, PART, REST, THING, TYPE
+from kbdisk.loaders.rdf.terms import FIRST, NIL, PART, REST, THING, TYPE, id_of_part, iri_of_id, iri_of_key
 
 
 class Plain:

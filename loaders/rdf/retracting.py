@@ -17,14 +17,12 @@ from kbdisk.entity import Path, without_places
 from kbdisk.errors import LoadError
 from kbdisk.loaders.edits import Change, as_bytes, spliced
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
-from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, syntax
-from kbdisk.loaders.rdf.additions import key_of, numbered
+from kbdisk.loaders.rdf import blocks, brackets, render, spelling, syntax
+from kbdisk.loaders.rdf.blank_nodes import key_of, number_blank_nodes
 from kbdisk.loaders.rdf.blocks import Kind
 from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.names import id_of_iri
 from kbdisk.loaders.rdf.spelling import Terms
-from kbdisk.loaders.rdf.terms import value_of_term
-from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, TYPE
+from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, TYPE, id_of_iri, value_of_term
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
@@ -96,7 +94,7 @@ class _Choice:
 
         def take(quads: Iterable[Any]) -> None:
             for quad in quads:
-                numbered((quad,), self.blanks)
+                number_blank_nodes((quad,), self.blanks)
                 if isinstance(quad.object, BlankNode) or quad.object in subjects:
                     self.owners.setdefault(self._id(quad.object), (self._id(quad.subject), quad.predicate.value))
 
@@ -230,5 +228,9 @@ def _block(kb: RdfFile, given: bytes, stream: BinaryIO) -> render.Writer:
         base = kb.base if spelling.relative_iris(io.BytesIO(given)) else None
         terms = Terms(kb.prefixes, base, spelling.shorthand_of(given))
     return render.block(
-        stream, kb.format, terms, newline=scan.newline_of(given[: scan.CHUNK]), at_line_start=given[-1:] in (b"\n", b"")
+        stream,
+        kb.format,
+        terms,
+        newline=syntax.newline_of(given[: syntax.CHUNK_SIZE]),
+        at_line_start=given[-1:] in (b"\n", b""),
     )

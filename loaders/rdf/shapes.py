@@ -18,22 +18,35 @@ from pyoxigraph import BlankNode, NamedNode, Triple
 from pyoxigraph import Literal as LiteralTerm
 
 from kbdisk.entity import Known, Link, Quantity, Text, Value
-from kbdisk.loaders.rdf import composites, habits, literals
-from kbdisk.loaders.rdf.forms import Form
-from kbdisk.loaders.rdf.names import is_iri
-from kbdisk.loaders.rdf.terms import Fields, FieldsOf, Term, link_term, literal_term, recognised, value_of_term
-from kbdisk.loaders.rdf.vocabulary import STRING, TYPE
+from kbdisk.loaders.rdf import habits
+from kbdisk.loaders.rdf.terms import (
+    DBPEDIA,
+    EDTF,
+    LANGUAGE,
+    NAMED,
+    STRING,
+    TYPE,
+    Term,
+    is_iri,
+    language_of,
+    link_term,
+    literal_of,
+    literal_term,
+    unit_of,
+    value_of_term,
+)
+from kbdisk.loaders.rdf.value_nodes import BY_CLASS, Fields, FieldsOf, Form, form_of, recognised
 
 Fresh: TypeAlias = Callable[[], BlankNode]
 Made: TypeAlias = tuple[Term, list[Triple]]
 
 SAMPLES = 200  # lexical forms kept of a mold
 KINDS: dict[type[Any], type[Any]] = {int: float, Decimal: float, Text: str}  # types that are of one kind
-NAMES: dict[Known | None, str] = {value: iri for iri, value in literals.NAMED.items()}
+NAMES: dict[Known | None, str] = {value: iri for iri, value in NAMED.items()}
 TYPE_OF = NamedNode(TYPE)
 QUANTITY, CODE, WORD = (f"http://schema.org/{name}" for name in ("QuantitativeValue", "unitCode", "unitText"))
-QUANTITY_FORM = composites.BY_CLASS[QUANTITY][0]
-INTERVAL = literals.EDTF + "EDTF"
+QUANTITY_FORM = BY_CLASS[QUANTITY][0]
+INTERVAL = EDTF + "EDTF"
 
 
 class Links:
@@ -88,12 +101,12 @@ class Literals:
             return literal_term(habits.write(value, self.datatype, self.samples), self.datatype), []
         if isinstance(value, Text) and not self.suits(value):
             raise ValueError(f"expected a text in {self.language}, got one in {value.language}")
-        return literal_term(habits.write(value, STRING), literals.LANGUAGE, self.language), []
+        return literal_term(habits.write(value, STRING), LANGUAGE, self.language), []
 
     def of_unit(self, value: Any) -> Literals | None:
         """The same in another unit, where datatypes name units."""
-        datatype = literals.DBPEDIA + (value.unit or "") if isinstance(value, Quantity) else ""
-        if not (literals.unit_of(self.datatype) and literals.unit_of(datatype) and is_iri(datatype)):
+        datatype = DBPEDIA + (value.unit or "") if isinstance(value, Quantity) else ""
+        if not (unit_of(self.datatype) and unit_of(datatype) and is_iri(datatype)):
             return None
         sister = Literals(datatype, None)
         sister.samples = self.samples
@@ -188,10 +201,10 @@ class Shape:
         fields = None if isinstance(term, LiteralTerm) else fields_of(term)
         key: tuple[Any, ...] = ()
         if isinstance(term, LiteralTerm):
-            key = (term.datatype.value, literals.language_of(term))
+            key = (term.datatype.value, language_of(term))
         elif fields and recognised(term, fields, fields_of) is not None:
             classes = tuple(sorted(kind.value for kind in fields.get(TYPE, ())))
-            form = composites.form_of(classes, list(fields))
+            form = form_of(classes, list(fields))
             assert form is not None
             key = (form, classes, tuple(sorted(form.parts.keys() & fields.keys())))
         mold = self.molds.get(key)
@@ -213,9 +226,7 @@ class Shape:
 
     def missing(self, node: Any, fields: Fields, value: Any, fresh: Fresh) -> list[Triple]:
         """What a node of these fields lacks to say a value; what it has stays as it is."""
-        form = composites.form_of(
-            [kind.value for kind in fields.get(TYPE, ()) if isinstance(kind, NamedNode)], list(fields)
-        )
+        form = form_of([kind.value for kind in fields.get(TYPE, ()) if isinstance(kind, NamedNode)], list(fields))
         if form is None:
             raise ValueError(f"expected a quantity, a date or a coordinate to complete, got {node}")
         told = {form.parts[predicate] for predicate in fields if predicate in form.parts}
@@ -249,12 +260,12 @@ def natural(value: Any, fresh: Fresh) -> Made:
             return literal_term(habits.write(value, INTERVAL), INTERVAL), []
         case list() | dict():
             raise ValueError(f"expected one value, got a {'list' if isinstance(value, list) else 'part'}")
-    return literal_term(*literals.literal_of(value)), []
+    return literal_term(*literal_of(value)), []
 
 
 def _as_link(value: Any) -> Any:
     """A name that is an IRI as a link, where no habit says otherwise."""
-    return Link(value) if isinstance(value, str) and value not in literals.NAMED and is_iri(value) else value
+    return Link(value) if isinstance(value, str) and value not in NAMED and is_iri(value) else value
 
 
 def _only(term: Term, fields: Fields | None) -> FieldsOf:

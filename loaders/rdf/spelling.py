@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
-from kbdisk.loaders.rdf import scan
+from kbdisk.loaders.rdf import syntax
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _STRING = _XSD + "string"
@@ -148,7 +148,7 @@ def _escape(match: re.Match[str]) -> str:
 
 def relative_iris(stream: BinaryIO) -> bool:
     """Whether a document has relative IRIs (or words in its strings that look so)."""
-    return any(_RELATIVE.search(chunk) for chunk in scan.overlapping(stream))
+    return any(_RELATIVE.search(chunk) for chunk in syntax.overlapping(stream))
 
 
 def shorthand_of(sample: bytes) -> frozenset[str]:

@@ -13,12 +13,11 @@ from kbdisk.entity import Completion, Coordinate, Entity, Path
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
 from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.gaps import PARTS, Gap, gaps_of
-from kbdisk.loaders.rdf.names import iri_of_id
+from kbdisk.loaders.rdf.gaps import Gap, gaps_of
 from kbdisk.loaders.rdf.observed import Observed
-from kbdisk.loaders.rdf.terms import recognised, value_of_term
+from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, iri_of_id, value_of_term
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
-from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE
+from kbdisk.loaders.rdf.value_nodes import PARTS, recognised
 from kbdisk.loaders.rdf.words import Words
 
 if TYPE_CHECKING:

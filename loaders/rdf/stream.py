@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.aside import Aside, Row
-from kbdisk.loaders.rdf.composites import BY_CLASS
+from kbdisk.loaders.rdf.blank_nodes import blank_nodes
+from kbdisk.loaders.rdf.terms import TYPE, WIKIBASE
 from kbdisk.loaders.rdf.trees import without_collection
-from kbdisk.loaders.rdf.triple_terms import blank_nodes
-from kbdisk.loaders.rdf.vocabulary import TYPE, WIKIBASE
+from kbdisk.loaders.rdf.value_nodes import BY_CLASS
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity

@@ -17,14 +17,13 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 from kbdisk.entity import SOMEVALUE, Coordinate, Entity, Known, Link, Tree
 from kbdisk.loaders.naming import classes_of
 from kbdisk.loaders.rdf import wikibase
+from kbdisk.loaders.rdf.blank_nodes import renamed
 from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.names import id_of_part, iri_of_id, iri_of_key
 from kbdisk.loaders.rdf.shapes import natural
 from kbdisk.loaders.rdf.statements import graph_of
-from kbdisk.loaders.rdf.terms import literal_term, recognised
-from kbdisk.loaders.rdf.triple_terms import renamed
+from kbdisk.loaders.rdf.terms import PART, STRING, THING, TYPE, id_of_part, iri_of_id, iri_of_key, literal_term
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
-from kbdisk.loaders.rdf.vocabulary import PART, STRING, THING, TYPE
+from kbdisk.loaders.rdf.value_nodes import recognised
 from kbdisk.loaders.rdf.words import Words
 
 if TYPE_CHECKING:

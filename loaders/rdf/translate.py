@@ -16,15 +16,15 @@ from pyoxigraph import BlankNode, Quad
 
 from kbdisk.errors import WriteError
 from kbdisk.loaders.rdf import render, syntax
+from kbdisk.loaders.rdf.blank_nodes import blank_nodes, renamed_quad
 from kbdisk.loaders.rdf.jsonld import serialising as jsonld
 from kbdisk.loaders.rdf.rdfxml import serialising as rdfxml
 from kbdisk.loaders.rdf.spelling import Terms
-from kbdisk.loaders.rdf.triple_terms import blank_nodes, renamed_quad
-from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.loaders.rdf.terms import XSD
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
-    from kbdisk.loaders.rdf.blanks import Blanks
+    from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 
 CHUNK = 10_000  # quads
 BARE = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))  # datatypes without quotes, in Turtle
@@ -120,7 +120,7 @@ def _refused(name: str, format: str, error: ValueError) -> WriteError:
 class _Labelled:
     """Quads with a label for every node."""
 
-    def __init__(self, blanks: Blanks, quads: Quads) -> None:
+    def __init__(self, blanks: BlankNodes, quads: Quads) -> None:
         for quad in quads:
             for node in blank_nodes(quad.subject, quad.object, quad.graph_name):
                 blanks.id(node.value)

@@ -19,13 +19,24 @@ import pyoxigraph
 
 from kbdisk.entity import Link, Text, Tree
 from kbdisk.loaders.kb import Oddities
-from kbdisk.loaders.rdf import composites
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.literals import CONVERTERS, NAMED, language_of
-from kbdisk.loaders.rdf.names import Names, id_of_iri
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes, blank_nodes
 from kbdisk.loaders.rdf.nodes import Node
-from kbdisk.loaders.rdf.triple_terms import blank_nodes
-from kbdisk.loaders.rdf.vocabulary import CHAIN, NIL, OURS, PART, STRING, THING, TYPE, WIKIBASE
+from kbdisk.loaders.rdf.terms import (
+    CHAIN,
+    CONVERTERS,
+    NAMED,
+    NIL,
+    OURS,
+    PART,
+    STRING,
+    THING,
+    TYPE,
+    WIKIBASE,
+    Names,
+    id_of_iri,
+    language_of,
+)
+from kbdisk.loaders.rdf.value_nodes import BY_CLASS, BY_PREDICATE
 
 
 class Several(list[Any]):
@@ -41,12 +52,12 @@ class Trees:
     """The trees of a stretch of quads, in the order in which their subjects came."""
 
     def __init__(
-        self, name: str, odd: Oddities, names: Names, blanks: Blanks | None = None, has_graphs: bool = True
+        self, name: str, odd: Oddities, names: Names, blanks: BlankNodes | None = None, has_graphs: bool = True
     ) -> None:
         self.name = name
         self.odd = odd
         self.names = names
-        self.blanks = blanks or Blanks()
+        self.blanks = blanks or BlankNodes()
         self.has_graphs = has_graphs
         self.trees: dict[str, Tree] = {}
         self.graphs: dict[str, str] = {}  # subject -> the named graph its first quad stands in
@@ -156,10 +167,10 @@ class Trees:
             classes = tree.setdefault("@type", [])
             if name and name not in (classes if len(classes) < MANY_CLASSES else self._typed(id, classes)):
                 classes.append(name)
-            if name in composites.BY_CLASS:
+            if name in BY_CLASS:
                 self.composite.add(id)
             return None
-        if predicate in composites.BY_PREDICATE:
+        if predicate in BY_PREDICATE:
             self.composite.add(id)
             return self.names.special(predicate)
         if predicate in CHAIN:
@@ -176,7 +187,7 @@ class Trees:
         name = ""
         if type(object) is pyoxigraph.NamedNode:
             name = self._classes[object] = "" if object.value == THING else id_of_iri(object.value)
-            self.wikibase = self.wikibase or (name.startswith(WIKIBASE) and name not in composites.BY_CLASS)
+            self.wikibase = self.wikibase or (name.startswith(WIKIBASE) and name not in BY_CLASS)
         else:
             self.odd.note("a class that is no IRI, left out", f"{self.name}: {subject}: {self._shown(object)}")
         return name

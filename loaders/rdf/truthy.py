@@ -13,8 +13,7 @@ from typing import Any
 from pyoxigraph import Literal, NamedNode
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
-from kbdisk.loaders.rdf.literals import in_language
-from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.loaders.rdf.terms import XSD, in_language
 from kbdisk.schemas import numerals
 from kbdisk.schemas.calendars import to_wikibase
 from kbdisk.schemas.dates import write

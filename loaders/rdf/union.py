@@ -22,8 +22,7 @@ from kbdisk.entity import Path
 from kbdisk.errors import ConfigError
 from kbdisk.loaders.kb import KB, Options
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.triple_terms import renamed
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes, renamed
 
 MIXED = "trig"  # what sources of several formats are as a whole: it can say all that RDF can
 GRAPH = "_:[graph "  # begins the id of a graph without a name
@@ -105,7 +104,7 @@ class _Labelled(Iterable[Quad]):
     """The quads of a part with the labels that their blank nodes have in the whole."""
 
     def __init__(
-        self, quads: Iterable[Quad], blanks: Blanks, number: int, before: Mapping[str, str] = MappingProxyType({})
+        self, quads: Iterable[Quad], blanks: BlankNodes, number: int, before: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self.quads, self.blanks, self.number = quads, blanks, number
         self.before = before  # prefixes of the parts before

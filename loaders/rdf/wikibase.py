@@ -17,8 +17,8 @@ from typing import Any
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Text
 from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf.nodes import Node
+from kbdisk.loaders.rdf.terms import LABELS, SKOS, TYPE
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
-from kbdisk.loaders.rdf.vocabulary import LABELS, SKOS, TYPE
 from kbdisk.loaders.wikibase import data_model
 from kbdisk.schemas.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase
 from kbdisk.schemas.numerals import is_number

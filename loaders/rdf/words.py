@@ -10,12 +10,10 @@ from pyoxigraph import BlankNode, NamedNode, Triple
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Link
 from kbdisk.loaders.rdf.blocks import FreshLabels
-from kbdisk.loaders.rdf.gaps import PARTS
-from kbdisk.loaders.rdf.names import is_iri
 from kbdisk.loaders.rdf.observed import Observed
 from kbdisk.loaders.rdf.shapes import NAMES, Literals, Nodes
-from kbdisk.loaders.rdf.terms import link_term
-from kbdisk.loaders.rdf.vocabulary import FIRST, ID, LATITUDE, LONGITUDE, NIL, REST, TYPE
+from kbdisk.loaders.rdf.terms import FIRST, ID, LATITUDE, LONGITUDE, NIL, REST, TYPE, is_iri, link_term
+from kbdisk.loaders.rdf.value_nodes import PARTS
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB

@@ -21,7 +21,7 @@ from kbdisk.errors import KBDiskWarning
 from kbdisk.loaders.edits import as_text, inverse_changes, spliced
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, stream, syntax
+from kbdisk.loaders.rdf import blocks, brackets, render, spelling, stream, syntax
 from kbdisk.loaders.rdf.jsonld import filling as jsonld
 from kbdisk.loaders.rdf.observed import ENOUGH, Observed
 from kbdisk.loaders.rdf.rdfxml import filling as rdfxml
@@ -190,5 +190,5 @@ def _block(kb: RdfFile, stream_out: BinaryIO) -> render.Writer:
         with kb.source.open() as bytes_in:
             base = kb.base if spelling.relative_iris(bytes_in) else None
         terms = Terms(kb.prefixes, base, spelling.shorthand_of(sample))
-    newline = scan.newline_of(sample)
+    newline = syntax.newline_of(sample)
     return render.block(stream_out, kb.format, terms, newline=newline, at_line_start=last == b"\n")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, Quad, RdfFormat
 from tables import examples
 
-from kbdisk.loaders.rdf import blocks, brackets
+from kbdisk.loaders.rdf import blank_nodes, blocks, brackets
 
 PREFIX = b"@prefix ex: <http://e/> .\n"
 NEW, MORE = NamedNode("urn:new"), NamedNode("urn:more")
@@ -54,7 +54,7 @@ def numbered(quads, labels: set[str]) -> list[Quad]:
     numbers: dict[str, BlankNode] = {}
 
     def named(term):
-        if isinstance(term, BlankNode) and brackets.ANONYMOUS.fullmatch(term.value) and term.value not in labels:
+        if isinstance(term, BlankNode) and blank_nodes.ANONYMOUS.fullmatch(term.value) and term.value not in labels:
             return numbers.setdefault(term.value, BlankNode(f"n{len(numbers)}"))
         return term
 
@@ -198,15 +198,15 @@ def test_line_formats_have_no_brackets():
 
 def test_ids_that_pyoxigraph_makes_are_known_from_short_labels():
     ids = {quad.subject.value for quad in pyoxigraph.parse(b"[] <a:p> 1 ." * 20_000, RdfFormat.TURTLE)}
-    assert all(brackets.ANONYMOUS.fullmatch(id) for id in ids)
-    assert not brackets.ANONYMOUS.fullmatch("b0")
-    assert not brackets.ANONYMOUS.fullmatch("0" * 32)
+    assert all(blank_nodes.ANONYMOUS.fullmatch(id) for id in ids)
+    assert not blank_nodes.ANONYMOUS.fullmatch("b0")
+    assert not blank_nodes.ANONYMOUS.fullmatch("0" * 32)
 
 
 def test_labels_that_look_like_anonymous_ids_are_found_across_chunks(monkeypatch):
     labels = {f"{random.getrandbits(124) | 10 << 124:x}" for _ in range(50)}
     data = b"".join(b"_:%s <a:p> _:b0 , _:g0 .\n" % label.encode() for label in labels)
-    monkeypatch.setattr(brackets.scan, "CHUNK", 11)
+    monkeypatch.setattr(brackets.syntax, "CHUNK_SIZE", 11)
     assert labels <= brackets.hex_labels(io.BytesIO(data))
     assert not {"b0", "g0"} & brackets.hex_labels(io.BytesIO(data))
 

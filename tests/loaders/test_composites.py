@@ -8,10 +8,8 @@ from pyoxigraph import RdfFormat
 from tables import for_each
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity
-from kbdisk.loaders.rdf.composites import BY_CLASS, recognise, recognise_pair
-from kbdisk.loaders.rdf.forms import FORMS
-from kbdisk.loaders.rdf.terms import value_of_term
-from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, TYPE
+from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, TYPE, value_of_term
+from kbdisk.loaders.rdf.value_nodes import BY_CLASS, FORMS, recognise, recognise_pair
 from kbdisk.schemas.calendars import JULIAN
 
 PREFIXES = """

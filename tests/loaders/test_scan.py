@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import for_each
 
-from kbdisk.loaders.rdf import scan
+from kbdisk.loaders.rdf import syntax
 
 OPAQUE = [
     b"<http://e/a[b](c);d,e.f#g>",
@@ -65,7 +65,7 @@ STRUCTURE = [
 
 
 def texts(data: bytes) -> list[bytes]:
-    return [token.text for token in scan.tokens(data)]
+    return [token.text for token in syntax.tokens(data)]
 
 
 @for_each("value", OPAQUE, ids=repr)
@@ -82,7 +82,7 @@ def test_a_full_stop_right_after_a_value_is_found(value):
 @given(st.lists(st.sampled_from(OPAQUE + STRUCTURE)))
 def test_exactly_the_structure_is_found_where_it_stands(parts):
     data = b" ".join(parts)
-    found = list(scan.tokens(data))
+    found = list(syntax.tokens(data))
     assert [token.text for token in found] == [part for part in parts if part in STRUCTURE]
     assert all(data.startswith(token.text, token.start) for token in found)
 
@@ -127,7 +127,7 @@ def test_long_texts_do_not_overflow_the_stack():
 
 def test_blanks_and_comments_are_passed_over():
     data = b" \t# ]\r\n  # x\n ]"
-    assert data[scan.after_blank(data, 0) :] == b"]"
+    assert data[syntax.after_blank(data, 0) :] == b"]"
 
 
 @given(st.binary(max_size=300), st.integers(0, 300))
@@ -135,8 +135,8 @@ def test_nothing_short_is_cut_in_all_of_the_chunks(data, place):
     word = b"<word>"
     whole = data[:place] + word + data[place:]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "CHUNK", 7)
-        assert any(word in chunk for chunk in scan.overlapping(io.BytesIO(whole)))
+        patch.setattr(syntax, "CHUNK_SIZE", 7)
+        assert any(word in chunk for chunk in syntax.overlapping(io.BytesIO(whole)))
 
 
 @for_each(
@@ -144,4 +144,4 @@ def test_nothing_short_is_cut_in_all_of_the_chunks(data, place):
     [(b"a\nb\r\n", b"\n"), (b"a\r\nb\n", b"\r\n"), (b"\r\n", b"\r\n"), (b"\n", b"\n"), (b"a", b"\n")],
 )
 def test_lines_end_as_the_first_does(sample, newline):
-    assert scan.newline_of(sample) == newline
+    assert syntax.newline_of(sample) == newline

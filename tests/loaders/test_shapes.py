@@ -14,7 +14,8 @@ from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.rdf.shapes import Shape, natural
-from kbdisk.loaders.rdf.terms import recognised, value_of_term
+from kbdisk.loaders.rdf.terms import value_of_term
+from kbdisk.loaders.rdf.value_nodes import recognised
 from kbdisk.schemas.calendars import JULIAN
 
 PREFIXES = """

@@ -23,7 +23,7 @@ from kbdisk.loaders.rdf.jsonld.contexts import NO_BASE, prepared
 from kbdisk.loaders.rdf.jsonld.nodes import Document, Node
 from kbdisk.loaders.rdf.jsonld.spelling import Scope, Spelling
 from kbdisk.loaders.rdf.jsonld.usage import Usage
-from kbdisk.loaders.rdf.vocabulary import FIRST, REST
+from kbdisk.loaders.rdf.terms import FIRST, REST
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kbdisk.loaders.edits import spliced
 from kbdisk.loaders.json.edit import Place, outline
 from kbdisk.loaders.rdf.additions import marked_nodes, unused
-from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 
 Parse: TypeAlias = Callable[[bytes], list[Any]]  # a document's quads
 
@@ -75,7 +75,7 @@ class Node(NamedTuple):
 class Document:
     """A document whose objects are known; `whole` is what it says as JSON, with all contexts in their place."""
 
-    def __init__(self, text: bytes, whole: Any, parse: Parse, blanks: Blanks) -> None:
+    def __init__(self, text: bytes, whole: Any, parse: Parse, blanks: BlankNodes) -> None:
         self.text = text
         self.root = outline(text)
         self.terms = Terms.of(whole)
@@ -89,7 +89,7 @@ class Document:
         own = ((key, place) for key, place in node.place.named.items() if self.terms.word(key) == "@type")
         return contexts, tuple((key, self.text[place.start : place.end]) for key, place in own)
 
-    def _locate(self, parse: Parse, blanks: Blanks) -> None:
+    def _locate(self, parse: Parse, blanks: BlankNodes) -> None:
         marker = unused(self.text, _MARKER)
         for where, index in marked_nodes(parse(self._marked(marker)), marker, blanks):
             node = self.objects[index]

@@ -12,7 +12,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 
 from kbdisk.loaders.rdf.jsonld.nodes import Parse, Terms
 from kbdisk.loaders.rdf.jsonld.usage import Usage
-from kbdisk.loaders.rdf.vocabulary import STRING, TYPE, XSD
+from kbdisk.loaders.rdf.terms import STRING, TYPE, XSD
 
 _TRIAL = "urn:kbdisk:trial:"
 _VALUES = ("", {"@id": "urn:kbdisk:value"})  # one that a map of languages refuses is not refused by others

@@ -14,9 +14,9 @@ from xml.parsers import expat
 
 from kbdisk.loaders.edits import spliced
 from kbdisk.loaders.rdf.additions import NoPlace, marked_nodes, unused
-from kbdisk.loaders.rdf.blanks import Blanks
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 from kbdisk.loaders.rdf.rdfxml import sound
-from kbdisk.loaders.rdf.vocabulary import RDF
+from kbdisk.loaders.rdf.terms import RDF
 
 _MARKER, _MARK = "urn:kbdisk:element:", "is"  # a namespace, and a property in it
 
@@ -61,7 +61,7 @@ class Elements:
     """The elements of a document by the nodes that they speak of, of several those that say most; and its entities that
     stand at the beginning of attributes, by name."""
 
-    def __init__(self, data: bytes, parse: Callable[[bytes], list[Any]], blanks: Blanks) -> None:
+    def __init__(self, data: bytes, parse: Callable[[bytes], list[Any]], blanks: BlankNodes) -> None:
         reading = _Reading(data)
         self.entities = {name: text for name, text in reading.entities.items() if f'="&{name};'.encode() in data}
         self.by_node: dict[tuple[str, str], Element] = {}

@@ -13,11 +13,11 @@ from xml.sax.saxutils import escape, quoteattr
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from kbdisk.loaders.edits import Change, spliced
-from kbdisk.loaders.rdf import scan, syntax
+from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.additions import Additions, NoPlace, say_the_same
 from kbdisk.loaders.rdf.rdfxml import sound
 from kbdisk.loaders.rdf.rdfxml.elements import Element, Elements
-from kbdisk.loaders.rdf.vocabulary import RDF, STRING, TYPE
+from kbdisk.loaders.rdf.terms import RDF, STRING, TYPE
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.file import RdfFile
@@ -148,7 +148,7 @@ class _Layout:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.newline = scan.newline_of(data[: scan.CHUNK]).decode()
+        self.newline = syntax.newline_of(data[: syntax.CHUNK_SIZE]).decode()
 
     def change(self, element: Element, lines: list[Line]) -> Change:
         """What becomes of an element that takes new properties."""

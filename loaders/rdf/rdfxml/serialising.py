@@ -14,8 +14,8 @@ from xml.parsers import expat
 import pyoxigraph
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Triple
 
-from kbdisk.loaders.rdf.triple_terms import blank_nodes, renamed
-from kbdisk.loaders.rdf.vocabulary import RDF
+from kbdisk.loaders.rdf.blank_nodes import blank_nodes, renamed
+from kbdisk.loaders.rdf.terms import RDF
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

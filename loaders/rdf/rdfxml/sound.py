@@ -11,7 +11,7 @@ from typing import Any
 from xml.parsers import expat
 
 from kbdisk.errors import LoadError
-from kbdisk.loaders.rdf import nesting
+from kbdisk.loaders.rdf import syntax
 
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # a document in UTF-16 begins so
 DEEP = 20_000  # levels; the parser takes time by their square
@@ -67,8 +67,8 @@ class _Check:
             raise LoadError(self.name, f"expected at most {DEEP:,} levels, got more. Write it flat.", line)
         if any(key.endswith("parseType") and value == "Triple" for key, value in attributes.items()):
             self.within.append(self.depth)
-            if len(self.within) > nesting.DEEP:
-                raise nesting.too_deep(self.name, self.parser.CurrentLineNumber)
+            if len(self.within) > syntax.MAX_NESTED_TRIPLES:
+                raise syntax.too_deeply_nested(self.name, self.parser.CurrentLineNumber)
 
     def _end(self, name: str) -> None:
         if self.within and self.within[-1] == self.depth:
