@@ -27,8 +27,8 @@ from kbdisk.loaders.kb import KB, Options, Report
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blank_nodes import renamed_quad
+from kbdisk.loaders.rdf.fold import Trees
 from kbdisk.loaders.rdf.rdfxml import sound
-from kbdisk.loaders.rdf.trees import Trees
 
 PAGE_SIZE = 5000  # entities named in one answer
 BATCH_SIZE = 100  # entities whose triples come in one answer

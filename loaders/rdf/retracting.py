@@ -20,7 +20,7 @@ from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.rdf import blocks, brackets, render, spelling, syntax
 from kbdisk.loaders.rdf.blank_nodes import key_of, number_blank_nodes
 from kbdisk.loaders.rdf.blocks import Kind
-from kbdisk.loaders.rdf.fold import PLACE
+from kbdisk.loaders.rdf.fold import COORDINATE_KEY
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, TYPE, id_of_iri, value_of_term
 
@@ -136,7 +136,7 @@ class _Choice:
         return {path: value for path, value in values.items() if self._meets(without_places(path), names)}
 
     def _meets(self, path: Path, names: Path) -> bool:
-        if path[-1:] == (PLACE,) and names[-1:] in self.halves:
+        if path[-1:] == (COORDINATE_KEY,) and names[-1:] in self.halves:
             return path[:-1] == names[:-1]
         shared = min(len(path), len(names))
         return path[:shared] == names[:shared]

@@ -12,12 +12,12 @@ from pyoxigraph import Literal as LiteralTerm
 from kbdisk.entity import Completion, Coordinate, Entity, Path
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
-from kbdisk.loaders.rdf.fold import PLACE
+from kbdisk.loaders.rdf.fold import COORDINATE_KEY
 from kbdisk.loaders.rdf.gaps import Gap, gaps_of
 from kbdisk.loaders.rdf.observed import Observed
 from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, iri_of_id, value_of_term
-from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.value_nodes import PARTS, recognised
+from kbdisk.loaders.rdf.wikibase import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.words import Words
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Statements:
         node = self._node(gap.node)
         if self.kb.wikibase:
             return self._truthy(node, gap, entity)
-        if gap.key == PLACE and PLACE not in self.kb.names.iris and self.kb.names.known(LATITUDE):
+        if gap.key == COORDINATE_KEY and COORDINATE_KEY not in self.kb.names.iris and self.kb.names.known(LATITUDE):
             return self._pair(node, gap.value)
         predicate = self.words.predicate(gap.key)
         if gap.given is not None:

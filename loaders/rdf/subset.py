@@ -18,12 +18,12 @@ from kbdisk.entity import SOMEVALUE, Coordinate, Entity, Known, Link, Tree
 from kbdisk.loaders.naming import classes_of
 from kbdisk.loaders.rdf import wikibase
 from kbdisk.loaders.rdf.blank_nodes import renamed
-from kbdisk.loaders.rdf.fold import PLACE
+from kbdisk.loaders.rdf.fold import COORDINATE_KEY
 from kbdisk.loaders.rdf.shapes import natural
 from kbdisk.loaders.rdf.statements import graph_of
 from kbdisk.loaders.rdf.terms import PART, STRING, THING, TYPE, id_of_part, iri_of_id, iri_of_key, literal_term
-from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.value_nodes import recognised
+from kbdisk.loaders.rdf.wikibase import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.words import Words
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Subset(Words):
         for key, value in tree.items():
             if key[:1] == "@":
                 continue
-            if key == PLACE and PLACE not in self.kb.names.iris and isinstance(value, Coordinate):
+            if key == COORDINATE_KEY and COORDINATE_KEY not in self.kb.names.iris and isinstance(value, Coordinate):
                 yield from self.halves(node, value)
             else:
                 yield from self._property(node, key, value)
@@ -67,7 +67,7 @@ class Subset(Words):
 
     def _said(self, key: str) -> str | None:
         """The predicate of a Wikibase's label, description or alias; else that of a word."""
-        texts = (iri for iri, word in wikibase.TEXTS.items() if word == key and iri in self.observed.objects)
+        texts = (iri for iri, word in wikibase.TEXT_PREDICATES.items() if word == key and iri in self.observed.objects)
         return next(texts, self.kb.names.iris.get(key))
 
     def _stated(self, node: Any, key: str, value: Any) -> list[Triple]:

@@ -13,7 +13,7 @@ from kbdisk.entity import Link, Quantity, Text
 from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load
 from kbdisk.loaders.kb import Options
-from kbdisk.loaders.rdf.graphs import add, lexical_forms
+from kbdisk.loaders.rdf.graph import add_quads, lexical_forms
 from kbdisk.loaders.rdf.read import Quads
 
 TURTLE = """
@@ -123,7 +123,7 @@ def test_literals_go_to_rdflib_and_back_as_they_were():
     ]
     quads.append(pyoxigraph.Quad(subject, predicate, pyoxigraph.Literal("x", language="en")))
     dataset = rdflib.Dataset()
-    add(dataset, quads)
+    add_quads(dataset, quads)
     assert sorted(str(object) for _, _, object, _ in dataset.quads()) == sorted([*lexical, "x"])
     kb = load(dataset)
     seen = []

@@ -1,6 +1,7 @@
-"""rdflib's terms to pyoxigraph's and back, and the formats that rdflib alone can read.
+"""rdflib graphs: read as a source, added to as a target; and true N3, which rdflib alone can parse.
 
-rdflib would rewrite literals (`+965.465`, `170.0`); its normalisation is switched off meanwhile.
+rdflib would rewrite literals (`+965.465`, `170.0`), so its normalisation is switched off meanwhile. A graph as target is
+only added to.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyoxigraph
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
-from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import Options
+from kbdisk.entity import Completion, Entity
+from kbdisk.errors import LoadError, WriteError
+from kbdisk.loaders.kb import KB, Options, Report, origins_of
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.jsonld import contexts
 
@@ -25,15 +27,17 @@ if TYPE_CHECKING:
 
     from kbdisk.loaders.kb import Oddities
 
-LABEL = re.compile(r"\w(?:[\w.-]*[\w-])?")
-_FIRST = 0xF << 60  # looks like the id of an anonymous node
+
+GRAPH_NAME = "<graph>"
+_LABEL = re.compile(r"\w(?:[\w.-]*[\w-])?")
+_FIRST_NUMBER = 0xF << 60  # looks like the id of an anonymous node
 
 
 class RdfGraph(RdfKB):
     """Entities of an rdflib Graph or Dataset."""
 
     def __init__(self, graph: rdflib.Graph, options: Options) -> None:
-        super().__init__("<graph>", "graph", options)
+        super().__init__(GRAPH_NAME, "graph", options)
         self.graph_in = graph
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
@@ -53,7 +57,7 @@ def quads_of(graph: rdflib.Graph, name: str, odd: Oddities) -> Iterator[Quad]:
 
 
 def _quads(rows: Iterable[tuple[Any, Any, Any, Any]], name: str, odd: Oddities) -> Iterator[Quad]:
-    """rdflib's quads; what only N3 can say is left out."""
+    """rdflib's quads as pyoxigraph's; statements that only N3 allows are left out."""
     import rdflib
 
     nodes = (rdflib.URIRef, rdflib.BNode)
@@ -61,20 +65,20 @@ def _quads(rows: Iterable[tuple[Any, Any, Any, Any]], name: str, odd: Oddities) 
     for *triple, place in rows:
         default = place is None or place == rdflib.graph.DATASET_DEFAULT_GRAPH_ID
         if all(map(isinstance, triple, kinds)):
-            subject, predicate, object = (_term(term, name) for term in triple)
-            yield Quad(subject, predicate, object, DefaultGraph() if default else _term(place, name))
+            subject, predicate, object = (_pyoxigraph_term(term, name) for term in triple)
+            yield Quad(subject, predicate, object, DefaultGraph() if default else _pyoxigraph_term(place, name))
         else:
             odd.note("a statement that only N3 can say, left out", name)
 
 
-def _term(term: Any, name: str) -> Any:
+def _pyoxigraph_term(term: Any, name: str) -> Any:
     import rdflib
 
     try:
         if isinstance(term, rdflib.URIRef):
             return NamedNode(str(term))
         if isinstance(term, rdflib.BNode):
-            return BlankNode(str(term) if LABEL.fullmatch(term) else "x" + str(term).encode().hex())
+            return BlankNode(str(term) if _LABEL.fullmatch(term) else "x" + str(term).encode().hex())
         if term.language:
             return Literal(str(term), language=term.language)
         return Literal(str(term), datatype=NamedNode(str(term.datatype))) if term.datatype else Literal(str(term))
@@ -85,7 +89,7 @@ def _term(term: Any, name: str) -> Any:
 def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterator[Quad]:
     """The triples of a document in true N3, read by rdflib; formulas and variables are left out.
 
-    `fault` is why it is no Turtle: it is told again where rdflib has no words of its own.
+    `fault` is why it is no Turtle: it is raised where rdflib has no message.
     """
     import rdflib
     from rdflib.plugins.parsers.notation3 import BadSyntax
@@ -95,7 +99,7 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
     rows: dict[tuple[Any, ...], None] = {}
 
     class InOrder(Memory):  # type: ignore[misc]
-        """A store that knows what came first."""
+        """A store that keeps the order of statements."""
 
         def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
             super().add(triple, context, quoted)
@@ -107,8 +111,8 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
         try:
             graph.parse(data=data, format="n3", publicID=base or contexts.NO_BASE)
         except BadSyntax as error:
-            said = error._why.rstrip(".")
-            raise LoadError(name, f"expected N3, got an error: {said}. Mend it there.", error.lines + 1) from None
+            message = error._why.rstrip(".")
+            raise LoadError(name, f"expected N3, got an error: {message}. Mend it there.", error.lines + 1) from None
         except RecursionError:
             raise LoadError(name, "expected N3, got brackets that nest too deep. Write it flat.") from None
         except (
@@ -126,12 +130,12 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
 
 
 def _numbered(quads: Iterable[Quad]) -> Iterator[Quad]:
-    """Blank nodes by their numbers: rdflib calls them otherwise at each parse."""
+    """The quads with numbered blank nodes, as rdflib labels them differently at each parse."""
     ids: dict[str, BlankNode] = {}
 
     def numbered(term: Any) -> Any:
         if isinstance(term, BlankNode):
-            return ids.setdefault(term.value, BlankNode(f"{_FIRST + len(ids):x}"))
+            return ids.setdefault(term.value, BlankNode(f"{_FIRST_NUMBER + len(ids):x}"))
         return term
 
     for quad in quads:
@@ -140,7 +144,7 @@ def _numbered(quads: Iterable[Quad]) -> Iterator[Quad]:
 
 @contextlib.contextmanager
 def lexical_forms() -> Iterator[None]:
-    """Let rdflib keep literals as they were written, and log no complaints about IRIs: those are ours to tell."""
+    """Let rdflib keep literals as they were written, and log nothing about IRIs, which are checked here."""
     import rdflib
 
     before, rdflib.NORMALIZE_LITERALS = rdflib.NORMALIZE_LITERALS, False
@@ -160,17 +164,17 @@ def is_known(term: Any) -> bool:
     return type(term) is not pyoxigraph.Triple and not (type(term) is Literal and term.direction)
 
 
-def add(graph: rdflib.Graph, quads: Iterable[Any]) -> None:
+def add_quads(graph: rdflib.Graph, quads: Iterable[Any]) -> None:
     """Add pyoxigraph's quads to an rdflib Graph or Dataset."""
     with lexical_forms():
         for quad in quads:
             place = graph
             if not isinstance(quad.graph_name, DefaultGraph):
-                place = graph.graph(_back(quad.graph_name))
-            place.add((_back(quad.subject), _back(quad.predicate), _back(quad.object)))
+                place = graph.graph(_rdflib_term(quad.graph_name))
+            place.add((_rdflib_term(quad.subject), _rdflib_term(quad.predicate), _rdflib_term(quad.object)))
 
 
-def _back(term: Any) -> Any:
+def _rdflib_term(term: Any) -> Any:
     import rdflib
 
     if isinstance(term, pyoxigraph.NamedNode):
@@ -181,3 +185,56 @@ def _back(term: Any) -> Any:
         return rdflib.Literal(term.value, lang=term.language)
     plain = term.datatype.value == "http://www.w3.org/2001/XMLSchema#string"
     return rdflib.Literal(term.value, datatype=None if plain else rdflib.URIRef(term.datatype.value))
+
+
+# ---------------------------------------------------------------- into a graph
+
+
+def write_graph(
+    items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_new: bool, in_place: bool
+) -> Report:
+    """Add the statements of the items and, where they are completions of an RDF source, the whole source."""
+    import rdflib
+
+    from kbdisk.loaders.rdf import fresh, writer
+
+    if not isinstance(graph, rdflib.Graph):
+        raise WriteError(GRAPH_NAME, f"expected a path or an rdflib Graph, got a {type(graph).__name__}.")
+    origins, completions, items = origins_of(items)
+    report = Report()
+    parts = [part for origin in origins for part in origin.parts]
+    is_source = any(isinstance(part, RdfGraph) and part.graph_in is graph for part in parts)
+    if is_source and len(parts) > 1:
+        raise WriteError(GRAPH_NAME, "is one of several sources. Choose another target.")
+    kb = origins[0] if len(origins) == 1 else None
+    if is_source and not in_place:
+        raise WriteError(GRAPH_NAME, "is the source itself. Say in_place=True to change it.")
+    if isinstance(kb, RdfKB) and completions and (not only_new or is_source):
+        given, new = writer.quads_of(kb, () if items is kb else cast(Iterable[Completion], items), report)
+        quads = new if is_source or only_new else [*given, *new]
+    else:
+        made = fresh.new_of(items, report) if only_new else fresh.whole_of(items, report)
+        quads = list(fresh.counted(made, report))
+    prefixes = kb.prefixes if isinstance(kb, RdfKB) and not is_source else {}
+    _add_to(graph, quads, prefixes)
+    return report
+
+
+def _add_to(graph: rdflib.Graph, quads: list[Any], prefixes: dict[str, str]) -> None:
+    import rdflib
+
+    from kbdisk.loaders.rdf.spelling import Terms
+
+    named = next((quad.graph_name for quad in quads if not isinstance(quad.graph_name, DefaultGraph)), None)
+    if named is not None and not isinstance(graph, rdflib.Dataset):
+        raise WriteError(
+            GRAPH_NAME, f"expected the default graph, got {named}. Pass an rdflib Dataset, which has named graphs."
+        )
+    if unknown := next((quad.object for quad in quads if not is_known(quad.object)), None):
+        raise WriteError(
+            GRAPH_NAME,
+            f"expected RDF 1.1, which is all that rdflib holds, got {Terms().term(unknown)}. Write a file instead.",
+        )
+    for prefix, iri in prefixes.items():
+        graph.bind(prefix, iri, override=False)
+    add_quads(graph, quads)
