@@ -24,11 +24,10 @@ from kbdisk.loaders import http
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.http import MAX_RESPONSE_SIZE, Limits
 from kbdisk.loaders.kb import KB, Options, Report
-from kbdisk.loaders.rdf import syntax
+from kbdisk.loaders.rdf import rdfxml, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blank_nodes import renamed_quad
 from kbdisk.loaders.rdf.fold import Trees
-from kbdisk.loaders.rdf.rdfxml import sound
 
 PAGE_SIZE = 5000  # entities named in one answer
 BATCH_SIZE = 100  # entities whose triples come in one answer
@@ -168,7 +167,7 @@ class Endpoint(RdfKB):
             self._refuse_media_type("triples", answer.type)
         body = answer.body
         if format == RdfFormat.RDF_XML:
-            body = sound.prepared(body, self.name)
+            body = rdfxml.prepare(body, self.name)
         else:
             syntax.check_nesting(lambda: io.BytesIO(body), self.name, format == RdfFormat.N_TRIPLES)
         try:

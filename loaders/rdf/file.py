@@ -17,12 +17,10 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Options, Placeless, Report, Retraction
-from kbdisk.loaders.rdf import blocks, brackets, graph, stream, syntax
+from kbdisk.loaders.rdf import blocks, brackets, graph, jsonld, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 from kbdisk.loaders.rdf.fold import Trees
-from kbdisk.loaders.rdf.jsonld import contexts
-from kbdisk.loaders.rdf.rdfxml import sound
 
 BLOCK_WITHOUT_END = f'a block of kbdisk without its line "{blocks.END.decode()}": all that follows counts as filled in'
 MAX_LINES_TRIED = 200  # lines that are tried one by one where there is a fault among them; at least 2
@@ -122,13 +120,13 @@ class RdfFile(RdfKB):
         with self._given(left_out) as text:
             data = text.read()
         if self.format == "rdfxml":
-            self._parse_from(sound.prepared(data, self.name), take)
+            self._parse_from(rdfxml.prepare(data, self.name), take)
         elif self.format == "n3":
             self._parse_n3(data, take)
         else:
-            data = contexts.prepared(data, self.options.context, self.name)
-            base = self.options.base or contexts.NO_BASE
-            self._parse_from(data, lambda quads: take(contexts.absolute(quads, self.name)), base)
+            data = jsonld.prepare(data, self.options.context, self.name)
+            base = self.options.base or jsonld.NO_BASE
+            self._parse_from(data, lambda quads: take(jsonld.refuse_relative(quads, self.name)), base)
 
     def _parse_n3(self, data: bytes, take: Callable[[Iterable[Any]], None]) -> None:
         """Parse N3. Most of it is Turtle, and the whole text shows whether it is."""

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from pyoxigraph import BlankNode, Quad
 
 from kbdisk.errors import WriteError
-from kbdisk.loaders.rdf import render, syntax
+from kbdisk.loaders.rdf import jsonld, rdfxml, render, syntax
 from kbdisk.loaders.rdf.blank_nodes import blank_nodes, renamed_quad
-from kbdisk.loaders.rdf.jsonld import serialising as jsonld
-from kbdisk.loaders.rdf.rdfxml import serialising as rdfxml
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.terms import XSD
 

@@ -21,10 +21,8 @@ from kbdisk.errors import KBDiskWarning
 from kbdisk.loaders.edits import as_text, inverse_changes, spliced
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.rdf import blocks, brackets, render, spelling, stream, syntax
-from kbdisk.loaders.rdf.jsonld import filling as jsonld
+from kbdisk.loaders.rdf import blocks, brackets, jsonld, rdfxml, render, spelling, stream, syntax
 from kbdisk.loaders.rdf.observed import ENOUGH, Observed
-from kbdisk.loaders.rdf.rdfxml import filling as rdfxml
 from kbdisk.loaders.rdf.spelling import Terms
 from kbdisk.loaders.rdf.statements import Anonymous, Made, Reach, Statements
 from kbdisk.loaders.rdf.translate import gathered, labelled, serialise, translate

@@ -13,8 +13,8 @@ from kbdisk.entity import Link, Quantity, Text
 from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load
 from kbdisk.loaders.kb import Options
+from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.graph import add_quads, lexical_forms
-from kbdisk.loaders.rdf.read import Quads
 
 TURTLE = """
 @prefix : <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
@@ -24,6 +24,20 @@ TURTLE = """
 :b :p "c"@de ; :on "2012-02-29"^^xsd:date .
 :T rdfs:subClassOf :U .
 """
+
+
+class Quads(RdfKB):
+    """Entities of quads or triples in memory."""
+
+    def __init__(self, quads, name, options):
+        super().__init__(name, "quads", options)
+        self.quads = [
+            quad if isinstance(quad, pyoxigraph.Quad) else pyoxigraph.Quad(quad.subject, quad.predicate, quad.object)
+            for quad in quads
+        ]
+
+    def observe(self, take):
+        take(self.quads)
 
 
 def graph_of(text, kind=rdflib.Graph, format="turtle"):
