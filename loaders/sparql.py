@@ -156,7 +156,7 @@ class Endpoint(RdfKB):
             wanted = [iri for iri in wanted if iri in deeper]
             if not wanted:
                 break
-        separate = [one for id, one in entities.items() if id.startswith("_:")]  # shared or on a circle
+        separate = [node for id, node in entities.items() if id.startswith("_:")]  # shared or on a circle
         return [entities[iri] for iri in batch if iri in entities] + separate, answers
 
     def _triples(self, iris: list[str], depth: int, answers: int) -> list[Quad]:

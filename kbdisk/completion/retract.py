@@ -212,11 +212,11 @@ def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
     kb = plan.kb
     if kb.format not in AT_ONCE:
         return kb.restore(plan.retractions, text)
-    from kbdisk.loaders.rdf import retracting
+    from kbdisk.loaders.rdf import retract
     from kbdisk.loaders.rdf.file import RdfFile
 
     assert isinstance(kb, RdfFile)
-    if not plan.changed and plan.edits and retracting.undone(kb, plan.edits, text):
+    if not plan.changed and plan.edits and retract.undo_edits(kb, plan.edits, text):
         return []
     raise LoadError(kb.name, NOT_AS_WRITTEN.format(kb.format, sidecar_of(kb.name).name))
 

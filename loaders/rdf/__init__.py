@@ -36,9 +36,9 @@ def load_graph(graph: rdflib.Graph, options: Options) -> KB:
 
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
     """Serialise entities, or only the values filled in them."""
-    from kbdisk.loaders.rdf import fresh
+    from kbdisk.loaders.rdf import serialise
 
-    return fresh.fresh(items, stream, format, only_new)
+    return serialise.serialise(items, stream, format, only_new)
 
 
 def write_graph(

@@ -87,7 +87,7 @@ class RdfKB(KB):
     def translate(self, completions: Iterable[Completion], stream: BinaryIO, format: str) -> Report:
         from kbdisk.loaders.rdf import writer
 
-        return writer.whole(self, completions, stream, format)
+        return writer.translate(self, completions, stream, format)
 
     def blanks(self) -> BlankNodes:
         """The blank nodes of one parse."""

@@ -17,7 +17,7 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Options, Placeless, Report, Retraction
-from kbdisk.loaders.rdf import blocks, brackets, graph, jsonld, rdfxml, stream, syntax
+from kbdisk.loaders.rdf import blocks, graph, jsonld, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 from kbdisk.loaders.rdf.fold import Trees
@@ -67,7 +67,7 @@ class RdfFile(RdfKB):
         if self.format in syntax.LINES or self.format not in syntax.TEXTUAL:
             return set()
         with self.source.open() as bytes_in:
-            return brackets.hex_labels(bytes_in)
+            return blocks.hex_labels(bytes_in)
 
     def blanks(self) -> BlankNodes:
         """The blank nodes of one parse of this file."""
@@ -226,13 +226,13 @@ class RdfFile(RdfKB):
         return writer.splice(self, completions, stream, insert)
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
-        from kbdisk.loaders.rdf import retracting
+        from kbdisk.loaders.rdf import retract
 
         retractions = list(retractions)
         if all((retraction.entity.made or {}).keys() <= retraction.values.keys() for retraction in retractions):
-            retracting.without_blocks(self, stream)
+            retract.without_blocks(self, stream)
             return []
-        return retracting.without_values(self, retractions, stream)
+        return retract.without_values(self, retractions, stream)
 
     def append(self, completions: Iterable[Completion], stream: BinaryIO) -> Report:
         from kbdisk.loaders.rdf import writer

@@ -196,7 +196,7 @@ def write_graph(
     """Add the statements of the items and, where they are completions of an RDF source, the whole source."""
     import rdflib
 
-    from kbdisk.loaders.rdf import fresh, writer
+    from kbdisk.loaders.rdf import serialise, writer
 
     if not isinstance(graph, rdflib.Graph):
         raise WriteError(GRAPH_NAME, f"expected a path or an rdflib Graph, got a {type(graph).__name__}.")
@@ -213,8 +213,8 @@ def write_graph(
         given, new = writer.quads_of(kb, () if items is kb else cast(Iterable[Completion], items), report)
         quads = new if is_source or only_new else [*given, *new]
     else:
-        made = fresh.new_of(items, report) if only_new else fresh.whole_of(items, report)
-        quads = list(fresh.counted(made, report))
+        made = serialise.new_quads_of(items, report) if only_new else serialise.all_quads_of(items, report)
+        quads = list(serialise.count_quads(made, report))
     prefixes = kb.prefixes if isinstance(kb, RdfKB) and not is_source else {}
     _add_to(graph, quads, prefixes)
     return report
@@ -223,7 +223,7 @@ def write_graph(
 def _add_to(graph: rdflib.Graph, quads: list[Any], prefixes: dict[str, str]) -> None:
     import rdflib
 
-    from kbdisk.loaders.rdf.spelling import Terms
+    from kbdisk.loaders.rdf.turtle import TermWriter
 
     named = next((quad.graph_name for quad in quads if not isinstance(quad.graph_name, DefaultGraph)), None)
     if named is not None and not isinstance(graph, rdflib.Dataset):
@@ -233,7 +233,7 @@ def _add_to(graph: rdflib.Graph, quads: list[Any], prefixes: dict[str, str]) -> 
     if unknown := next((quad.object for quad in quads if not is_known(quad.object)), None):
         raise WriteError(
             GRAPH_NAME,
-            f"expected RDF 1.1, which is all that rdflib holds, got {Terms().term(unknown)}. Write a file instead.",
+            f"expected RDF 1.1, which is all that rdflib holds, got {TermWriter().term(unknown)}. Write a file instead.",
         )
     for prefix, iri in prefixes.items():
         graph.bind(prefix, iri, override=False)

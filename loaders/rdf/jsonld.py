@@ -29,7 +29,7 @@ from kbdisk.loaders.edits import Change, spliced
 from kbdisk.loaders.json.edit import Layout, NewValue, Place, TextFiller, outline
 from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.rdf import syntax
-from kbdisk.loaders.rdf.additions import Additions, NoPlace, marked_nodes, say_the_same, unused
+from kbdisk.loaders.rdf.additions import Additions, NoPlace, is_isomorphic, marked_nodes, unused_iri
 from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 from kbdisk.loaders.rdf.terms import FIRST, REST, STRING, TYPE, XSD
 
@@ -227,7 +227,7 @@ class Document:
         return contexts, tuple((key, self.text[place.start : place.end]) for key, place in class_members)
 
     def _locate(self, parse: Parse, blanks: BlankNodes) -> None:
-        marker = unused(self.text, _MARKER)
+        marker = unused_iri(self.text, _MARKER)
         for where, index in marked_nodes(parse(self._marked(marker)), marker, blanks):
             node = self.objects[index]
             if where not in self.nodes or len(node.place.inner) > len(self.nodes[where].place.inner):
@@ -513,7 +513,7 @@ def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change]
         for in_full in (False, True):  # no context of a class or a property gives a complete IRI another meaning
             written: list[Quad] = []
             changes = reading.changes(additions, written, in_full)
-            if say_the_same(reading.parse(spliced(text, changes)), given, written):
+            if is_isomorphic(reading.parse(spliced(text, changes)), given, written):
                 mark_length = len(data) - len(text)
                 return [(start + mark_length, end + mark_length, new_bytes) for start, end, new_bytes in changes]
     except (SyntaxError, LoadError, NoPlace):  # a fault in the outcome, as the document itself has been read before
@@ -548,7 +548,9 @@ class _Reading:
         filling = TextFiller(text, Layout(text, self.document.root, style), {})
         for targets in self._targets(additions):
             spelling = self._spelling(targets[0][0], in_full)
-            spelling.learn((quad.predicate, quad.object) for _, quads in targets for quad in additions.all(quads))
+            spelling.learn(
+                (quad.predicate, quad.object) for _, quads in targets for quad in additions.with_parts(quads)
+            )
             members = _Members(additions, spelling, written)
             for node, quads in targets:
                 _set_in(filling, node, members.members_of(quads), members)

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
 
 import pyoxigraph
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Triple
@@ -28,7 +27,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFor
 from kbdisk.errors import LoadError
 from kbdisk.loaders.edits import Change, spliced
 from kbdisk.loaders.rdf import syntax
-from kbdisk.loaders.rdf.additions import Additions, NoPlace, marked_nodes, say_the_same, unused
+from kbdisk.loaders.rdf.additions import Additions, NoPlace, is_isomorphic, marked_nodes, unused_iri
 from kbdisk.loaders.rdf.blank_nodes import BlankNodes, blank_nodes, renamed
 from kbdisk.loaders.rdf.terms import RDF, STRING, TYPE
 
@@ -162,7 +161,7 @@ class Elements:
         reading = _Reading(data)
         self.entities = {name: text for name, text in reading.entities.items() if f'="&{name};'.encode() in data}
         self.by_node: dict[tuple[str, str], Element] = {}
-        marker = unused(data, _MARKER)
+        marker = unused_iri(data, _MARKER)
         marked = parse(_marked(data, reading.elements, marker))
         for where, index in marked_nodes(marked, marker + _MARK, blanks):
             element = reading.elements[index]
@@ -266,7 +265,7 @@ def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change]
     additions = Additions(given, new, kb.blanks())
     try:
         changes = _changes_of(data, Elements(data, parse, kb.blanks()), additions)
-        same = say_the_same(parse(spliced(data, changes)), given, new)
+        same = is_isomorphic(parse(spliced(data, changes)), given, new)
     except (SyntaxError, NoPlace):
         return None
     return changes if same else None
@@ -328,14 +327,14 @@ class _Properties:
         if isinstance(term, BlankNode):
             if self.blanks.is_anonymous(term.value):
                 raise NoPlace
-            return f" {self.rdf}:nodeID={quoteattr(term.value)}", None
+            return f" {self.rdf}:nodeID={_quote_attribute(term.value)}", None
         if not isinstance(term, Literal):
             raise NoPlace
-        text = escape(term.value, {"\r": "&#13;"})
+        text = _escape_text(term.value)
         if term.direction:  # has a namespace of its own, which none of these documents declares
             raise NoPlace
         if term.language:
-            return f" xml:lang={quoteattr(term.language)}", text
+            return f" xml:lang={_quote_attribute(term.language)}", text
         if term.datatype.value != STRING or self.element.language:  # a plain one would be of that language
             return f" {self.rdf}:datatype={self._quoted(term.datatype.value)}", text
         return "", text
@@ -344,8 +343,8 @@ class _Properties:
         """An IRI as an attribute, with an XML entity of the document where one fits."""
         for name, start in self.entities.items():
             if iri.startswith(start):
-                return f'"&{name};{quoteattr(iri[len(start) :])[1:]}'
-        return quoteattr(iri)
+                return f'"&{name};{_quote_attribute(iri[len(start) :])[1:]}'
+        return _quote_attribute(iri)
 
     def _named(self, iri: str) -> tuple[str, str]:
         """The name of a predicate, and the declaration of its namespace where that is new."""
@@ -358,7 +357,7 @@ class _Properties:
         prefix = next(
             candidate for candidate in map("ns{}".format, range(1, 10**6)) if candidate not in self.element.names
         )
-        return f"{prefix}:{parted[2]}", f" xmlns:{prefix}={quoteattr(parted[1])}"
+        return f"{prefix}:{parted[2]}", f" xmlns:{prefix}={_quote_attribute(parted[1])}"
 
     def _known_class(self, term: Any) -> str:
         return self._known(term.value) if isinstance(term, NamedNode) else ""
@@ -369,6 +368,20 @@ class _Properties:
             if start and iri.startswith(start) and _NAME.fullmatch(iri, len(start)):
                 return f"{prefix}:{iri[len(start) :]}" if prefix else iri[len(start) :]
         return ""
+
+
+def _escape_text(text: str) -> str:
+    """A text as the content of an element."""
+    from xml.sax.saxutils import escape  # loads modules of the network, which reading must not
+
+    return escape(text, {"\r": "&#13;"})
+
+
+def _quote_attribute(text: str) -> str:
+    """A text as the value of an attribute, in quotes."""
+    from xml.sax.saxutils import quoteattr
+
+    return quoteattr(text)
 
 
 class _Layout:

@@ -23,6 +23,7 @@ from kbdisk.loaders.rdf.terms import (
     LATITUDE,
     LONGITUDE,
     TYPE,
+    WIKIBASE,
     coordinate_of,
     value_of_term,
 )
@@ -37,7 +38,6 @@ Parts: TypeAlias = dict[str, Any]  # what a form's predicates hold, by what they
 QUDT = ("http://qudt.org/schema/qudt/", "http://qudt.org/1.1/schema/qudt#", "http://qudt.org/schema/qudt#")
 SCHEMA = ("http://schema.org/", "https://schema.org/")
 OM = "http://www.ontology-of-units-of-measure.org/resource/om-2/"
-WIKIBASE = "http://wikiba.se/ontology#"
 TIME = "http://www.w3.org/2006/time#"
 GEOSPARQL = "http://www.opengis.net/ont/geosparql#"
 SIMPLE_FEATURES = "http://www.opengis.net/ont/sf#"

@@ -22,39 +22,38 @@ from pyoxigraph import Literal, NamedNode
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Known, Link, Quantity, Text
 from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf.fold import Node
-from kbdisk.loaders.rdf.terms import LABELS, SKOS, TYPE, XSD, in_language
+from kbdisk.loaders.rdf.terms import LABELS, SKOS, TYPE, WIKIBASE, WKT, XSD, in_language
 from kbdisk.loaders.wikibase import data_model
 from kbdisk.schemas import numerals
 from kbdisk.schemas.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase, to_wikibase
 from kbdisk.schemas.dates import write
 from kbdisk.schemas.numerals import is_number
 
-ONTOLOGY = "http://wikiba.se/ontology#"
 SCHEMA = "http://schema.org/"
 OWL = "http://www.w3.org/2002/07/owl#"
 ONTOLEX = "http://www.w3.org/ns/lemon/ontolex#"
 
-ENTITY_CLASSES = {ONTOLOGY + name for name in ("Item", "Lexeme", "Form", "Sense", "MediaInfo")}
+ENTITY_CLASSES = {WIKIBASE + name for name in ("Item", "Lexeme", "Form", "Sense", "MediaInfo")}
 ENTITY_CLASSES |= {ONTOLEX + name for name in ("LexicalEntry", "Form", "LexicalSense")}
-PART_CLASSES = {ONTOLOGY + "Form", ONTOLOGY + "Sense", ONTOLEX + "Form", ONTOLEX + "LexicalSense"}
+PART_CLASSES = {WIKIBASE + "Form", WIKIBASE + "Sense", ONTOLEX + "Form", ONTOLEX + "LexicalSense"}
 PAGE_CLASSES = {SCHEMA + "Dataset", SCHEMA + "Article"}
 ABOUT = SCHEMA + "about"
 TEXT_PREDICATES = dict.fromkeys(LABELS, "label") | {SCHEMA + "description": "description", SKOS + "altLabel": "alias"}
-LEXEME_PREDICATES = {ONTOLOGY + name for name in ("lemma", "lexicalCategory", "grammaticalFeature")}  # of a lexeme
+LEXEME_PREDICATES = {WIKIBASE + name for name in ("lemma", "lexicalCategory", "grammaticalFeature")}  # of a lexeme
 PAGE_PREDICATES = {SCHEMA + "version", SCHEMA + "dateModified"}  # of the page, not of the thing
 
 DECLARED_ROLES = {
-    ONTOLOGY + "directClaim": "direct",
-    ONTOLOGY + "claim": "",
-    ONTOLOGY + "statementProperty": "statement",
-    ONTOLOGY + "statementValue": "statement/value",
-    ONTOLOGY + "novalue": "novalue",
-    ONTOLOGY + "directClaimNormalized": "direct-normalized",
-    ONTOLOGY + "statementValueNormalized": "statement/value-normalized",
-    ONTOLOGY + "qualifier": "qualifier",
-    ONTOLOGY + "qualifierValue": "qualifier/value",
-    ONTOLOGY + "reference": "reference",
-    ONTOLOGY + "referenceValue": "reference/value",
+    WIKIBASE + "directClaim": "direct",
+    WIKIBASE + "claim": "",
+    WIKIBASE + "statementProperty": "statement",
+    WIKIBASE + "statementValue": "statement/value",
+    WIKIBASE + "novalue": "novalue",
+    WIKIBASE + "directClaimNormalized": "direct-normalized",
+    WIKIBASE + "statementValueNormalized": "statement/value-normalized",
+    WIKIBASE + "qualifier": "qualifier",
+    WIKIBASE + "qualifierValue": "qualifier/value",
+    WIKIBASE + "reference": "reference",
+    WIKIBASE + "referenceValue": "reference/value",
 }
 _PREDICATE = re.compile(r"(.+)/prop/((?:[a-z-]+/)*)(P[1-9]\d*)")
 _GENID = "/.well-known/genid/"
@@ -86,7 +85,7 @@ class Wikibase:
         self.instance_of = data_model.INSTANCE_OF
         self.described: set[str] = set()  # entities with a page in this source
         self.has_pages = False
-        self.entity_classes = ENTITY_CLASSES if is_complete else ENTITY_CLASSES | {ONTOLOGY + "Property"}
+        self.entity_classes = ENTITY_CLASSES if is_complete else ENTITY_CLASSES | {WIKIBASE + "Property"}
         self._survey()
         self.has_pages = self.has_pages and is_complete
 
@@ -95,7 +94,7 @@ class Wikibase:
             if ABOUT in node and SCHEMA + "Dataset" in self._types(node):
                 self.has_pages = True
                 self.described.update(value.id for value in node[ABOUT] if isinstance(value, Link))
-            elif ONTOLOGY + "propertyType" in node or ONTOLOGY + "directClaim" in node:
+            elif WIKIBASE + "propertyType" in node or WIKIBASE + "directClaim" in node:
                 self._declare(id, node)
 
     def _declare(self, id: str, node: Node) -> None:
@@ -139,7 +138,7 @@ class Wikibase:
     def is_internal(self, id: str, node: Node) -> bool:
         """Whether a node is a statement, value, reference, page, declaration, redirect or only mentioned."""
         if (
-            id.startswith(ONTOLOGY)
+            id.startswith(WIKIBASE)
             or self.role(id)[0] is not None
             or self._is_page(node)
             or node.keys() == {OWL + "sameAs"}
@@ -148,8 +147,8 @@ class Wikibase:
         restricted = node.get(OWL + "onProperty", ())
         if any(isinstance(value, Link) and self.role(value.id)[0] is not None for value in restricted):
             return True
-        is_internal_predicate = any(iri.startswith(ONTOLOGY) or self.role(iri)[0] is not None for iri in node)
-        return is_internal_predicate or any(iri.startswith(ONTOLOGY) for iri in self._types(node))
+        is_internal_predicate = any(iri.startswith(WIKIBASE) or self.role(iri)[0] is not None for iri in node)
+        return is_internal_predicate or any(iri.startswith(WIKIBASE) for iri in self._types(node))
 
     def _is_page(self, node: Node) -> bool:
         return ABOUT in node and bool(self._types(node) & PAGE_CLASSES)
@@ -190,13 +189,13 @@ class Wikibase:
 
     def _is_property(self, predicate: str) -> bool:
         return predicate in LEXEME_PREDICATES or not (
-            predicate == TYPE or predicate in PAGE_PREDICATES or predicate.startswith(ONTOLOGY)
+            predicate == TYPE or predicate in PAGE_PREDICATES or predicate.startswith(WIKIBASE)
         )
 
     def _classes(self, tree: Mapping[str, list[Any]], node: Node) -> tuple[str, ...]:
         given = tuple(value.id for value in tree.get(self.instance_of, ()) if isinstance(value, Link))
         types = [value.id for value in node.get(TYPE, ()) if isinstance(value, Link) and self.role(value.id)[0] is None]
-        other = [iri for iri in types if not iri.startswith((ONTOLOGY, ONTOLEX))]
+        other = [iri for iri in types if not iri.startswith((WIKIBASE, ONTOLEX))]
         return tuple(dict.fromkeys((*given, *other))) or tuple(dict.fromkeys(types))
 
     def _novalues(self, node: Node) -> list[str]:
@@ -214,18 +213,18 @@ class Wikibase:
 
     def _best_ranked(self, statements: list[Node]) -> list[Node]:
         """The statements marked as best rank; else those of preferred rank, else all that are not deprecated."""
-        best = [statement for statement in statements if ONTOLOGY + "BestRank" in self._types(statement)]
+        best = [statement for statement in statements if WIKIBASE + "BestRank" in self._types(statement)]
         if best:
             return best
         ranks = [
-            {value.id for value in statement.get(ONTOLOGY + "rank", ()) if isinstance(value, Link)}
+            {value.id for value in statement.get(WIKIBASE + "rank", ()) if isinstance(value, Link)}
             for statement in statements
         ]
         preferred = [
-            statement for statement, rank in zip(statements, ranks, strict=True) if ONTOLOGY + "PreferredRank" in rank
+            statement for statement, rank in zip(statements, ranks, strict=True) if WIKIBASE + "PreferredRank" in rank
         ]
         usable = zip(statements, ranks, strict=True)
-        return preferred or [statement for statement, rank in usable if ONTOLOGY + "DeprecatedRank" not in rank]
+        return preferred or [statement for statement, rank in usable if WIKIBASE + "DeprecatedRank" not in rank]
 
     def _value(self, statement: Node, key: str, where: str) -> list[Any]:
         """The value of a statement: that of its value node where it is known, else the simple one."""
@@ -235,12 +234,12 @@ class Wikibase:
             if property != key:
                 continue
             if role == "statement/value":
-                known = [self._node_value(one, where) for one in self._nodes(objects)]
+                known = [self._node_value(node, where) for node in self._nodes(objects)]
                 if known and known[0] is not None:
                     return known
             elif role == "statement":
                 simple = [self._simple_value(value, where) for value in objects]
-        return simple or [NOVALUE for one in self._novalues(statement) if one == key]
+        return simple or [NOVALUE for property in self._novalues(statement) if property == key]
 
     def _simple_value(self, value: Any, where: str) -> Any:
         if isinstance(value, Link) and (value.id.startswith("_:") or _GENID in value.id):
@@ -254,9 +253,9 @@ class Wikibase:
     def _node_value(self, node: Node, where: str) -> Any:
         """The value of a value node; None where its kind is unknown."""
         fields = {
-            predicate[len(ONTOLOGY) :]: values[0]
+            predicate[len(WIKIBASE) :]: values[0]
             for predicate, values in node.items()
-            if predicate.startswith(ONTOLOGY)
+            if predicate.startswith(WIKIBASE)
         }
         if "quantityAmount" in fields:
             amount = fields["quantityAmount"]
@@ -299,7 +298,6 @@ def _key_of(predicate: str) -> str:
 
 _DIRECT_PREDICATE = re.compile(r"(.+/prop/direct/)P[1-9][0-9]*")
 _KEY = re.compile(r"P[1-9][0-9]*")
-_WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
 
 
 def truthy_predicate(predicates: Iterable[str], key: str) -> str | None:
@@ -325,7 +323,7 @@ def truthy_term(value: Any) -> Literal | NamedNode:
         case Date():
             return Literal(write(to_wikibase(value)[0], "dateTime"), datatype=NamedNode(XSD + "dateTime"))
         case Coordinate():
-            return Literal(_point(value), datatype=NamedNode(_WKT))
+            return Literal(_point(value), datatype=NamedNode(WKT))
         case Quantity(value=None):
             raise ValueError("the number is not known")
         case Quantity():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tables import for_each
 
 from kbdisk.entity import Completion, Coordinate, Entity, Filled, Quantity
-from kbdisk.loaders.rdf.gaps import gaps_of
+from kbdisk.loaders.rdf.statements import gaps_of
 
 TREE = {
     "size": 5,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, DefaultGraph, Literal, NamedNode, Quad, RdfFormat
 from tables import examples, for_each
 
-from kbdisk.loaders.rdf import blocks, render
-from kbdisk.loaders.rdf.spelling import SHORTHAND, Terms
+from kbdisk.loaders.rdf import blocks, turtle
+from kbdisk.loaders.rdf.turtle import SHORTHAND, TermWriter
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 FORMATS = {
@@ -67,21 +67,21 @@ TRIPLES = st.builds(
 GRAPHS = st.sampled_from([DefaultGraph(), NamedNode("http://e/g"), BlankNode("g")]) | IRIS
 QUADS = st.builds(lambda triple, graph: Quad(*triple.triple, graph), TRIPLES, GRAPHS)
 TERMS = st.builds(
-    Terms,
+    TermWriter,
     st.sampled_from([PREFIXES, {}]),
     st.sampled_from([None, "http://b/c/d", "http://e/x"]),
     st.sampled_from([frozenset(), frozenset(SHORTHAND)]),
 )
 
 
-def written(quads: list[Quad], format: str, terms: Terms | None = None, **how) -> bytes:
+def written(quads: list[Quad], format: str, terms: TermWriter | None = None, **how) -> bytes:
     stream = io.BytesIO()
-    with render.block(stream, format, terms, **how) as writer:
+    with turtle.write_block(stream, format, terms, **how) as writer:
         writer.write(quads)
     return stream.getvalue()
 
 
-def header(terms: Terms | None) -> bytes:
+def header(terms: TermWriter | None) -> bytes:
     return "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in (terms.prefixes if terms else {}).items()).encode()
 
 
@@ -91,7 +91,7 @@ def canonical(quads) -> set[str]:
     return {str(quad) for quad in dataset}
 
 
-def base_of(terms: Terms) -> str | None:
+def base_of(terms: TermWriter) -> str | None:
     return terms.bases[0][0] if terms.bases else None
 
 
@@ -160,7 +160,7 @@ EVERYTHING = [
     Quad(BlankNode("kbdisk1"), NamedNode("http://é/ü"), Literal("1", datatype=NamedNode("http://e/kg"))),
 ]
 PLAIN = [Quad(*quad.triple) for quad in EVERYTHING]
-NAMES = Terms(PREFIXES, shorthand=SHORTHAND)
+NAMES = TermWriter(PREFIXES, shorthand=SHORTHAND)
 
 
 def test_a_block_is_grouped_as_a_person_would():
@@ -243,14 +243,14 @@ def test_other_parsers_read_the_same(judge, format):
 
 def test_nothing_to_write_writes_nothing():
     stream = io.BytesIO()
-    with render.block(stream, "turtle", NAMES) as writer:
+    with turtle.write_block(stream, "turtle", NAMES) as writer:
         writer.write([])
     assert stream.getvalue() == b""
 
 
 def test_quads_that_come_one_by_one_are_grouped_all_the_same():
     stream = io.BytesIO()
-    with render.block(stream, "trig", NAMES) as writer:
+    with turtle.write_block(stream, "trig", NAMES) as writer:
         for quad in EVERYTHING:
             writer.write([quad])
     assert stream.getvalue() == written(EVERYTHING, "trig", NAMES)
@@ -260,7 +260,7 @@ def test_quads_that_come_one_by_one_are_grouped_all_the_same():
 @for_each("format", ["turtle", "ntriples", "n3"])
 def test_a_named_graph_where_there_are_none_is_refused_and_nothing_of_its_batch_written(format):
     stream = io.BytesIO()
-    with render.block(stream, format, NAMES) as writer, pytest.raises(ValueError, match="has no others"):
+    with turtle.write_block(stream, format, NAMES) as writer, pytest.raises(ValueError, match="has no others"):
         writer.write(EVERYTHING)
     assert stream.getvalue() == b""
 
@@ -269,15 +269,15 @@ def test_a_named_graph_where_there_are_none_is_refused_and_nothing_of_its_batch_
 def test_a_document_of_its_own_has_its_prefixes_and_needs_no_base(format):
     quads = EVERYTHING if format in ("trig", "nquads") else PLAIN
     stream = io.BytesIO()
-    with render.document(stream, format, Terms(PREFIXES, "http://e/x")) as writer:
+    with turtle.write_document(stream, format, TermWriter(PREFIXES, "http://e/x")) as writer:
         writer.write(quads)
     assert canonical(pyoxigraph.parse(stream.getvalue(), FORMATS[format])) == canonical(quads)
 
 
-@for_each("terms", [None, NAMES, Terms(PREFIXES, "http://e/x")])
+@for_each("terms", [None, NAMES, TermWriter(PREFIXES, "http://e/x")])
 def test_an_update_inserts_exactly_its_quads(terms):
     stream = io.BytesIO()
-    with render.update(stream, terms) as writer:
+    with turtle.write_update(stream, terms) as writer:
         writer.write(EVERYTHING)
     store = pyoxigraph.Store()
     store.update(stream.getvalue().decode())
@@ -288,7 +288,7 @@ def test_an_update_inserts_exactly_its_quads(terms):
 
 def test_an_update_without_graphs_is_understood_by_rdflib():
     stream = io.BytesIO()
-    with render.update(stream, NAMES) as writer:
+    with turtle.write_update(stream, NAMES) as writer:
         writer.write(PLAIN)
     graph = rdflib.Graph()
     graph.update(stream.getvalue().decode())
@@ -296,5 +296,5 @@ def test_an_update_without_graphs_is_understood_by_rdflib():
 
 
 def test_an_update_cannot_name_a_graph_by_a_blank_node():
-    with render.update(io.BytesIO()) as writer, pytest.raises(ValueError, match="named by an IRI"):
+    with turtle.write_update(io.BytesIO()) as writer, pytest.raises(ValueError, match="named by an IRI"):
         writer.write([Quad(S, P, S, BlankNode("g"))])

@@ -13,7 +13,7 @@ from pyoxigraph import BlankNode, RdfFormat
 from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.rdf.shapes import Shape, natural
+from kbdisk.loaders.rdf.observe import PredicateTemplates, natural_term
 from kbdisk.loaders.rdf.terms import value_of_term
 from kbdisk.loaders.rdf.value_nodes import recognised
 from kbdisk.schemas.calendars import JULIAN
@@ -51,7 +51,9 @@ def shape_of(objects):
     """The shape of these objects, as Turtle has them after a predicate."""
     quads = list(pyoxigraph.parse(f"{PREFIXES} :it :has {objects} .", format=RdfFormat.TURTLE))
     graph = graph_of(quads)
-    return Shape.observe((quad.object, graph.get) for quad in quads if quad.predicate.value == "http://example.org/has")
+    return PredicateTemplates.observe(
+        (quad.object, graph.get) for quad in quads if quad.predicate.value == "http://example.org/has"
+    )
 
 
 def fresh():
@@ -280,7 +282,7 @@ def test_value_nodes_with_iris_are_learnt_from_and_a_new_one_is_blank():
     graph = graph_of(pyoxigraph.parse(quads, format=RdfFormat.TURTLE))
     node = pyoxigraph.NamedNode("http://example.org/v1")
     for found in (graph.get, graph[node]):
-        term, triples = Shape.observe([(node, found)]).terms(Quantity(2.5, KM), fresh())
+        term, triples = PredicateTemplates.observe([(node, found)]).terms(Quantity(2.5, KM), fresh())
         assert isinstance(term, BlankNode)
         assert len(triples) == 3
 
@@ -296,20 +298,20 @@ def test_what_a_node_lacks_is_added_to_it_and_nothing_else():
     fields = next(iter(graph_of(quads).values()))
     added = shape.missing(node, fields, Quantity(7.5, M), fresh())
     assert [str(triple) for triple in added] == [f"_:mine <http://qudt.org/schema/qudt/hasUnit> <{M}>"]
-    lonely = Shape().missing(node, fields, Quantity(7.5, M), fresh())
+    lonely = PredicateTemplates().missing(node, fields, Quantity(7.5, M), fresh())
     assert [str(triple) for triple in lonely] == [f"_:mine <http://qudt.org/schema/qudt/unit> <{M}>"]
 
 
 def test_a_property_without_values_takes_natural_ones():
-    assert made(Shape(), Quantity(5, "km")) == [
+    assert made(PredicateTemplates(), Quantity(5, "km")) == [
         "_:new0",
         '_:new0 <http://schema.org/unitText> "km"',
         '_:new0 <http://schema.org/value> "5"^^<http://www.w3.org/2001/XMLSchema#integer>',
         "_:new0 <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://schema.org/QuantitativeValue>",
     ]
-    assert short(Shape(), Coordinate(41.3, 19.8)) == "POINT(19.8 41.3) wktLiteral"
-    assert short(Shape(), Link("Nokia")) == "<urn:kbdisk:id:Nokia>"
-    assert short(Shape(), None) == "<urn:kbdisk:asked>"
+    assert short(PredicateTemplates(), Coordinate(41.3, 19.8)) == "POINT(19.8 41.3) wktLiteral"
+    assert short(PredicateTemplates(), Link("Nokia")) == "<urn:kbdisk:id:Nokia>"
+    assert short(PredicateTemplates(), None) == "<urn:kbdisk:asked>"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
@@ -341,7 +343,7 @@ values = st.one_of(
 
 @given(values)
 def test_any_value_is_read_back_from_its_natural_terms(value):
-    read = read_back(*natural(value, fresh()))
+    read = read_back(*natural_term(value, fresh()))
     assert read == value
     assert type(read) is type(value) or type(value) is Decimal  # a whole one is read as an integer
 
@@ -356,7 +358,7 @@ def test_no_habit_changes_a_number(seen, number, datatype):
 @for_each("value", [[1, 2], {"a": 1}, {}, {"start": 5}])
 def test_a_list_or_a_part_is_no_single_value(value):
     with pytest.raises(ValueError, match=r"^expected "):
-        natural(value, fresh())
+        natural_term(value, fresh())
 
 
 @pytest.mark.shared
@@ -365,7 +367,9 @@ def test_mondial_keeps_its_years_as_gyears_and_its_areas_as_numbers(data):
     graph = graph_of(quads)
 
     def observed(name):
-        return Shape.observe((quad.object, graph.get) for quad in quads if quad.predicate.value.endswith("#" + name))
+        return PredicateTemplates.observe(
+            (quad.object, graph.get) for quad in quads if quad.predicate.value.endswith("#" + name)
+        )
 
     assert short(observed("year"), Date(1990)) == "1990 gYear"
     assert short(observed("independenceDate"), Date(1990, 5, 3)) == "1990-05-03 date"

@@ -8,8 +8,8 @@ import pytest
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, RdfFormat, Triple, parse
 from tables import for_each
 
-from kbdisk.loaders.rdf import spelling
-from kbdisk.loaders.rdf.spelling import SHORTHAND, Terms
+from kbdisk.loaders.rdf import turtle
+from kbdisk.loaders.rdf.turtle import SHORTHAND, TermWriter
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 PREFIXES = {"ex": "http://e/", "": "http://e/x#", "mid": "http://e/na", "xsd": XSD}
@@ -43,27 +43,27 @@ PREFIXES = {"ex": "http://e/", "": "http://e/x#", "mid": "http://e/na", "xsd": X
     ],
 )
 def test_an_iri_is_shortened_only_where_the_name_is_valid(iri, text):
-    assert Terms(PREFIXES).iri(iri) == text
+    assert TermWriter(PREFIXES).iri(iri) == text
 
 
 def test_a_longer_namespace_that_does_not_fit_gives_way_to_a_shorter_one():
-    assert Terms({"a": "http://e/x", "b": "http://e/x."}).iri("http://e/x.-y") == "<http://e/x.-y>"
-    assert Terms({"a": "http://e/", "b": "http://e/x"}).iri("http://e/x-y") == "a:x-y"
+    assert TermWriter({"a": "http://e/x", "b": "http://e/x."}).iri("http://e/x.-y") == "<http://e/x.-y>"
+    assert TermWriter({"a": "http://e/", "b": "http://e/x"}).iri("http://e/x-y") == "a:x-y"
 
 
 @for_each("name", ["_", "a b", "1a", "a.", "a:b", "<"])
 def test_a_prefix_that_is_no_name_is_not_used(name):
-    assert Terms({name: "http://e/"}).iri("http://e/a") == "<http://e/a>"
+    assert TermWriter({name: "http://e/"}).iri("http://e/a") == "<http://e/a>"
 
 
 def test_a_namespace_that_is_no_iri_is_not_used():
-    assert Terms({"": "", "a": "rel/"}).prefixes == {}
+    assert TermWriter({"": "", "a": "rel/"}).prefixes == {}
 
 
 @for_each("iri", ["a", "http://e/a b", "http://e/<", "http://e/\\u0020", "", "http://e/\n"])
 def test_what_is_no_absolute_iri_is_refused(iri):
     with pytest.raises(ValueError, match="expected an absolute IRI, got"):
-        Terms({"": "http://e/"}).iri(iri)
+        TermWriter({"": "http://e/"}).iri(iri)
 
 
 @for_each(
@@ -87,7 +87,7 @@ def test_what_is_no_absolute_iri_is_refused(iri):
     ],
 )
 def test_an_iri_is_relative_only_where_it_surely_resolves_back(base, iri, text):
-    assert Terms(base=base).iri(iri) == text
+    assert TermWriter(base=base).iri(iri) == text
     [quad] = parse(f"<urn:s> <urn:p> {text} .".encode(), RdfFormat.TURTLE, base_iri=base)
     if ".." not in iri:  # a parser takes the dots out of absolute IRIs too, or leaves them in
         assert quad.object.value == iri
@@ -118,44 +118,44 @@ def test_an_iri_is_relative_only_where_it_surely_resolves_back(base, iri, text):
 )
 def test_a_value_is_bare_only_where_it_reads_back_the_same(lexical, datatype, text):
     literal = Literal(lexical, datatype=NamedNode(XSD + datatype))
-    assert Terms(PREFIXES, shorthand=SHORTHAND).literal(literal) == text
+    assert TermWriter(PREFIXES, shorthand=SHORTHAND).literal(literal) == text
     [quad] = parse(f"@prefix xsd: <{XSD}> . <urn:s> <urn:p> {text} .".encode(), RdfFormat.TURTLE)
     assert quad.object == literal
 
 
 def test_without_shorthand_every_value_is_quoted():
     literal = Literal("5", datatype=NamedNode(XSD + "integer"))
-    assert Terms().literal(literal) == f'"5"^^<{XSD}integer>'
+    assert TermWriter().literal(literal) == f'"5"^^<{XSD}integer>'
 
 
 def test_strings_are_escaped_and_keep_their_language():
-    assert Terms().literal(Literal('a"\\\n\r\t\x00\x7fé😀')) == '"a\\"\\\\\\n\\r\\t\\u0000\\u007Fé😀"'
-    assert Terms().literal(Literal("a", language="en-gb")) == '"a"@en-gb'
+    assert TermWriter().literal(Literal('a"\\\n\r\t\x00\x7fé😀')) == '"a\\"\\\\\\n\\r\\t\\u0000\\u007Fé😀"'
+    assert TermWriter().literal(Literal("a", language="en-gb")) == '"a"@en-gb'
 
 
 def test_blank_nodes_keep_their_labels():
-    assert Terms().term(BlankNode("b.1-x")) == "_:b.1-x"
+    assert TermWriter().term(BlankNode("b.1-x")) == "_:b.1-x"
 
 
 def test_a_triple_is_a_value_and_holds_others():
     inside = Triple(NamedNode("http://e/é"), NamedNode("urn:p"), Literal("o"))
     triple = Triple(BlankNode("n"), NamedNode("urn:q"), inside)
-    assert Terms(PREFIXES).term(triple) == '<<( _:n <urn:q> <<( ex:é <urn:p> "o" )>> )>>'
+    assert TermWriter(PREFIXES).term(triple) == '<<( _:n <urn:q> <<( ex:é <urn:p> "o" )>> )>>'
 
 
 def test_what_is_no_value_is_refused():
     with pytest.raises(ValueError, match="expected an IRI, a blank node or a literal, got DEFAULT"):
-        Terms().term(DefaultGraph())
+        TermWriter().term(DefaultGraph())
 
 
 def test_a_pair_is_what_goes_into_a_bracket():
     kind = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
-    assert Terms(PREFIXES).pair(kind, NamedNode("http://e/é")) == "a ex:é".encode()
+    assert TermWriter(PREFIXES).pair(kind, NamedNode("http://e/é")) == "a ex:é".encode()
 
 
 def test_ever_more_iris_are_not_all_remembered(monkeypatch):
-    monkeypatch.setattr(spelling, "_REMEMBERED", 10)
-    names = Terms(PREFIXES)
+    monkeypatch.setattr(turtle, "_MAX_CACHED_IRIS", 10)
+    names = TermWriter(PREFIXES)
     assert [names.iri(f"http://e/{i}") for i in range(100)] == [f"ex:{i}" for i in range(100)]
     assert len(names._known) <= 10
 
@@ -170,9 +170,9 @@ def test_ever_more_iris_are_not_all_remembered(monkeypatch):
     ],
 )
 def test_relative_iris_of_a_document_are_seen(document, relative):
-    assert spelling.relative_iris(io.BytesIO(document)) == relative
+    assert turtle.relative_iris(io.BytesIO(document)) == relative
 
 
 def test_shorthand_is_what_the_document_does_not_quote():
     sample = f'ex:a ex:p "1"^^xsd:integer, "2"^^xsd:integer, 3, 1.5, "2"^^<{XSD}boolean> .'.encode()
-    assert spelling.shorthand_of(sample) == {XSD + "decimal", XSD + "double"}
+    assert turtle.shorthand_of(sample) == {XSD + "decimal", XSD + "double"}
