@@ -1,7 +1,7 @@
 """Files: sources whose bytes can be read again and again, and targets that are written all or not at all.
 
-A source is a file, standard input, a pipe or bytes in memory, and is decompressed while it is read (gz, bz2, zst, told
-by its first bytes). Standard input and pipes are kept in a temporary file. A few kilobytes can unpack to terabytes, so
+A source is a file, standard input, a pipe or bytes in memory, and is decompressed while it is read (gz, bz2, zst, by its
+first bytes). Standard input and pipes are kept in a temporary file. A few kilobytes can unpack to terabytes, so
 reading stops beyond a limit, with a message that names the option which lifts it, `--max-size` (`max_size=` in Python).
 
 A target is a temporary file beside the target's name until it is complete, and then takes that name; files that
@@ -272,7 +272,7 @@ class Source:
 
     @cached_property
     def compression(self) -> str | None:
-        """gz, bz2, zst, or None, told by the first bytes and not by the name."""
+        """gz, bz2, zst or None, by the first bytes and not by the name."""
         with decompressed(self._raw(), None, self.name) as stream:
             return compression_of_bytes(stream.read(10))
 
@@ -383,7 +383,7 @@ def _is_stream(path: Path) -> bool:
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
-        return False  # said when it is opened
+        return False  # reported when it is opened
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
@@ -596,7 +596,7 @@ def refuse_long_names(target: str) -> None:
     try:
         longest_name, longest_path = os.pathconf(folder, "PC_NAME_MAX"), os.pathconf(folder, "PC_PATH_MAX")
     except (OSError, ValueError):
-        return  # there is no such folder, which is said when it is written
+        return  # there is no such folder, which is reported on writing
     for suffix in (SIDECAR, f"{BEFORE}-99"):
         name, path = len(os.fsencode(Path(real).name + suffix)), len(os.fsencode(real + suffix))
         if name > longest_name or path >= longest_path:

@@ -404,7 +404,7 @@ def target_format(kbs: Sequence[KB], target: str | None, format: str | None) -> 
 def _is_same(path: FilePath, target: str) -> bool:
     try:
         return target != "-" and path.samefile(target)
-    except (OSError, ValueError):  # no such target yet; anything worse is said when it is opened
+    except (OSError, ValueError):  # no such target yet; worse faults are reported when it is opened
         return False
 
 

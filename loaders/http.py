@@ -45,7 +45,7 @@ MAX_TRIES = 5
 MAX_WAIT = 300.0  # seconds, the longest wait that a server is granted
 BUSY_STATUS = {429, 502, 503}
 DEFAULT_LIMITS = Limits()
-CHUNK = 1 << 16  # bytes read, or unpacked, at once
+READ_SIZE = 1 << 16  # bytes read, or unpacked, at once
 
 _TAG = re.compile(r"<(style|script|title)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
@@ -226,7 +226,7 @@ def _read_body(response: Any, limit: float) -> bytes:
     expected = response.length  # bytes that are announced; None where they are not
     body, stored, unpacking = bytearray(), 0, None
     while expected is None or stored < expected:
-        piece = response.read1(CHUNK if expected is None else min(CHUNK, expected - stored))
+        piece = response.read1(READ_SIZE if expected is None else min(READ_SIZE, expected - stored))
         if not piece:
             break
         if stored == 0 and piece[:2] == b"\x1f\x8b":
@@ -246,7 +246,7 @@ def _read_body(response: Any, limit: float) -> bytes:
 def _decompress(unpacking: Any, piece: bytes) -> Iterator[bytes]:
     """A piece of a gzip stream decompressed, in parts of bounded size."""
     while piece and not unpacking.eof:
-        yield unpacking.decompress(piece, CHUNK)
+        yield unpacking.decompress(piece, READ_SIZE)
         piece = unpacking.unconsumed_tail
 
 

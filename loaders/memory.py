@@ -281,7 +281,7 @@ VALUE_TYPES = (str, bool, int, Text, Date, Quantity, Coordinate, Link, Known)
 
 
 def tree_of(part: Mapping[Any, Any], odd: Odd) -> Tree:
-    """A copy of a dict with values of ours."""
+    """A copy of a dict with its values as ours."""
     tree = value_of(part, odd)
     assert isinstance(tree, dict)
     return tree

@@ -31,7 +31,7 @@ from kbdisk.loaders.rdf.fold import Trees
 
 PAGE_SIZE = 5000  # entities named in one answer
 BATCH_SIZE = 100  # entities whose triples come in one answer
-OBSERVED_BATCHES = 10  # such answers that show a writer the manner of an endpoint
+OBSERVED_BATCHES = 10  # batches that show how an endpoint writes its values
 DEPTHS = (0, 2, 4, 8, 16, 32)  # levels of blank nodes asked for, until there are no deeper ones
 
 RESULTS = "application/sparql-results+json, application/sparql-results+xml;q=0.8"

@@ -56,10 +56,10 @@ class BlankNodes:
     def __init__(self, *, anonymous: bool = False, labels: Container[str] = ()) -> None:
         self.anonymous = anonymous  # whether the format has anonymous nodes
         self.labels = labels  # labels that look like ids of anonymous nodes
-        self.ids: dict[str, str] = {}  # pyoxigraph's -> ours
+        self.ids: dict[str, str] = {}  # pyoxigraph's id -> our id
         self.numbers: dict[str, int] = {}  # pyoxigraph's id of an anonymous node -> its number
         self.unnamed: list[str] = []  # pyoxigraph's ids of the anonymous nodes, by number
-        self.graphs: dict[str, str] = {}  # pyoxigraph's -> ours, of graphs without a name
+        self.graphs: dict[str, str] = {}  # pyoxigraph's id -> our id, of graphs without a name
 
     def id(self, raw: str) -> str:
         """Our id of a node."""
@@ -91,7 +91,7 @@ class BlankNodes:
         return self.anonymous and ANONYMOUS.fullmatch(raw) is not None and raw not in self.labels
 
     def raw(self, id: str) -> str:
-        """pyoxigraph's id of a node of ours."""
+        """pyoxigraph's id of a node by our id."""
         return self.unnamed[int(id[3:-1])] if id.startswith("_:[") else id[2:]
 
 

@@ -1,4 +1,4 @@
-"""Blocks of kbdisk in a document of somebody else: finding them, reading with or without them, and those within brackets.
+"""Blocks of kbdisk in a given document: finding them, reading with or without them, and those within brackets.
 
     # kbdisk: begin - values filled in by kbdisk, not given: ...           an appended block: complete statements
     # kbdisk: begin inserted - values filled in by kbdisk, not given: ...  within a bracket: properties of its node
@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, TypeAlias, cast
 import pyoxigraph
 
 from kbdisk.loaders.edits import spliced
-from kbdisk.loaders.rdf import blocks, syntax
+from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.blank_nodes import ANONYMOUS, blank_nodes
 from kbdisk.loaders.rdf.syntax import Token
 
@@ -130,7 +130,7 @@ def pieces(
 ) -> Iterator[tuple[PieceKind, bytes]]:
     """A document cut into pieces of known origin; joined they are the document.
 
-    `endless` is told the lines of blocks that do not end before another begins, or at all.
+    `on_endless` is called with the line of each block that does not end before another begins, or at all.
     """
     kind_now: PieceKind | None = None
     lines = begin_line = 0
@@ -289,8 +289,8 @@ def locate_brackets(data: bytes, format: str, base: str | None = None) -> dict[i
         return {}
     if data.startswith(BOM_UTF8):
         data = b"   " + data[3:]
-    if blocks.BEGIN_MARK in data:
-        data = blocks.without_blocks(io.BytesIO(data), format).read()
+    if BEGIN_MARK in data:
+        data = without_blocks(io.BytesIO(data), format).read()
     all_brackets = list(_brackets(data))
     marker = _BRACKET_MARKER
     while marker.encode() in data:
@@ -318,8 +318,8 @@ def _inserted(data: bytes, place: BracketPlace, pairs: list[bytes], newline: byt
     line, alone = _INDENT_OF_LINE.search(data, reach, place.offset), _ALONE.search(data, reach, place.offset)
     indent, last = line[1] if line else b"", alone[1] if alone else b""
     closed = [pair + b" ;" for pair in (place.separator + pairs[0], *pairs[1:])]
-    end = blocks.END if alone else blocks.END + blocks.LINE_GOES_ON
-    text = newline.join(indent + line for line in (blocks.INSERTED, *closed, end)) + newline + last
+    end = END if alone else END + LINE_GOES_ON
+    text = newline.join(indent + line for line in (INSERTED, *closed, end)) + newline + last
     return text.removeprefix(last) if alone else newline + text
 
 

@@ -246,9 +246,9 @@ class Document:
         """The objects that may be nodes."""
         stack: list[tuple[Place, tuple[Place, ...], bool]] = [(self.root, (), True)]
         while stack:
-            place, contexts, speaks = stack.pop()
+            place, contexts, may_be_node = stack.pop()
             if place.kind == "list":
-                stack.extend((entry.place, contexts, speaks) for entry in reversed(place.inner))
+                stack.extend((entry.place, contexts, may_be_node) for entry in reversed(place.inner))
             if place.kind != "part":
                 continue
             words = {self.terms.word(key) for key in place.named} - {"@context"}
@@ -260,7 +260,7 @@ class Document:
                     *([entry.place for entry in context.inner] if context.kind == "list" else [context]),
                 )
             is_graph = words == {"@graph"}  # of no name: with a member more, it would be one of a node without a name
-            if speaks and not is_graph and not words & _LIST_KEYWORDS:
+            if may_be_node and not is_graph and not words & _LIST_KEYWORDS:
                 yield Node(place, contexts)
             for key, inner in reversed(place.named.items()):
                 word = self.terms.word(key)
@@ -565,9 +565,9 @@ class _Reading:
             node = self.document.nodes.get(additions.key(quad))
             if node is None:
                 raise NoPlace
-            alike = targets.setdefault(self.document.scope(node), {})
-            alike.setdefault(node.place.start, (node, []))[1].append(quad)
-        return [list(alike.values()) for alike in targets.values()]
+            of_scope = targets.setdefault(self.document.scope(node), {})
+            of_scope.setdefault(node.place.start, (node, []))[1].append(quad)
+        return [list(of_scope.values()) for of_scope in targets.values()]
 
     def _spelling(self, node: Node, in_full: bool) -> Spelling:
         contexts, classes = self.document.scope(node)
@@ -578,21 +578,21 @@ class _Reading:
         return Spelling(scope, self.usage, self.document.terms, self._parse_prepared, in_full)
 
 
-def _set_in(filling: TextFiller, node: Node, members: dict[str, list[Any]], manner: _Members) -> None:
+def _set_in(filling: TextFiller, node: Node, members: dict[str, list[Any]], writer: _Members) -> None:
     """Set new members into an object; where a key has a value, the new ones go into its list, or make it one."""
-    wish = NewValue()
+    new_value = NewValue()
     for key, values in members.items():
         place = node.place.named.get(key)
         if place is None or place.kind == "null":
-            wish.inner[key] = NewValue(manner.value(key, values), paths=[(key,)])
+            new_value.inner[key] = NewValue(writer.value(key, values), paths=[(key,)])
         elif place.kind == "list":
-            inner = wish.inner[key] = NewValue(paths=[(key,)])
+            inner = new_value.inner[key] = NewValue(paths=[(key,)])
             inner.inner = {
                 index: NewValue(value, paths=[(key,)]) for index, value in enumerate(values, len(place.inner))
             }
         else:
             filling.make_list(place, values)
-    filling.into(node.place, wish)
+    filling.into(node.place, new_value)
 
 
 class _Members:

@@ -182,7 +182,7 @@ def _marked(data: bytes, elements: list[Element], marker: str) -> bytes:
 
 
 class _Reading:
-    """Goes through a document that is well-formed; `found` are the elements that may speak of a node. NoPlace where it is
+    """Goes through a document that is well-formed; `elements` are those that may be nodes. NoPlace where it is
     not in UTF-8."""
 
     def __init__(self, data: bytes) -> None:

@@ -278,7 +278,7 @@ def _line_of(line: bytes) -> Line | None:
 
 
 def _quoted(line: bytes) -> tuple[bytes, ...]:
-    """The blank nodes in the triple term of a line; none where it is no statement, which is told when it is read."""
+    """The blank nodes in the triple term of a line; none where it is no statement, which is reported on reading."""
     try:
         nodes = [node for quad in syntax.parser(line, "nquads", None) for node in blank_nodes(quad.object)]
     except SyntaxError:

@@ -51,7 +51,7 @@ class Column:
     """What the cells of one column have in common."""
 
     name: str
-    unit: str | None = None  # of its numbers, where the user has said so
+    unit: str | None = None  # of its numbers, where the user gave one
     separators: Separators = field(default_factory=Separators)  # of its numbers
     cells: int = 0  # all but missing ones; those that may be missing are in `missing_like`, too
     empty: int = 0
@@ -182,5 +182,5 @@ class Column:
             raise ValueError(f"expected a value in {self.unit!r} as in the rest of the column, got {quantity.unit!r}")
         if self.kind == "number" or self.unit is not None or quantity.unit is None:
             return self.spell(quantity.value)
-        habit = measured_as(self.examples, quantity.unit) or Measure("", gap=" ")
-        return habit.like(text_of(quantity.value), quantity.unit)
+        measure = measured_as(self.examples, quantity.unit) or Measure("", gap=" ")
+        return measure.like(text_of(quantity.value), quantity.unit)

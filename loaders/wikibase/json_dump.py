@@ -28,7 +28,7 @@ from kbdisk.schemas.calendars import GREGORIAN
 
 HEAD_SIZE = 1 << 18  # bytes looked at to recognise the format
 ENTITY_TYPES = (b'"item"', b'"property"', b'"lexeme"', b'"mediainfo"')
-ENTITY_KEYS = {b'"labels"', b'"descriptions"', b'"aliases"', b'"claims"', b'"statements"', b'"sitelinks"', b'"lemmas"'}
+MAIN_KEYS = {b'"labels"', b'"descriptions"', b'"aliases"', b'"claims"', b'"statements"', b'"sitelinks"', b'"lemmas"'}
 NO_REWRITE = (
     "a Wikibase's JSON is not rewritten: only the Wikibase gives statements their ids. Write QuickStatements (.qs)."
 )
@@ -54,7 +54,7 @@ def _is_entity(values: dict[bytes, bytes], head: bytes) -> bool:
         return False
     if b'"id"' in values and not _ID.fullmatch(values[b'"id"']):
         return False
-    held = [key for key in ENTITY_KEYS & values.keys() if values[key] in (b"{", b"[")]
+    held = [key for key in MAIN_KEYS & values.keys() if values[key] in (b"{", b"[")]
     return len(held) > 1 or (bool(held) and b'"language"' in head)
 
 
@@ -198,7 +198,7 @@ TEXT_KEYS = {
     "labels": "label", "lemmas": "lemma", "representations": "representation", "glosses": "definition",
     "descriptions": "description", "aliases": "alias",
 }  # fmt: skip
-LABEL_KEYS = ("label", "lemma", "representation", "definition")
+LABELS_IN_ORDER = ("label", "lemma", "representation", "definition")
 LINK_KEYS = {"language": "language", "lexicalCategory": "lexicalCategory", "grammaticalFeatures": "grammaticalFeature"}
 PART_KEYS = {"forms": ("lexicalForm", "form"), "senses": ("sense", "sense")}
 
@@ -231,7 +231,7 @@ class Reader:
         for name, (key, _) in PART_KEYS.items():
             if links := [Link(_checked_part(part)["id"]) for part in _as_list(data.get(name))]:
                 tree[key] = data_model.one_or_list(links)
-        label = next((_name(tree[key], self.language) for key in LABEL_KEYS if key in tree), "")
+        label = next((_name(tree[key], self.language) for key in LABELS_IN_ORDER if key in tree), "")
         if kind == "property":
             self._learn(data["id"], tree)
         claims = data.get("claims") or data.get("statements") or {}  # an empty object is [] in PHP
