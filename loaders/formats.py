@@ -165,7 +165,6 @@ def write(
         from kbdisk.loaders import rdf
 
         return rdf.write_graph(items, target, only_new, in_place)
-
     return WritePlan.for_items(items, target, format=format, only_new=only_new, insert=insert).run(
         force=force, in_place=in_place
     )

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 # Cells and strings that stand for no value at all. "NA" is left out: among words it is Namibia, or sodium.
 MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>"})
-MISSING_BESIDE_NUMBERS = frozenset(
-    {"NA", "na", "none", "-", "--", "?"}
-)  # no value where all else of a column is numbers or truths
+# Missing, too, where all other cells of a column are numbers or truths.
+MISSING_BESIDE_NUMBERS = frozenset({"NA", "na", "none", "-", "--", "?"})
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,7 @@ class Options:
     encoding: str = "utf-8"  # of CSV and TSV
     skip_errors: bool = False
     classes: tuple[str, ...] = ()  # only entities of these classes; all where empty
-    max_size: float | None = (
-        None  # bytes that a compressed file may unpack to, and an endpoint may answer; None: the limits of files.py and http.py
-    )
+    max_size: float | None = None  # bytes of a file unpacked, or of a response; None: limits of files.py, http.py
     redirects: bool = False  # whether an endpoint may send on to another host
     query: str | None = None  # of a SPARQL endpoint: a SELECT whose first variable names the entities
 
@@ -206,9 +203,7 @@ class KB(ABC):
     appends = False  # whether `splice` is the source's bytes and then `append`
     updates = False  # whether a SPARQL update can add to it
     joins = False  # whether it is RDF that can be joined with other RDF sources
-    vocabulary_source: KB | None = (
-        None  # RDF read together with this source, whose predicates are used where this source is written as RDF
-    )
+    vocabulary_source: KB | None = None  # RDF read beside it, whose predicates it takes where it is written as RDF
     names_graphs = False  # whether its entities stand in named graphs
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:

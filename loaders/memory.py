@@ -43,7 +43,7 @@ def load(source: Any, options: Options) -> KB:
 
         return load_graph(source, options)
     if _is_instance(source, "pandas", "DataFrame"):
-        return load_frame(source, options)
+        return FrameKB(source, options)
     if hasattr(source, "__arrow_c_stream__"):
         return load_arrow(source, options)
     if isinstance(source, Iterator):
@@ -99,11 +99,6 @@ def _is_instance(source: Any, module: str, kind: str) -> bool:
 
 FRAME_NAME = "<frame>"
 ROWS_PER_BATCH = 4096  # turned into entities together
-
-
-def load_frame(frame: pandas.DataFrame, options: Options) -> KB:
-    """A knowledge base over a frame."""
-    return FrameKB(frame, options)
 
 
 class FrameKB(KB):

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-# ---------------------------------------------------------------- Arrow to values
-
-
 Read: TypeAlias = Callable[[Any], Any]
 
 INFINITE = "a number that is not finite, read as text"
@@ -40,7 +37,7 @@ DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}  # of a second, in each of Arrow's 
 DAY_SECONDS = 86_400
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- Arrow to values
 
 
 def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType | None:

@@ -410,9 +410,7 @@ class _Wanted:
     """What replaces the values at paths: the text that is put back, or None where the value is removed."""
 
     gone: dict[Path, str | None] = field(default_factory=dict)  # paths of values
-    made: dict[Path, str | None] = field(
-        default_factory=dict
-    )  # paths of containers that were made to hold values, for when they are empty
+    made: dict[Path, str | None] = field(default_factory=dict)  # paths of containers made for values, once empty
 
     def add(self, root: Place, path: Path, was: Was | None) -> str:
         """Take out a value; returns why it stays, if it does."""

@@ -427,9 +427,8 @@ class _Layout:
 
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_RESERVED_PREDICATES = frozenset(
-    RDF + name for name in ("bagID", "aboutEach", "aboutEachPrefix")
-)  # and more that pyoxigraph knows
+# pyoxigraph knows more.
+_RESERVED_PREDICATES = frozenset(RDF + name for name in ("bagID", "aboutEach", "aboutEachPrefix"))
 _DECLARED_PREFIXES = ("rdf", "its")  # that pyoxigraph declares itself
 
 

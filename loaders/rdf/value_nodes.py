@@ -4,7 +4,7 @@ A node is such a value only where it holds nothing beyond what its form knows, s
 A node whose class belongs to the form may lack something (a value without its unit): the missing part is None, a gap that
 can be asked for.
 
-To add a form: one row, and an example in tests/loaders/test_composites.py.
+To add a form: one row, and an example in tests/loaders/test_value_nodes.py.
 """
 
 from __future__ import annotations
@@ -321,9 +321,7 @@ def _index(names_of: Callable[[Form], Sequence[str]]) -> dict[str, tuple[Form, .
 
 BY_CLASS = _index(lambda form: (*form.classes, *sorted(form.wide)))
 BY_PREDICATE = _index(lambda form: tuple(form.parts))
-MAX_PREDICATES = (
-    max(len(form.parts) + len(form.extra) for form in FORMS) + 1
-)  # predicates; a node with more is none of these
+MAX_PREDICATES = max(len(form.parts) + len(form.extra) for form in FORMS) + 1  # of a value node
 
 
 def recognise(id: str, node: Node, resolve: Resolve | None = None) -> Any:

@@ -206,9 +206,8 @@ def _open_block(kb: RdfFile, stream_out: BinaryIO) -> turtle.QuadWriter:
 
 
 QUADS_PER_CHUNK = 10_000  # quads
-BARE_DATATYPES = frozenset(
-    XSD + name for name in ("integer", "decimal", "boolean")
-)  # datatypes without quotes, in Turtle
+# Datatypes whose literals have no quotes in Turtle.
+BARE_DATATYPES = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))
 SERIALISERS = {"jsonld": jsonld.serialise, "rdfxml": rdfxml.serialise}
 
 Quads = Iterable[Quad]

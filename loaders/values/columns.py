@@ -227,9 +227,7 @@ class Table:
     ids: list[str] = field(default_factory=list)
     report: Report = field(default_factory=Report)
     filled: list[tuple[str, Path]] = field(default_factory=list)  # entity id, path
-    risky: dict[tuple[int, Path, str], Path] = field(
-        default_factory=dict
-    )  # row, column, text: path; that a model filled
+    risky: dict[tuple[int, Path, str], Path] = field(default_factory=dict)  # row, column, text -> filled path
 
     def done(self) -> Report:
         """The report, once all rows are written."""

@@ -117,9 +117,7 @@ class Separators:
     comma: bool = False  # whether a comma may be the decimal separator
     comma_is_decimal: bool = False  # whether other columns show that it is
     counts: Counter[str] = field(default_factory=Counter)  # numbers by their mark: a point, a comma, none
-    ambiguous: Counter[str] = field(
-        default_factory=Counter
-    )  # of these, those that may be whole, in groups of three digits
+    ambiguous: Counter[str] = field(default_factory=Counter)  # of these, whole numbers with a separator, perhaps
     thousands: Counter[str] = field(default_factory=Counter)  # numbers by what certainly parts their thousands
     unseparated: int = 0  # numbers of a thousand or more with nothing between these
     exponents: int = 0  # numbers with one
