@@ -27,7 +27,7 @@ from kbdisk.loaders.kb import IN_MEMORY, KB, Options
 from kbdisk.loaders.naming import UNNAMED, Naming, classes_of, label_of
 from kbdisk.loaders.values.columns import Index, Layout, index_of, leaves_of, paths_of, table_of
 from kbdisk.loaders.values.tagged_json import MAX_DEPTH
-from kbdisk.schemas.dates import write_iso
+from kbdisk.schemas.text.dates import write_iso
 
 if TYPE_CHECKING:
     import pandas

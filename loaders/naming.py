@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from kbdisk.entity import Entity, Path, Tree, at, show
-from kbdisk.schemas.numerals import show_digits
+from kbdisk.schemas.text.numerals import show_digits
 
 ID_KEYS = ("@id", "id", "_id")
 LABEL_KEYS = ("name", "label", "title")

@@ -35,7 +35,7 @@ from kbdisk.estimates import Answer
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.files import spooled, writing
 from kbdisk.loaders.values.tagged_json import decode, encode, read_int
-from kbdisk.schemas.numerals import show_digits
+from kbdisk.schemas.text.numerals import show_digits
 
 if TYPE_CHECKING:
     from kbdisk.completion.predicting import Predicting

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kbdisk.entity import Date, Path, Quantity, walk
 from kbdisk.loaders.values.columns import text_of
-from kbdisk.schemas.numerals import has_int, is_number
+from kbdisk.schemas.text.numerals import has_int, is_number
 
 if TYPE_CHECKING:
     import pyarrow

@@ -61,8 +61,8 @@ from kbdisk.loaders.rdf.terms import (
 )
 from kbdisk.loaders.rdf.value_nodes import BY_CLASS, Fields, FieldsOf, Form, form_of, recognised
 from kbdisk.loaders.values.numbers import NumberFormat, is_majority
-from kbdisk.schemas import dates, numerals
-from kbdisk.schemas.numerals import Number, has_int
+from kbdisk.schemas.text import dates, numerals
+from kbdisk.schemas.text.numerals import Number, has_int
 
 # ---------------------------------------------------------------- lexical forms
 

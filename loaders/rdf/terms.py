@@ -25,8 +25,8 @@ from urllib.parse import quote, unquote
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Known, Link, Quantity, Text, Tree, Value
-from kbdisk.schemas import dates, numerals
-from kbdisk.schemas.numerals import Number, number, show
+from kbdisk.schemas.text import dates, numerals
+from kbdisk.schemas.text.numerals import Number, number, show
 
 if TYPE_CHECKING:
     import pyoxigraph

@@ -28,7 +28,7 @@ from kbdisk.loaders.rdf.terms import (
     value_of_term,
 )
 from kbdisk.loaders.wikibase import data_model
-from kbdisk.schemas import calendars
+from kbdisk.schemas.text import calendars
 
 # ---------------------------------------------------------------- the ontologies
 

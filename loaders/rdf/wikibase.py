@@ -24,10 +24,10 @@ from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf.fold import Node
 from kbdisk.loaders.rdf.terms import LABELS, SKOS, TYPE, WIKIBASE, WKT, XSD, in_language
 from kbdisk.loaders.wikibase import data_model
-from kbdisk.schemas import numerals
-from kbdisk.schemas.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase, to_wikibase
-from kbdisk.schemas.dates import write
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase, to_wikibase
+from kbdisk.schemas.text.dates import write
+from kbdisk.schemas.text.numerals import is_number
 
 SCHEMA = "http://schema.org/"
 OWL = "http://www.w3.org/2002/07/owl#"

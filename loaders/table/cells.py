@@ -20,8 +20,7 @@ from kbdisk.loaders.kb import MISSING_BESIDE_NUMBERS
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import text_of
 from kbdisk.loaders.values.numbers import NUMBER, Separators
-from kbdisk.schemas.measures import Measure, measured_as
-from kbdisk.schemas.numerals import Number, is_number
+from kbdisk.schemas.text.numerals import Measure, Number, is_number, measured_as
 
 Kind = Literal["number", "truth", "text", "blank"]
 

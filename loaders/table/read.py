@@ -35,7 +35,7 @@ from kbdisk.loaders.table.cells import Column
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, leaves_of, paths_of, table_of
 from kbdisk.loaders.values.numbers import NUMBER, Separators
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text.numerals import is_number
 
 ROWS_PER_PASS = 1024  # rows judged at once
 MAX_COLUMNS_SHOWN = 5  # columns that are named

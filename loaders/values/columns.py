@@ -3,7 +3,7 @@
     launch.year, prizes[0].share      a nested part, a list
     weight.value, weight.unit         a quantity; position.latitude, position.longitude a coordinate
     label@en                          a text in a language; label@en[1] where there are several
-    1999-05, 19XX, --05-17            a date, as much of it as is known (schemas/dates.py)
+    1999-05, 19XX, --05-17            a date, as much of it as is known (schemas/text/dates.py)
     Q42                               a link: the id
 
 Reading. A dotted name is a path. A name is one key as it stands where it is no path, or does not go with the others:
@@ -46,8 +46,8 @@ from kbdisk.loaders.kb import Report
 from kbdisk.loaders.naming import ID_KEYS, LABEL_KEYS, NO_PROPERTY, no_properties
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.tagged_json import MAX_DEPTH
-from kbdisk.schemas import numerals
-from kbdisk.schemas.dates import write_iso
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.dates import write_iso
 
 IDS: tuple[Path, ...] = tuple((key,) for key in ID_KEYS)
 LABELS: tuple[Path, ...] = tuple((key,) for key in LABEL_KEYS)

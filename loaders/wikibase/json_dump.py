@@ -23,8 +23,8 @@ from kbdisk.jsonio import load_json
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import KB, Oddities, Options, Report
 from kbdisk.loaders.wikibase import data_model
-from kbdisk.schemas import numerals
-from kbdisk.schemas.calendars import GREGORIAN
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import GREGORIAN
 
 HEAD_SIZE = 1 << 18  # bytes looked at to recognise the format
 ENTITY_TYPES = (b'"item"', b'"property"', b'"lexeme"', b'"mediainfo"')

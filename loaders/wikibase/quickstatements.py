@@ -20,8 +20,8 @@ from kbdisk.errors import LoadError
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import KB, Options, Report
 from kbdisk.loaders.wikibase.data_model import EARTH, NO_UNIT
-from kbdisk.schemas import numerals
-from kbdisk.schemas.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR
 
 TEXT_COMMANDS = {"label": "L", "description": "D", "alias": "A"}  # key -> command, followed by a language
 

@@ -12,7 +12,7 @@ from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.rdf.terms import CONVERTERS, DBPEDIA, NAMED, RANGES, WKT, XSD, literal_of, value_of
-from kbdisk.schemas import numerals
+from kbdisk.schemas.text import numerals
 
 CDT = "https://w3id.org/cdt/"
 CRS = "http://www.opengis.net/def/crs/"

@@ -16,7 +16,7 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, 
 from kbdisk.loaders.rdf.observe import PredicateTemplates, natural_term
 from kbdisk.loaders.rdf.terms import value_of_term
 from kbdisk.loaders.rdf.value_nodes import recognised
-from kbdisk.schemas.calendars import JULIAN
+from kbdisk.schemas.text.calendars import JULIAN
 
 PREFIXES = """
 @prefix : <http://example.org/> .

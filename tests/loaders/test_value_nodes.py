@@ -10,7 +10,7 @@ from tables import for_each
 from kbdisk.entity import Coordinate, Date, Link, Quantity
 from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, TYPE, value_of_term
 from kbdisk.loaders.rdf.value_nodes import BY_CLASS, FORMS, recognise, recognise_pair
-from kbdisk.schemas.calendars import JULIAN
+from kbdisk.schemas.text.calendars import JULIAN
 
 PREFIXES = """
 @prefix : <http://example.org/> .
