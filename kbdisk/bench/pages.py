@@ -10,7 +10,7 @@ from kbdisk.bench import BENCHES, opened
 from kbdisk.bench.base import Table
 from kbdisk.bench.results import read
 from kbdisk.errors import ConfigError
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.files import writing
 
 BEGIN, END = "<!-- rendered by kbdisk bench render: begin -->", "<!-- rendered by kbdisk bench render: end -->"
 

@@ -17,7 +17,7 @@ from kbdisk.cli.sources import open_source, source_options
 from kbdisk.cli.train import PRESETS
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api.model import Model

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from kbdisk.entity import Entity, Link, Path, Text, Tree, at, read_path, show, walk, with_values, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
-from kbdisk.loaders import KB, RDF, flat
-from kbdisk.loaders.cells import TRUTHS
-from kbdisk.loaders.marks import Marks
-from kbdisk.loaders.tagged import decode, encode
-from kbdisk.loaders.target import sidecar_of, sidecars_of
+from kbdisk.loaders import KB, RDF_FORMATS
+from kbdisk.loaders.files import sidecar_of, sidecars_of
+from kbdisk.loaders.table.cells import TRUTHS
+from kbdisk.loaders.values import columns
+from kbdisk.loaders.values.numbers import Separators
+from kbdisk.loaders.values.tagged_json import decode, encode
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.numerals import is_number
 
@@ -331,19 +332,19 @@ def _leaves(value: Any) -> dict[Path, tuple[bool, Any]]:
 
 
 def _standing_in_cells(tree: Tree, path: Path, value: Any) -> dict[Path, Any]:
-    written = {_column(at, leaf): leaf for at, leaf in flat.leaves_of(path, value) if leaf is not None}
+    written = {_column(at, leaf): leaf for at, leaf in columns.leaves_of(path, value) if leaf is not None}
     place = _place(tree, next(iter(written)) if isinstance(value, Text) else path)
     if place is None:
         return {}
     there = {(*place, *within[1:]): leaf for within, leaf in walk({"": at(tree, place)}) if leaf is not None}
-    columns = [_place(tree, column) for column in written]
-    cells = [there.get(column, there.get((*column, 0))) if column is not None else None for column in columns]
+    places = [_place(tree, column) for column in written]
+    cells = [there.get(cell, there.get((*cell, 0))) if cell is not None else None for cell in places]
     is_same = len(there) == len(written) and all(map(_is_cell, cells, written.values()))
     return {place: at(tree, place)} if is_same else {}
 
 
 def _column(path: Path, leaf: Any) -> Path:
-    return flat.in_language(path, leaf.language) if isinstance(leaf, Text) else path
+    return columns.in_language(path, leaf.language) if isinstance(leaf, Text) else path
 
 
 def _place(tree: Tree, path: Path) -> Path | None:
@@ -369,7 +370,7 @@ def _is_cell(there: Any, value: Any) -> bool:
     if isinstance(value, str) and (isinstance(there, bool) or is_number(there)):
         return any(_is_cell(there, reading) for reading in _cell_readings(value))
     try:
-        return flat.text_of(there) == flat.text_of(value)
+        return columns.text_of(there) == columns.text_of(value)
     except ValueError:
         return False
 
@@ -378,9 +379,9 @@ def _cell_readings(text: str) -> Iterator[Any]:
     """The truths and numbers that a column may read a text as."""
     if text in TRUTHS:
         yield TRUTHS[text]
-    for marks in (Marks(), Marks(comma=True), Marks(comma=True, told=True)):
-        if marks.see(text, 1) and marks.decimal is not None:
-            yield marks.reader()(text)
+    for separators in (Separators(), Separators(comma=True), Separators(comma=True, comma_is_decimal=True)):
+        if separators.see(text, 1) and separators.decimal is not None:
+            yield separators.reader()(text)
 
 
 # ---------------------------------------------------------------- rows for a new target
@@ -456,7 +457,7 @@ class CarriedRows:
 
 def contested_keys(kbs: Sequence[KB], format: str, *, anew: bool = False) -> Mapping[str, str]:
     """The IRIs to write for keys that several predicates share, in the sidecar of a target of a format."""
-    if format not in RDF or (not anew and len(kbs) == 1 and kbs[0].keeps_bytes(format)):
+    if format not in RDF_FORMATS or (not anew and len(kbs) == 1 and kbs[0].keeps_bytes(format)):
         return {}
     return {key: iri for kb in kbs for key, iri in kb.contested().items()}
 

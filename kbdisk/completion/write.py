@@ -12,9 +12,9 @@ from kbdisk.completion.provenance import line, write_sidecar
 from kbdisk.completion.sidecar import BLOCK_FORMATS, OUTSIDE_BLOCKS, CarriedRows, contested_keys
 from kbdisk.entity import Completion
 from kbdisk.loaders import KB
+from kbdisk.loaders.files import sidecar_of, temporary
+from kbdisk.loaders.formats import Beside, WritePlan, target_format
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.target import sidecar_of, temporary
-from kbdisk.loaders.writing import Beside, Plan, target_format
 
 Recorded = tuple[Completion, Iterable[Mapping[str, Any]]]  # a completion, and the rows of its values
 
@@ -49,7 +49,7 @@ def write_completions(
     earlier: list[bytes] = []
     marks: Mapping[str, Any] = OUTSIDE_BLOCKS if is_outside_blocks else {}
     items: Any = _kept(completions, kept, carried, earlier, answered, marks)
-    writing = Plan.of(
+    writing = WritePlan.for_items(
         items, os.devnull if target is None else target, format=name, only_new=False, insert=insert, mixed=len(kbs) > 1
     )
 
